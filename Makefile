@@ -1,0 +1,30 @@
+# Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
+.PHONY: help all build demo test test-otp27 soak bench-overhead clean
+
+# Evaluating the output of a command that failed would hide the failure.
+toolchain = env=$$(bin/toolchain env) && eval "$$env"
+
+help: ## Print this list (the default)
+	@sed -n 's/^\([a-z0-9 -]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
+	  printf '  make %-16s %s\n' "$$target" "$$text"; done
+
+all build: ## Compile
+	@$(toolchain) && rebar3 compile
+
+demo: ## Build, then watch a small system go wrong
+	@bin/witness demo
+
+test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, the commands of the README
+	@bin/gate
+
+test-otp27: ## The same test suites on OTP 27
+	@WITNESS_OTP=27 bin/gate
+
+soak: ## Load for a long time: nothing may leak or be lost
+	@$(toolchain) && bench/soak
+
+bench-overhead: ## Measure what watching costs, against the same system unwatched
+	@$(toolchain) && bench/overhead
+
+clean: ## Remove what was built here; the toolchain stays in the cache
+	@rm -rf _build
