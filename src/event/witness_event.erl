@@ -1,0 +1,133 @@
+-module(witness_event).
+-moduledoc """
+The events that Witness sees of a system, and how they are written for people.
+
+A system is a set of processes, and of each of them Witness sees five kinds of events:
+
+| Kind | Meaning | Written |
+|---|---|---|
+| `fork` | it has spawned a process | `<0.90.0> -> <0.91.0>, calc_server:loop(10)` |
+| `init` | it was spawned; the first event of every process | `<0.91.0> <- <0.90.0>, calc_server:loop(10)` |
+| `send` | it has sent a message | `<0.91.0> : <0.90.0> ! {ok,3}` |
+| `recv` | a message has come into its queue | `<0.91.0> ? {<0.90.0>,{add,1,2}}` |
+| `exit` | it has ended; the last event of every process | `<0.91.0> ** normal` |
+
+The notation is that of the specification language, so that what is printed can be put into a specification. `_`
+stands for a parent that is not known.
+
+A stream of events also holds two marks that are no events: a `gap`, where events are missing, and `attached`,
+in place of `init` where a process was taken under observation while it ran.
+
+The second element of every event and mark is the process whose local behaviour it belongs to, the last one its
+time. Within one process events stand in the order in which they occurred. Between processes a `fork` stands before
+every event of the child; more than that holds only where the source of the events promises it.
+""".
+
+-export([kind/1, proc/1, ts/1]).
+-export([format/1, format/2, format_term/2, format_signature/1]).
+
+-export_type([signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
+
+-doc "What a process was spawned with, as its author wrote it (see `witness_event_signature`).".
+-type signature() :: {module(), Function :: atom(), Args :: [term()]}.
+
+-doc "A process of the system, or a name in a log that is no process of a BEAM.".
+-type proc() :: pid() | {external, binary()}.
+
+-doc "Monotonic time in nanoseconds. `undefined` where the source gives no times.".
+-type ts() :: integer() | undefined.
+
+-doc "Where a message was sent: a process, a port, a registered name, a name on a node, or an alias (a reference).".
+-type destination() :: proc() | port() | atom() | {atom(), node()} | reference().
+
+-doc "Who sent a message. `undefined` for timers, remote processes, and where the source does not tell.".
+-type origin() :: proc() | port() | undefined.
+
+-doc "Something that a process did, or that was done to it.".
+-type event() ::
+    {fork, Parent :: proc(), Child :: proc(), signature(), ts()}
+  | {init, Child :: proc(), Parent :: proc() | undefined, signature(), ts()}
+  | {exit, proc(), Reason :: term(), ts()}
+  | {send, proc(), To :: destination(), Msg :: term(), ts()}
+  | {recv, proc(), From :: origin(), Msg :: term(), ts()}.
+
+-doc "The kinds of events.".
+-type kind() :: fork | init | exit | send | recv.
+
+-doc """
+What a stream of events consists of. A `gap` says that events of the process are missing here, why, and how many;
+`attached` names the function that the process was in when it was first seen.
+""".
+-type item() ::
+    event()
+  | {gap, proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown, ts()}
+  | {attached, proc(), mfa(), ts()}.
+
+%% Characters that each part of a formatted event may take: a line of a terminal or two for the longest event.
+-define(LIMIT, 200).
+
+-doc "The kind of an event, or of a mark.".
+-spec kind(event()) -> kind();
+          (item()) -> kind() | gap | attached.
+kind(Item) -> element(1, Item).
+
+-doc "The process whose local behaviour the event is.".
+-spec proc(item()) -> proc().
+proc(Item) -> element(2, Item).
+
+-doc "When it occurred, in nanoseconds.".
+-spec ts(item()) -> ts().
+ts(Item) -> element(tuple_size(Item), Item).
+
+-doc "The event as a line of text, without its time. Messages, reasons and signatures are cut to 200 characters each.".
+-spec format(item()) -> binary().
+format(Item) -> format(Item, ?LIMIT).
+
+-doc """
+Like `format/1`, with each message, reason and signature cut to `Limit` characters.
+
+The text is UTF-8, on one line, and free of control characters, whatever the system has put into the event.
+""".
+-spec format(item(), Limit :: non_neg_integer()) -> binary().
+format({fork, Parent, Child, Signature, _}, Limit) ->
+    join([peer(Parent), ~" -> ", peer(Child), ~", ", witness_event_term:call(Signature, Limit)]);
+format({init, Child, Parent, Signature, _}, Limit) ->
+    join([peer(Child), ~" <- ", peer(Parent), ~", ", witness_event_term:call(Signature, Limit)]);
+format({exit, Proc, Reason, _}, Limit) ->
+    join([peer(Proc), ~" ** ", witness_event_term:format(Reason, Limit)]);
+format({send, Proc, To, Msg, _}, Limit) ->
+    join([peer(Proc), ~" : ", peer(To), ~" ! ", witness_event_term:format(Msg, Limit)]);
+format({recv, Proc, _From, Msg, _}, Limit) ->
+    join([peer(Proc), ~" ? ", witness_event_term:format(Msg, Limit)]);
+format({gap, Proc, Reason, Missing, _}, Limit) ->
+    join([peer(Proc), ~" gap, ", missing(Missing), ~": ", witness_event_term:format(Reason, Limit)]);
+format({attached, Proc, {Module, Function, Arity}, _}, Limit) ->
+    join([peer(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]).
+
+-doc """
+A term as text of at most `Limit` characters, on one line, in Erlang's notation.
+
+What is longer ends in `...`; the work is bounded by the limit and not by the size of the term. Control characters,
+and the characters that change the direction of text, appear as escapes only.
+""".
+-spec format_term(term(), Limit :: non_neg_integer()) -> binary().
+format_term(Term, Limit) -> witness_event_term:format(Term, Limit).
+
+-doc """
+A signature as text, `m:f(A1,A2)`, cut to 200 characters. A module of Elixir is written by its alias,
+`MyApp.Server.init(1)`.
+""".
+-spec format_signature(signature()) -> binary().
+format_signature(Signature) -> witness_event_term:call(Signature, ?LIMIT).
+
+%% Internal
+
+peer(undefined) -> ~"_";
+peer({external, Name}) when is_binary(Name) -> witness_event_term:text(Name, ?LIMIT);
+peer(Peer) -> witness_event_term:format(Peer, ?LIMIT).
+
+missing(unknown) -> ~"an unknown number of events missing";
+missing(1) -> ~"1 event missing";
+missing(Count) -> [integer_to_binary(Count), ~" events missing"].
+
+join(Parts) -> iolist_to_binary(Parts).

@@ -1,0 +1,85 @@
+-module(witness_event_signature).
+-moduledoc """
+From what the VM says that a process was spawned with to what its author wrote.
+
+The VM knows the module, function and arguments that a process began with. For most processes of OTP and Elixir these
+are internals: a `gen_server` begins in `proc_lib:init_p/5`, with its callback module somewhere in the arguments. The
+*signature* of a process is what its author wrote:
+
+| Spawned by | Signature |
+|---|---|
+| `spawn(m, f, [A, B])`, `proc_lib:start_link(m, f, [A, B])` and the like | `{m, f, [A, B]}` |
+| `spawn(fun f/0)`, `spawn(fun m:f/0)` | `{m, f, []}` |
+| `spawn(fun() -> ... end)` in `m:start/1` | `{m, '-start/1-fun-0-', []}` |
+| `gen_server`, `gen_statem` and others on `gen`, `supervisor`, `supervisor_bridge` | `{Callback, init, [Args]}` |
+| `gen_event` | `{gen_event, init, [Name]}`, `undefined` without a name: a manager has no callback module |
+| `GenServer`, `Supervisor`, `DynamicSupervisor` with a callback module | `{Callback, init, [Args]}` |
+| `Supervisor.start_link(Children, _)` | `{'Elixir.Supervisor.Default', init, [{ok, {Flags, Children}}]}` |
+| `Task.start`, `Task.start_link`, `Task.Supervisor.start_child` with a fun | the task's function, as for `spawn` |
+| `Agent` | the function that computes the first state, as for `spawn` |
+
+Two kinds of processes are told by message what to do, after they were spawned, so that the VM does not know it:
+
+- a task whose result is awaited (`Task.async`, `Task.async_stream`, `Task.Supervisor.async` and the like), and one of
+  `Task.Supervisor.start_child` with a module, keeps `{'Elixir.Task.Supervised', reply, Args}`; its function is in the
+  first message that it receives, `{_, _, _, _, {M, F, Args}}`;
+- a process that another node has spawned here keeps `{erts_internal, dist_spawn_init, [{M, F, Arity}]}`.
+
+What has another shape is left as it is. Shapes that OTP and Elixir use between themselves are known here for
+OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
+""".
+
+-export([resolve/1]).
+
+-type mfargs() :: {module(), atom(), [term()]}.
+
+-doc """
+The signature for the module, function and arguments of the VM's `spawn` and `spawned` events.
+
+It never fails, and returns what it does not understand.
+""".
+-spec resolve(mfargs()) -> witness_event:signature().
+resolve({proc_lib, init_p, [_Parent, _Ancestors, M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
+    behaviour(M, F, Args);
+resolve({proc_lib, init_p, [_Parent, _Ancestors, Fun]}) when is_function(Fun) ->
+    function(Fun, []);
+resolve({erlang, apply, [Fun, Args]}) when is_function(Fun), is_list(Args) ->
+    function(Fun, Args);
+resolve({erlang, apply, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
+resolve({erts_internal, spawn_init, [{M, F, Args}]}) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
+resolve({'Elixir.Task.Supervised', noreply, Args} = Raw) ->
+    task(Args, Raw);
+resolve(Raw) ->
+    Raw.
+
+function(Fun, Args) ->
+    {module, Module} = erlang:fun_info(Fun, module),
+    {name, Name} = erlang:fun_info(Fun, name),
+    {Module, Name, Args}.
+
+%% What runs under proc_lib.
+behaviour(gen, init_it, [GenMod, _Starter, _Parent, Mod, Args, _Options]) when is_atom(Mod) ->
+    callback(GenMod, undefined, Mod, Args);
+behaviour(gen, init_it, [GenMod, _Starter, _Parent, Name, Mod, Args, _Options]) when is_atom(Mod) ->
+    callback(GenMod, Name, Mod, Args);
+behaviour(M, F, Args) ->
+    resolve({M, F, Args}).
+
+callback(gen_event, Name, _, _) -> {gen_event, init, [Name]};
+callback(gen_server, _, supervisor, {_Name, Mod, Args}) when is_atom(Mod) -> {Mod, init, [Args]};
+callback(gen_server, _, supervisor_bridge, [Mod, Args, _Name]) when is_atom(Mod) -> {Mod, init, [Args]};
+callback(gen_server, _, 'Elixir.DynamicSupervisor', {Mod, Args, _Name}) when is_atom(Mod) -> {Mod, init, [Args]};
+callback(gen_server, _, 'Elixir.Agent.Server', Fun) when is_function(Fun) -> function(Fun, []);
+callback(gen_server, _, 'Elixir.Agent.Server', {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
+callback(_, _, Mod, Args) -> {Mod, init, [Args]}.
+
+%% Before Elixir 1.15 without the ancestors.
+task([_Owner, _Ancestors, _Callers, {M, F, Args}], _) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
+task([_Owner, _Callers, {M, F, Args}], _) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
+task(_, Raw) ->
+    Raw.
