@@ -1,0 +1,137 @@
+-module(witness_outline).
+-moduledoc """
+Outline instrumentation: the tracers of one run and the pool that lends them.
+
+The pool creates tracers on demand, takes them back when their partition has ended, and
+lets those go that were not needed for a while. It is the parent of every tracer. A tracer
+that ends without having been told to is a fault of Witness: events are lost from then on,
+so the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
+""".
+-behaviour(gen_server).
+
+-export([start_link/1, launch/3, adopt_node/2, stop/1, info/1]).
+-export([tracer/1, give_back/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% Every so many milliseconds tracers that were idle all the time go, but only so many:
+%% ending a session blocks code loading for about a millisecond.
+-define(SWEEP, 1000).
+-define(SWEPT, 100).
+
+%% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
+%% ones that were told to go
+-record(pool, {config :: witness_outline_tracer:config(),
+               root :: witness_outline_tracer:handle(),
+               free = [] :: [witness_outline_tracer:handle()],
+               idle = 0 :: non_neg_integer(),
+               least = 0 :: non_neg_integer(),
+               busy = #{} :: #{pid() => []},
+               going = #{} :: #{pid() => []},
+               most = 1 :: pos_integer()}).
+
+-doc """
+Starts the instrumentation of a run, which is the calling process. The configuration is that
+of `m:witness_outline_tracer`, but for the pool itself.
+""".
+-spec start_link(map()) -> gen_server:start_ret().
+start_link(Config) ->
+    gen_server:start_link(?MODULE, Config, []).
+
+-doc "Starts the system's first process under observation.".
+-spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
+launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
+
+-doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
+-spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
+adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
+
+root(Pool) -> gen_server:call(Pool, root, infinity).
+
+-doc """
+Ends observation in good order. When it returns, every event that was gathered has been
+handed to its monitors, and every monitor has been told that watching has ended.
+""".
+-spec stop(pid()) -> ok.
+stop(Pool) -> gen_server:call(Pool, stop, infinity).
+
+-doc "How many tracers own a partition now, wait for one, and owned one at most.".
+-spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
+info(Pool) -> gen_server:call(Pool, info, infinity).
+
+-doc false.
+-spec tracer(pid()) -> witness_outline_tracer:handle() | stopping.
+tracer(Pool) -> gen_server:call(Pool, tracer, infinity).
+
+-doc false.
+-spec give_back(pid(), witness_outline_tracer:handle()) -> ok.
+give_back(Pool, Handle) -> gen_server:cast(Pool, {give_back, Handle}).
+
+-doc false.
+-spec init(map()) -> {ok, #pool{}}.
+init(Config0) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_tracers),
+    Config = Config0#{pool => self()},
+    erlang:send_after(?SWEEP, self(), sweep),
+    {ok, #pool{config = Config, root = witness_outline_tracer:start_link(Config)}}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #pool{}) ->
+    {reply, term(), #pool{}} | {stop, normal, term(), #pool{}}.
+handle_call(tracer, _, P = #pool{free = [Handle = {Pid, _} | Free], idle = Idle, least = Least}) ->
+    {reply, Handle, lent(Pid, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
+handle_call(tracer, _, P = #pool{config = Config}) ->
+    Handle = {Pid, _} = witness_outline_tracer:start_link(Config),
+    {reply, Handle, lent(Pid, P#pool{least = 0})};
+handle_call(root, _, P = #pool{root = Root}) ->
+    {reply, Root, P};
+handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
+    {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
+handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _}}) ->
+    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _} <- Free],
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
+    ok = await_all(Pids, Tag),
+    {stop, normal, ok, P}.
+
+lent(Pid, P = #pool{busy = Busy, most = Most}) ->
+    Busy1 = Busy#{Pid => []},
+    P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
+
+-doc false.
+-spec handle_cast(term(), #pool{}) -> {noreply, #pool{}}.
+handle_cast({give_back, Handle = {Pid, _}}, P = #pool{busy = Busy, free = Free, idle = Idle}) ->
+    {noreply, P#pool{busy = maps:remove(Pid, Busy), free = [Handle | Free], idle = Idle + 1}}.
+
+-doc false.
+-spec handle_info(term(), #pool{}) -> {noreply, #pool{}} | {stop, term(), #pool{}}.
+handle_info(sweep, P = #pool{free = Free, idle = Idle, least = Least, going = Going}) ->
+    erlang:send_after(?SWEEP, self(), sweep),
+    %% The oldest were given back first: they are at the end.
+    {Kept, Gone} = lists:split(Idle - min(Least, ?SWEPT), Free),
+    Tag = make_ref(),
+    lists:foreach(fun({Pid, _}) -> witness_outline_tracer:stop(Pid, Tag) end, Gone),
+    Idle1 = Idle - length(Gone),
+    Going1 = maps:merge(Going, #{Pid => [] || {Pid, _} <- Gone}),
+    {noreply, P#pool{free = Kept, idle = Idle1, least = Idle1, going = Going1}};
+handle_info({stopped, _, _}, P) ->
+    {noreply, P};
+handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
+    {noreply, P#pool{going = maps:remove(Pid, Going)}};
+handle_info({'EXIT', Pid, Reason}, P) ->
+    {stop, {tracer_ended, Pid, Reason}, P}.
+
+%% The end of the run: all tracers have been told to stop and are awaited. One that dies
+%% instead ends the pool, as it would at any other time. One that waits for a tracer for a
+%% new process is told that there will be none: its own `stop' is in its mailbox.
+await_all([], _) -> ok;
+await_all([Pid | Pids], Tag) ->
+    receive
+        {stopped, Pid, Tag} ->
+            receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
+        {'EXIT', Pid, Reason} ->
+            exit({tracer_ended, Pid, Reason});
+        {'$gen_call', From, tracer} ->
+            gen_server:reply(From, stopping),
+            await_all([Pid | Pids], Tag)
+    end.

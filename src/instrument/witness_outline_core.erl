@@ -1,0 +1,413 @@
+-module(witness_outline_core).
+-moduledoc """
+RIARC's choreography as pure functions: what one tracer knows and does.
+
+A tracer owns a partition: a set of processes whose events it analyses. Children inherit
+the tracer of their parent (assumption A2), so a tracer also gathers events of processes
+that belong to other tracers, and routes these to the next hop. A *handover* moves such a
+process from the tracer that its events reach (its **origin**) to the tracer that owns it.
+The paper lets the new tracer pre-empt the old one (RIARC text, Algorithm 5); on the real
+VM this loses events. Here the origin does it, and nothing is ever switched off before
+its successor is on:
+
+```
+T (sees the fork of C)        N (will own C)             O (origin of C, may be T)
+ |-- take C from O ----------->|
+ |-- switch C to N ------------------------------------->|  share: C on in N's session,
+ |                             |                         |  cut := a stamp after it
+ |                             |<------ routed e ---------|  each e of C up to the cut
+ |                             | (direct e wait)         |
+ |                             |<------ routed eof -------|  at the first e beyond the cut
+ |                             | (drops what was routed, |  C off in O's session
+ |                             |  then takes the rest)   |
+```
+
+The first event beyond the cut proves that all events before it have come, since the
+source keeps the order of one process for one tracer. The `eof` travels along the route
+and is the acknowledgement that `dtc` is in the paper.
+
+## Interface
+
+`handle/2` takes a message and the state; it returns effects to perform, in order, and
+either `done` or a question whose answer `answer/2` takes before any other message:
+`{Effects, done | Question, State}`. There is no other interaction, so every
+interleaving of tracers can be explored.
+
+## What the state means
+
+- `own`, the traced map: a process is `direct`, or `priority` (its origin still routes
+  events that precede those gathered directly, which wait), or `routed` (it died before
+  the switch: everything comes from its origin);
+- `route`, the routing map: `live` (own session is the origin), `cut` (the same, after the
+  switch), or `hop` (its events come routed and are passed on);
+- `stash`: events of a process whose fork has not come yet (A4 does not hold; `init` is
+  always first, so a stash begins with it);
+- `discarded`: processes that were born in this session during an overlap, whose tracer
+  has them complete, and whose `init` is still to come here.
+
+A process is in at most one of `own`, `route`, `stash` (checked: `{invariant, ...}`
+errors name the invariant of the RIARC text, appendix B.2, see
+`docs/internals/outline.md`).
+""".
+
+-export([new/1, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3]).
+
+-doc "Names a tracer; only compared and passed on.".
+-type tracer() :: term().
+
+-doc "What is needed to switch a process on in a tracer's session; only passed on.".
+-type sink() :: term().
+
+-doc "Which monitors read a process; made and read by the instrumentation map.".
+-type label() :: term().
+
+-doc "Who owns a new process, from its signature and the label of its parent.".
+-type assign() :: fun((witness_event:signature(), Parent :: label()) -> {own | shared, label()}).
+
+-doc """
+Messages to a tracer: an event of its own session, an event or `eof` routed to it from an
+origin's session, and the three messages of a handover.
+""".
+-type message() ::
+    {own, witness_trace:stamped()}
+  | {routed, Origin :: tracer(), witness_trace:stamped() | {eof, witness_event:proc()}}
+  | {take, Child :: witness_event:proc(), Origin :: tracer(), witness_event:event(), label()}
+  | {switch, witness_event:proc(), sink()}
+  | {discard, witness_event:proc()}.
+
+-doc """
+Effects, to be performed in order: send a message to another tracer; hand an event to
+the monitors of a process; say that a process has ended and all its events were analysed;
+switch a process off in the own session; say that its stamps are not compared any more.
+""".
+-type effect() ::
+    {send, tracer(), message()}
+  | {analyse, label(), witness_trace:stamped()}
+  | {ended, witness_event:proc(), label()}
+  | {off, witness_event:proc()}
+  | {settle, witness_event:proc()}.
+
+-doc """
+Questions, with their answers:
+
+- `{tracer, C}`: a fresh tracer for `C`; `{tracer(), sink()}`;
+- `{adopt, C, Fork, Label}`: this tracer owns `C` from now on; its label with the monitors;
+- `{traced, C}`: is `C` on in the own session; `true`, `false`, or `dead`;
+- `{share, C, Sink}`: switch `C` on in the sink's session too; `{cut, Stamp}` or `dead`.
+""".
+-type question() ::
+    {tracer, witness_event:proc()}
+  | {adopt, witness_event:proc(), witness_event:event(), label()}
+  | {traced, witness_event:proc()}
+  | {share, witness_event:proc(), sink()}.
+
+-doc "What handling a message comes to.".
+-type result() :: {[effect()], done | question(), core()}.
+
+-type own() ::
+    {direct, label()}
+  | {priority, Origin :: tracer(), Last :: witness_trace:stamp(),
+     Waiting :: [witness_trace:stamped()], label()}
+  | {routed, Origin :: tracer(), label()}.
+
+-type route() ::
+    {live, Next :: tracer(), Seen :: boolean()}
+  | {cut, Next :: tracer(), Cut :: integer()}
+  | {hop, Next :: tracer()}.
+
+-record(core, {self :: tracer(),
+               sink :: sink(),
+               assign :: assign(),
+               own = #{} :: #{witness_event:proc() => own()},
+               route = #{} :: #{witness_event:proc() => route()},
+               stash = #{} :: #{witness_event:proc() => [witness_trace:stamped()]},
+               discarded = #{} :: #{witness_event:proc() => []},
+               todo = [] :: [message() | {unstash, witness_event:proc()}],
+               asked :: undefined | {question(), Why :: tuple()},
+               effects = [] :: [effect()]}).
+
+-opaque core() :: #core{}.
+
+-export_type([core/0, tracer/0, sink/0, label/0, assign/0, message/0, effect/0,
+              question/0, result/0]).
+
+-doc "A tracer that owns nothing yet.".
+-spec new(#{self := tracer(), sink := sink(), assign := assign()}) -> core().
+new(#{self := Self, sink := Sink, assign := Assign}) ->
+    #core{self = Self, sink = Sink, assign = Assign}.
+
+-doc "Owns a process without a handover: the first ones, which are on in the own session only.".
+-spec adopt(witness_event:proc(), label(), core()) -> core().
+adopt(P, Label, C) -> own(P, {direct, Label}, C).
+
+-doc "Whether nothing is left to analyse or to route (I1: only then may a tracer go).".
+-spec is_done(core()) -> boolean().
+is_done(#core{own = Own, route = Route}) -> map_size(Own) =:= 0 andalso map_size(Route) =:= 0.
+
+-doc "The processes of this partition with their labels.".
+-spec owned(core()) -> [{witness_event:proc(), label()}].
+owned(#core{own = Own}) -> [{P, label(O)} || P := O <- Own].
+
+-doc "Whether a process of this partition is still being handed over.".
+-spec settling(core()) -> boolean().
+settling(#core{own = Own}) ->
+    lists:any(fun({direct, _}) -> false; (_) -> true end, maps:values(Own)).
+
+-doc """
+The label of a process whose own events are analysed at once. For such a process
+`handle({own, E})` of a `send` or `recv` comes to exactly `[{analyse, Label, E}]` and an
+unchanged state; a caller may do that by itself.
+""".
+-spec direct(witness_event:proc(), core()) -> {ok, label()} | no.
+direct(P, #core{own = Own}) ->
+    case Own of
+        #{P := {direct, Label}} -> {ok, Label};
+        #{} -> no
+    end.
+
+-doc "Handles one message.".
+-spec handle(message(), core()) -> result().
+handle(Message, C = #core{asked = undefined, todo = []}) -> run(C#core{todo = [Message]}).
+
+-doc "Goes on with the answer to the question that was asked last.".
+-spec answer(term(), core()) -> result().
+answer(Answer, C = #core{asked = {_, Why}}) -> run(answered(Why, Answer, C#core{asked = undefined})).
+
+run(C = #core{asked = undefined, todo = [Task | Tasks]}) -> run(task(Task, C#core{todo = Tasks}));
+run(C = #core{asked = undefined}) -> {lists:reverse(C#core.effects), done, C#core{effects = []}};
+run(C = #core{asked = {Question, _}}) -> {lists:reverse(C#core.effects), Question, C#core{effects = []}}.
+
+task({own, S}, C) -> gathered(S, C);
+task({routed, O, {eof, P}}, C) -> eof(P, O, C);
+task({routed, O, S}, C) -> routed(S, O, C);
+task({take, P, O, Fork, Label}, C) ->
+    ask({adopt, P, Fork, Label}, {priority, P, O}, C);
+task({switch, P, Sink}, C) -> switch(P, Sink, C);
+task({discard, P}, C) -> discard_routed(P, C);
+task({unstash, P}, C) -> unstash(P, C).
+
+%% --- events of the own session ---------------------------------------------------
+
+gathered(S = {U, E}, C = #core{own = Own}) ->
+    P = element(2, E),
+    case Own of
+        #{P := {direct, Label}} -> analyse(S, C#core.self, Label, C);
+        #{P := {priority, _, Last, _, _}} when U =/= none, Last =/= none, U < Last ->
+            C;                                      % was routed already
+        #{P := {priority, O, Last, Waiting, Label}} ->
+            C#core{own = Own#{P := {priority, O, Last, [S | Waiting], Label}}};
+        #{P := {routed, _, _}} -> C;                % its origin delivers all of it
+        #{} -> gathered_foreign(P, S, C)
+    end.
+
+gathered_foreign(P, S = {U, _}, C = #core{route = Route}) ->
+    case Route of
+        #{P := {live, Next, _}} -> dispatch(P, S, Next, C);
+        #{P := {cut, Next, Cut}} when U =:= none; U =< Cut -> dispatch(P, S, Next, C);
+        #{P := {cut, Next, _}} -> duplicate(S, acknowledge(P, Next, C));
+        #{P := {hop, _}} -> duplicate(S, C);
+        #{} -> unknown(P, S, C)
+    end.
+
+%% I19, I13: the origin routes what it gathers of processes that others own.
+dispatch(_, {_, {other, _}}, _, C) -> C;
+dispatch(P, S = {_, E}, Next, C) ->
+    C1 = send(Next, {routed, C#core.self, S}, C),
+    case E of
+        {exit, _, _, _} -> remove_route(P, C1);
+        {fork, _, Child, _, _} ->                   % I9
+            then({unstash, Child}, add_route(Child, {live, Next, false}, seen(P, C1)));
+        _ -> seen(P, C1)
+    end.
+
+seen(P, C = #core{route = Route}) ->
+    case Route of
+        #{P := {live, Next, false}} -> C#core{route = Route#{P := {live, Next, true}}};
+        #{} -> C
+    end.
+
+%% I11: the acknowledgement follows the last routed event, and the route goes.
+acknowledge(P, Next, C) ->
+    C1 = send(Next, {routed, C#core.self, {eof, P}}, C),
+    remove_route(P, effect({off, P}, C1)).
+
+%% The process's tracer has this event from its own session, and with it the child, which
+%% was born in both sessions.
+duplicate({_, {fork, _, Child, _, _}}, C = #core{own = Own, route = Route})
+  when not is_map_key(Child, Own), not is_map_key(Child, Route) ->
+    discard(Child, C);
+duplicate(_, C) -> C.
+
+discard(P, C0) ->
+    C = #core{stash = Stash} = effect({off, P}, C0),
+    case maps:take(P, Stash) of
+        {Stashed, Rest} ->
+            lists:foldl(fun duplicate/2, C#core{stash = Rest}, lists:reverse(Stashed));
+        error ->
+            C#core{discarded = (C#core.discarded)#{P => []}}
+    end.
+
+%% A4 does not hold: the fork of this process is still on its way, or will never come
+%% because the process belongs to an overlap. `init' is always first.
+unknown(P, S = {_, {init, _, _, _, _}}, C = #core{discarded = Discarded}) ->
+    case Discarded of
+        #{P := _} -> C#core{discarded = maps:remove(P, Discarded)};
+        #{} -> C#core{stash = (C#core.stash)#{P => [S]}}
+    end;
+unknown(P, S, C = #core{stash = Stash}) ->
+    case Stash of
+        #{P := Stashed} -> C#core{stash = Stash#{P := [S | Stashed]}};
+        #{} -> duplicate(S, C)
+    end.
+
+unstash(P, C = #core{stash = Stash}) ->
+    case maps:take(P, Stash) of
+        {Stashed, Rest} ->
+            then([{own, S} || S <- lists:reverse(Stashed)], C#core{stash = Rest});
+        error -> C
+    end.
+
+%% --- routed events ---------------------------------------------------------------
+
+routed(S = {U, E}, O, C = #core{own = Own, route = Route}) ->
+    P = element(2, E),
+    case Own of
+        #{P := {priority, O, Last, Waiting, Label}} ->
+            Last1 = case U of none -> Last; _ -> U end,
+            analyse(S, O, Label, C#core{own = Own#{P := {priority, O, Last1, Waiting, Label}}});
+        #{P := {routed, O, Label}} -> analyse(S, O, Label, C);
+        #{} ->
+            case Route of
+                #{P := {hop, Next}} -> forward(P, S, O, Next, C);
+                #{} -> overlap(S, O, C)
+            end
+    end.
+
+%% The process was born in this tracer's session as well, which is not known to the origin
+%% yet, or it has ended: what the origin routes is a duplicate, and so are the children.
+overlap({_, {fork, _, Child, _, _}}, O, C) -> send(O, {discard, Child}, C);
+overlap(_, _, C) -> C.
+
+%% I20: an event that is routed through.
+forward(P, S = {_, E}, O, Next, C) ->
+    C1 = send(Next, {routed, O, S}, C),
+    case E of
+        {exit, _, _, _} -> remove_route(P, C1);
+        {fork, _, Child, _, _} -> add_route(Child, {hop, Next}, C1);        % I10
+        _ -> C1
+    end.
+
+eof(P, O, C = #core{own = Own, route = Route}) ->
+    case Own of
+        #{P := {priority, O, Last, Waiting, Label}} ->
+            C1 = effect({settle, P}, C#core{own = Own#{P := {direct, Label}}}),
+            then([{own, S} || S = {U, _} <- lists:reverse(Waiting), Last =:= none orelse U > Last], C1);
+        #{} ->
+            case Route of
+                #{P := {hop, Next}} ->                                      % I12
+                    remove_route(P, send(Next, {routed, O, {eof, P}}, C));
+                #{} -> C                            % direct since its birth, or ended
+            end
+    end.
+
+%% --- analysis --------------------------------------------------------------------
+
+%% O: the tracer whose session the event comes from.
+analyse({_, {other, _}}, _, _, C) -> C;
+analyse(S = {_, E}, O, Label, C0) ->
+    C = effect({analyse, Label, S}, C0),
+    case E of
+        {fork, _, Child, _, _} when O =:= C#core.self -> place(Child, E, Label, true, O, C);
+        {fork, _, Child, _, _} -> ask({traced, Child}, {traced, Child, E, Label, O}, C);
+        {exit, P, _, _} -> effect({ended, P, Label}, disown(P, C));         % I5
+        _ -> C
+    end.
+
+%% Here: whether the child is on in the own session. A child whose fork was routed may
+%% nevertheless have been born in the own session, during the overlap.
+place(Child, Fork, Parent, Here, O, C0) ->
+    {Origin, C} = case Here of
+        true when O =:= C0#core.self -> {O, C0};
+        true -> {C0#core.self, send(O, {discard, Child}, C0)};
+        _ -> {O, C0#core{stash = maps:remove(Child, C0#core.stash)}}
+    end,
+    {fork, _, _, Signature, _} = Fork,
+    case (C#core.assign)(Signature, Parent) of
+        {own, Label} -> ask({tracer, Child}, {tracer, Child, Fork, Label, Origin}, C);
+        {shared, Label} when Origin =:= C#core.self ->
+            ask({adopt, Child, Fork, Label}, {direct, Child}, C);
+        {shared, Label} when Here =:= dead ->
+            ask({adopt, Child, Fork, Label}, {routed, Child, Origin}, C);
+        {shared, Label} ->
+            C1 = send(Origin, {switch, Child, C#core.sink}, C),
+            ask({adopt, Child, Fork, Label}, {priority, Child, Origin}, C1)
+    end.
+
+answered({traced, Child, Fork, Parent, O}, Here, C) -> place(Child, Fork, Parent, Here, O, C);
+answered({direct, Child}, Label, C) -> then({unstash, Child}, own(Child, {direct, Label}, C));
+answered({routed, Child, O}, Label, C) -> own(Child, {routed, O, Label}, C);
+answered({priority, Child, O}, Label, C) -> own(Child, {priority, O, none, [], Label}, C);
+answered({tracer, Child, Fork, Label, Origin}, {Next, Sink}, C) ->
+    C1 = send(Next, {take, Child, Origin, Fork, Label}, C),
+    case Origin =:= C#core.self of
+        true ->                                                             % I8
+            switch(Child, Sink, add_route(Child, {live, Next, false}, C1));
+        false ->
+            add_route(Child, {hop, Next}, send(Origin, {switch, Child, Sink}, C1))
+    end;
+answered({share, P}, Answer, C = #core{route = Route}) ->
+    #{P := {live, Next, _}} = Route,
+    case Answer of
+        {cut, Cut} -> then({unstash, P}, C#core{route = Route#{P := {cut, Next, Cut}}});
+        dead -> then({unstash, P}, C)              % all of it is in the own session
+    end.
+
+%% --- the origin's part of a handover ---------------------------------------------
+
+%% No route: the process's exit has been routed already.
+switch(P, Sink, C = #core{route = Route}) ->
+    case Route of
+        #{P := {live, _, _}} -> ask({share, P, Sink}, {share, P}, C);
+        #{} -> C
+    end.
+
+discard_routed(P, C = #core{route = Route}) ->
+    case Route of
+        #{P := {live, _, false}} -> discard(P, remove_route(P, C));
+        #{P := {hop, _}} -> C;
+        #{P := _} -> remove_route(P, effect({off, P}, C));
+        #{} -> C
+    end.
+
+%% --- the maps, with their invariants ---------------------------------------------
+
+own(P, Mode, C = #core{own = Own}) ->
+    is_map_key(P, Own) andalso error({invariant, 'I2', P}),
+    C#core{own = Own#{P => Mode}}.
+
+disown(P, C = #core{own = Own}) ->
+    is_map_key(P, Own) orelse error({invariant, 'I3', P}),
+    C#core{own = maps:remove(P, Own)}.
+
+add_route(P, R, C = #core{route = Route, own = Own}) ->
+    (is_map_key(P, Route) orelse is_map_key(P, Own)) andalso error({invariant, 'I6', P}),
+    C#core{route = Route#{P => R}}.
+
+remove_route(P, C = #core{route = Route}) ->
+    is_map_key(P, Route) orelse error({invariant, 'I7', P}),
+    C#core{route = maps:remove(P, Route)}.
+
+label({direct, Label}) -> Label;
+label({priority, _, _, _, Label}) -> Label;
+label({routed, _, Label}) -> Label.
+
+%% --- effects, questions, work ----------------------------------------------------
+
+effect(E, C) -> C#core{effects = [E | C#core.effects]}.
+
+send(To, Message, C) -> effect({send, To, Message}, C).
+
+ask(Question, Why, C = #core{asked = undefined}) -> C#core{asked = {Question, Why}}.
+
+then(Tasks, C) when is_list(Tasks) -> C#core{todo = Tasks ++ C#core.todo};
+then(Task, C) -> C#core{todo = [Task | C#core.todo]}.

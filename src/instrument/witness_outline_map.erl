@@ -1,0 +1,93 @@
+-module(witness_outline_map).
+-moduledoc """
+Instrumentation maps: which monitors read a new process, and which tracer owns it
+(RIARC text, section 3.5; Algorithm 2).
+
+Each specification file is one map, and each monitor given by itself another. Maps are
+independent: what one of them names never changes what another one's monitors see. A map
+that does not name a process leaves it to the groups of its parent, one that names it
+starts new monitors, and `none` cuts it, with its descendants, out of them.
+
+A new process goes to a tracer of its own when it has monitors and shares none of them
+with its parent; otherwise it stays with the tracer of its parent.
+""".
+
+-export([new/2, assign/3, label/2, with_readers/2, starts/1]).
+
+-export_type([instrumentation/0, entry/0, label/0, member/0]).
+
+-doc """
+One map. `match` gives the entries that name a signature; `[]` when none does.
+""".
+-type instrumentation() :: fun((witness_event:signature()) -> [entry()]).
+
+-doc "A monitor to start; `none` cuts the process out of the map's groups.".
+-type entry() :: none | #{monitor := {module(), Arg :: term()},
+                          spec := binary(), name := binary() | undefined, group := boolean()}.
+
+-doc "A monitor that reads a process: its map's number, its runner, whether it reads descendants.".
+-type member() :: {pos_integer(), pid(), Group :: boolean()}.
+
+-doc "A monitor that must be started for a process.".
+-type start() :: {pos_integer(), entry()}.
+
+%% held: the process belongs to the spawn tree that the run waits for.
+%% readers: the runners that the process's events go to.
+-record(label, {held :: boolean(),
+                readers = [] :: [pid()],
+                members = [] :: [member()],
+                start = [] :: [start()]}).
+
+-opaque label() :: #label{}.
+
+-doc "The label of a process without a traced parent.".
+-spec new([instrumentation()], #{held := boolean(), signature => witness_event:signature()}) -> label().
+new(Maps, #{held := Held, signature := Signature}) ->
+    {_, Label} = assign(Signature, #label{held = Held}, Maps),
+    Label;
+new(_, #{held := Held}) ->
+    #label{held = Held}.
+
+-doc "Who owns a child, and which monitors read it.".
+-spec assign(witness_event:signature(), Parent :: label(), [instrumentation()]) -> {own | shared, label()}.
+assign(Signature, #label{held = Held, members = Members}, Maps) ->
+    {Start, Inherited} = assign(Signature, Members, Maps, 1, [], []),
+    Readers = [Runner || {_, Runner, _} <- Inherited],
+    Label = #label{held = Held, readers = Readers, members = Inherited, start = Start},
+    case {Start, Inherited} of
+        {[_ | _], []} -> {own, Label};
+        _ -> {shared, Label}
+    end.
+
+assign(_, _, [], _, Start, Inherited) ->
+    {lists:reverse(Start), lists:reverse(Inherited)};
+assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
+    case Match(Signature) of
+        [] ->
+            Groups = [M || M = {I, _, true} <- Members, I =:= N],
+            assign(Signature, Members, Maps, N + 1, Start, Groups ++ Inherited);
+        Entries ->
+            New = case lists:member(none, Entries) of
+                true -> [];
+                false -> [{N, E} || E <- Entries]
+            end,
+            assign(Signature, Members, Maps, N + 1, lists:reverse(New, Start), Inherited)
+    end.
+
+-doc "The monitors that must be started when the process is adopted.".
+-spec starts(label()) -> [start()].
+starts(#label{start = Start}) -> Start.
+
+-doc "The label with the monitors that were started for it.".
+-spec with_readers([member()], label()) -> label().
+with_readers(Started, Label = #label{readers = Readers, members = Members}) ->
+    Label#label{readers = [Runner || {_, Runner, _} <- Started] ++ Readers,
+                members = Started ++ Members, start = []}.
+
+-doc "Parts of a label.".
+-spec label(held, label()) -> boolean();
+           (readers, label()) -> [pid()];
+           (members, label()) -> [member()].
+label(held, #label{held = Held}) -> Held;
+label(readers, #label{readers = Readers}) -> Readers;
+label(members, #label{members = Members}) -> Members.

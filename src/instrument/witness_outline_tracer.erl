@@ -1,0 +1,350 @@
+-module(witness_outline_tracer).
+-moduledoc """
+The process of a tracer: performs what `m:witness_outline_core` decides.
+
+A tracer owns one session of the source for its whole life and one partition after the
+other: when nothing is left to analyse or to route, it gives itself back to
+`m:witness_outline`. Events are handed to the monitors in batches, at the latest when the
+mailbox is empty.
+
+The tracer never waits for the system or for a monitor. It waits for the pool when it
+needs a tracer for a new process, which only ever waits for the VM.
+""".
+
+-export([start_link/1, adopt_node/2, launch/3, stop/2]).
+-export([init/1, launcher/3]).
+
+-export_type([config/0, handle/0]).
+
+-doc """
+What all tracers of a run share. `counters`: processes, events; `held`: how many processes
+are alive of those that the run waits for.
+""".
+-type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
+                    maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
+                    hold_back := pos_integer(), counters := counters:counters_ref(),
+                    held := atomics:atomics_ref()}.
+
+-doc "A tracer and its session, to switch processes on in.".
+-type handle() :: {pid(), witness_trace:session()}.
+
+-define(PROCESSES, 1).
+-define(EVENTS, 2).
+
+%% More than this waits for nobody.
+-define(BATCH, 256).
+
+%% How many ticks the clock of a partition waits for a handover to end, and how many come
+%% after its last event: two cover the window, since a tick is half of it.
+-define(PATIENCE, 40).
+-define(TICKS, 3).
+
+%% lent: the pool has given this tracer a partition, which it gives back when it is done
+%% batch: events for `readers', newest first
+%% alive: how many processes of a group its runner still waits for
+%% ticking: runners of groups with the ticks that they still need
+-record(tracer, {config :: config(),
+                 source :: module(),
+                 session :: witness_trace:session(),
+                 core :: witness_outline_core:core(),
+                 lent = false :: boolean(),
+                 readers = [] :: [pid()],
+                 batch = [] :: [witness_trace:stamped()],
+                 size = 0 :: non_neg_integer(),
+                 alive = #{} :: #{pid() => pos_integer()},
+                 ticking = #{} :: #{pid() => pos_integer()},
+                 patience = ?PATIENCE :: non_neg_integer(),
+                 timer :: undefined | reference()}).
+
+-doc "Starts a tracer that waits for its first partition.".
+-spec start_link(config()) -> handle().
+start_link(Config) ->
+    {ok, Handle} = proc_lib:start_link(?MODULE, init, [Config], infinity,
+                                       [{message_queue_data, off_heap}]),
+    Handle.
+
+-doc """
+Owns every process of the node but those for which `Own` is true, and all that they spawn.
+""".
+-spec adopt_node(handle(), fun((pid()) -> boolean())) -> ok.
+adopt_node({Pid, _}, Own) -> call(Pid, {adopt_node, Own}).
+
+-doc """
+Spawns the system's first process under observation: traced from birth, so that no
+event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
+the run as `{system_ended, Reason}`.
+""".
+-spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
+launch({Pid, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
+
+-doc "Ends in good order: what was gathered is handed over, monitors are told.".
+-spec stop(pid(), Tag :: reference()) -> ok.
+stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
+
+call(Pid, Request) ->
+    Ref = monitor(process, Pid),
+    Pid ! {call, {self(), Ref}, Request},
+    receive
+        {Ref, Reply} -> demonitor(Ref, [flush]), Reply;
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end.
+
+-doc false.
+-spec init(config()) -> no_return().
+init(Config = #{source := Source, source_options := Options}) ->
+    Session = Source:open(self(), Options),
+    proc_lib:set_label(witness_tracer),
+    proc_lib:init_ack({ok, {self(), Session}}),
+    loop(fresh(#tracer{config = Config, source = Source, session = Session,
+                       core = new_core(Config, Session)})).
+
+new_core(#{maps := Maps}, Session) ->
+    Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
+    witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
+
+fresh(T = #tracer{config = Config, session = Session}) ->
+    T#tracer{core = new_core(Config, Session), alive = #{}, ticking = #{}}.
+
+loop(T) ->
+    receive
+        Message -> loop(message(Message, T))
+    after 0 ->
+        T1 = flush(T),
+        receive
+            Message -> loop(message(Message, T1))
+        end
+    end.
+
+message({routed, _, _} = Message, T) -> recycle(handle(Message, T));
+message({take, _, _, _, _} = Message, T) -> recycle(handle(Message, fresh(T#tracer{lent = true})));
+message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
+message({discard, _} = Message, T) -> recycle(handle(Message, T));
+message({tick, Time}, T) -> tick(Time, T);
+message({call, From, Request}, T) -> request(Request, From, T);
+message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message(Message, T = #tracer{source = Source, core = Core}) ->
+    case Source:decode(Message) of
+        {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
+            case witness_outline_core:direct(element(2, E), Core) of
+                {ok, Label} -> analyse(S, Label, T);
+                no -> recycle(handle({own, S}, T))
+            end;
+        {_, _} = S -> recycle(handle({own, S}, T));
+        ignore -> T
+    end.
+
+handle(Message, T = #tracer{core = Core}) -> perform(witness_outline_core:handle(Message, Core), T).
+
+perform({Effects, Next, Core}, T0) ->
+    T = lists:foldl(fun effect/2, T0#tracer{core = Core}, Effects),
+    case Next of
+        done -> T;
+        Question ->
+            {Answer, T1} = question(Question, T),
+            perform(witness_outline_core:answer(Answer, T1#tracer.core), T1)
+    end.
+
+%% --- effects ---------------------------------------------------------------------
+
+effect({send, To, Message}, T) -> To ! Message, T;
+effect({analyse, Label, S}, T) -> analyse(S, Label, T);
+effect({ended, _, Label}, T) -> process_ended(Label, T);
+effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
+effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
+
+analyse(S = {_, E}, Label, T0 = #tracer{config = #{counters := Counters}}) ->
+    T = case E of
+        {fork, _, _, _, _} -> count_fork(Label, T0);
+        _ -> T0
+    end,
+    case witness_outline_map:label(readers, Label) of
+        [] ->
+            counters:add(Counters, ?EVENTS, 1),
+            T;
+        Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
+            T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
+        Readers ->
+            T1 = flush(T),
+            T1#tracer{readers = Readers, batch = [S], size = 1}
+    end.
+
+%% Counted where the parent is analysed, so before the parent's own end is: as long as
+%% one process that the run waits for is alive, or its end not analysed, the count is
+%% above zero.
+count_fork(Label, T = #tracer{config = #{counters := Counters, held := Held}}) ->
+    counters:add(Counters, ?PROCESSES, 1),
+    _ = witness_outline_map:label(held, Label) andalso atomics:add(Held, 1, 1),
+    T.
+
+flush(T = #tracer{size = 0}) -> T;
+flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = Batch, size = Size}) ->
+    counters:add(Counters, ?EVENTS, Size),
+    Events = lists:reverse(Batch),
+    lists:foreach(fun(Runner) -> witness_monitor_runner:events(Runner, Events) end, Readers),
+    start_clock(Readers, T#tracer{readers = [], batch = [], size = 0}).
+
+process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
+    T = lists:foldl(fun reader_ended/2, flush(T0), witness_outline_map:label(members, Label)),
+    case witness_outline_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) of
+        0 -> Run ! {ended, self()}, T;
+        _ -> T
+    end.
+
+reader_ended({_, Runner, false}, T) ->
+    ok = witness_monitor_runner:complete(Runner),
+    T;
+reader_ended({_, Runner, true}, T = #tracer{alive = Alive, ticking = Ticking}) ->
+    case Alive of
+        #{Runner := 1} ->
+            ok = witness_monitor_runner:complete(Runner),
+            T#tracer{alive = maps:remove(Runner, Alive), ticking = maps:remove(Runner, Ticking)};
+        #{Runner := N} ->
+            T#tracer{alive = Alive#{Runner := N - 1}}
+    end.
+
+%% --- questions -------------------------------------------------------------------
+
+question({tracer, _}, T = #tracer{config = #{pool := Pool}}) ->
+    case witness_outline:tracer(Pool) of
+        stopping -> receive {stop, From, Tag} -> stopped(From, Tag, flush(T)) end;
+        Handle -> {Handle, T}
+    end;
+question({adopt, P, {fork, _, P, Signature, _}, Label}, T) ->
+    {Label1, T1} = start_monitors(P, Signature, Label, T),
+    {Label1, T1};
+question({traced, P}, T = #tracer{source = Source, session = Session}) ->
+    {Source:traced(Session, P), T};
+question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
+    {Source:share(Session, Sink, P), T}.
+
+start_monitors(P, Signature, Label, T = #tracer{config = #{run := Run, explain := Explain}}) ->
+    Started = [begin
+                   Runner = witness_monitor_runner:start(
+                              #{monitor => Monitor, process => P, signature => Signature,
+                                run => Run, explain => Explain, ordered => Group}),
+                   Run ! {monitor, Runner, #{process => P, signature => Signature,
+                                             spec => Spec, name => Name}},
+                   {Map, Runner, Group}
+               end || {Map, #{monitor := Monitor, group := Group, spec := Spec, name := Name}}
+                          <- witness_outline_map:starts(Label)],
+    Label1 = witness_outline_map:with_readers(Started, Label),
+    Alive = lists:foldl(fun({_, Runner, true}, A) -> maps:update_with(Runner, fun(N) -> N + 1 end, 1, A);
+                           ({_, _, false}, A) -> A
+                        end, T#tracer.alive, witness_outline_map:label(members, Label1)),
+    {Label1, T#tracer{alive = Alive}}.
+
+%% --- requests --------------------------------------------------------------------
+
+request({adopt_node, Own}, From, T) ->
+    T1 = adopt_all(Own, T),
+    reply(From, ok),
+    T1;
+request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
+    Launcher = spawn_link(?MODULE, launcher, [MFA, GroupLeader, Run]),
+    ok = Source:on(Session, Launcher),
+    Launcher ! launch,
+    T1 = launched(Launcher, From, T),
+    ok = Source:off(Session, Launcher),
+    T1.
+
+%% The launcher is Witness's own. It is on only for its child to inherit the session.
+-doc false.
+-spec launcher({module(), atom(), [term()]}, pid(), pid()) -> term().
+launcher({M, F, Args}, GroupLeader, Run) ->
+    receive launch -> ok end,
+    group_leader(GroupLeader, self()),
+    {_, Ref} = spawn_monitor(M, F, Args),
+    receive
+        {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, Reason}
+    end.
+
+%% The launcher's fork is the first that is known of the system; its other events are
+%% nobody's.
+launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
+    receive
+        Message when element(2, Message) =:= Launcher ->
+            case Source:decode(Message) of
+                {_, {fork, Launcher, Root, Signature, _}} ->
+                    #{maps := Maps, held := Held, counters := Counters} = Config,
+                    atomics:add(Held, 1, 1),
+                    counters:add(Counters, ?PROCESSES, 1),
+                    Label = witness_outline_map:new(Maps, #{held => true, signature => Signature}),
+                    {Label1, T1} = start_monitors(Root, Signature, Label, T),
+                    reply(From, {ok, Root}),
+                    own(Root, Label1, T1);
+                _ -> launched(Launcher, From, T)
+            end
+    end.
+
+reply({Caller, Ref}, Reply) -> Caller ! {Ref, Reply}, ok.
+
+%% Each look at all processes may show new ones whose parents were not on yet. When it
+%% shows none, every process is on, and what comes later inherits.
+adopt_all(Own, T = #tracer{source = Source, session = Session}) ->
+    case [P || P <- processes(), not Own(P), Source:traced(Session, P) =:= false] of
+        [] -> T;
+        New -> adopt_all(Own, lists:foldl(fun adopt_process/2, T, New))
+    end.
+
+adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok -> own(P, witness_outline_map:new(Maps, #{held => false}), T)
+    end.
+
+own(P, Label, T = #tracer{core = Core}) ->
+    T#tracer{core = witness_outline_core:adopt(P, Label, Core)}.
+
+%% --- the end of a partition, and of a run ----------------------------------------
+
+%% What still comes afterwards are duplicates of overlaps. The tracer of the run's first
+%% processes was never lent.
+recycle(T = #tracer{lent = false}) -> T;
+recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
+    case witness_outline_core:is_done(Core) of
+        false -> T;
+        true ->
+            T1 = fresh(flush(T)),
+            witness_outline:give_back(Pool, {self(), T#tracer.session}),
+            T1#tracer{lent = false}
+    end.
+
+stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
+    Runners = lists:usort([Runner || {_, Label} <- witness_outline_core:owned(Core),
+                                     Runner <- witness_outline_map:label(readers, Label)]),
+    lists:foreach(fun witness_monitor_runner:stop/1, Runners),
+    ok = Source:close(Session),
+    From ! {stopped, self(), Tag},
+    exit(normal).
+
+%% --- the clock of partitions with several processes ------------------------------
+
+%% A tick carries the time at which it was due. When it is handled, everything that was in
+%% the mailbox at that time has been handled, however late the tracer is.
+start_clock(Readers, T = #tracer{alive = Alive}) when map_size(Alive) > 0 ->
+    Ticking = lists:foldl(fun(Runner, A) when is_map_key(Runner, Alive) -> A#{Runner => ?TICKS};
+                             (_, A) -> A
+                          end, T#tracer.ticking, Readers),
+    schedule(T#tracer{ticking = Ticking});
+start_clock(_, T) -> T.
+
+schedule(T = #tracer{timer = undefined, ticking = Ticking, config = #{hold_back := Window}})
+  when map_size(Ticking) > 0 ->
+    Due = erlang:monotonic_time(millisecond) + max(1, Window div 2),
+    Nanoseconds = erlang:convert_time_unit(Due, millisecond, nanosecond),
+    T#tracer{timer = erlang:send_after(Due, self(), {tick, Nanoseconds}, [{abs, true}])};
+schedule(T) -> T.
+
+tick(Due, T0 = #tracer{config = #{hold_back := Window}, patience = Patience}) ->
+    T = flush(T0#tracer{timer = undefined}),
+    case witness_outline_core:settling(T#tracer.core) andalso Patience > 0 of
+        true ->
+            schedule(T#tracer{patience = Patience - 1});
+        false ->
+            Time = Due - erlang:convert_time_unit(Window, millisecond, nanosecond),
+            Ticking = maps:filtermap(fun(Runner, N) ->
+                                             ok = witness_monitor_runner:clock(Runner, Time),
+                                             N > 1 andalso {true, N - 1}
+                                     end, T#tracer.ticking),
+            schedule(T#tracer{ticking = Ticking, patience = ?PATIENCE})
+    end.

@@ -1,0 +1,90 @@
+-module(witness_monitor).
+-moduledoc """
+Monitors: state machines that read the events of one partition, or of one process, and
+reach an irrevocable verdict.
+
+A monitor is a callback module. Compiled specifications are such modules, and a team may
+write its own:
+
+```erlang
+-module(no_crash).
+-behaviour(witness_monitor).
+-export([init/3, handle_event/2]).
+
+init(_Signature, _Process, _Arg) -> {ok, undefined}.
+
+handle_event({exit, _, normal, _}, _) -> {verdict, yes, normal};
+handle_event({exit, _, Reason, _}, _) -> {verdict, no, Reason};
+handle_event(_, S) -> {ok, S}.
+```
+
+Each monitor runs in a process of its own (`m:witness_monitor_runner`). Whatever it does,
+crash, loop or grow, harms neither the system nor another monitor; a crash is an
+`inconclusive` verdict with the crash as its explanation. Callbacks never see a gap: a
+monitor that would meet one ends `inconclusive` before it.
+""".
+
+-export([check/1, format_error/1]).
+
+-export_type([verdict/0, info/0]).
+
+-doc "Irrevocable: violated, satisfied, or neither can be said.".
+-type verdict() :: no | yes | inconclusive.
+
+-doc "What the monitor says of its verdict; for people and `t:witness:verdict/0`.".
+-type info() :: term().
+
+-doc "Called at the start; `ignore`: this process is not to be monitored after all.".
+-callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) ->
+    {ok, State :: term()} | ignore.
+
+-doc "The next event. The first of a process is its `init`, the last its `exit`.".
+-callback handle_event(witness_event:event(), State :: term()) ->
+    {ok, State :: term()} | {verdict, verdict(), info()}.
+
+-doc """
+No further event comes. `complete`: every process of the partition has ended and all their
+events were seen; `stopped`: watching ended before. Without it the verdict is `inconclusive`.
+""".
+-callback handle_end(complete | stopped, State :: term()) -> {verdict(), info()}.
+
+-doc "The kinds of events that the monitor wants; without it all.".
+-callback alphabet(Arg :: term()) ->
+    all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
+
+-doc "What is still to be satisfied, for explanations.".
+-callback describe(State :: term()) ->
+    #{formula := binary(), bindings := [{Name :: binary(), Value :: term()}]}.
+
+-optional_callbacks([handle_end/2, alphabet/1, describe/1]).
+
+-doc """
+Whether a module is a monitor: it can be loaded and exports the mandatory callbacks.
+
+## Errors
+
+- `{monitor_not_found, Module, Reason}`: the module cannot be loaded;
+- `{monitor_callbacks, Module, [{Function, Arity}]}`: these callbacks are missing.
+""".
+-spec check(module()) -> ok | {error, term()}.
+check(Module) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            Missing = [FA || FA = {F, A} <- [{init, 3}, {handle_event, 2}],
+                             not erlang:function_exported(Module, F, A)],
+            case Missing of
+                [] -> ok;
+                _ -> {error, {monitor_callbacks, Module, Missing}}
+            end;
+        {error, Reason} ->
+            {error, {monitor_not_found, Module, Reason}}
+    end.
+
+-doc "An error of `check/1` for people.".
+-spec format_error(term()) -> unicode:chardata().
+format_error({monitor_not_found, Module, Reason}) ->
+    io_lib:format("the monitor module ~ts cannot be loaded (~tp); is its folder on the code path (--pa)?",
+                  [Module, Reason]);
+format_error({monitor_callbacks, Module, Missing}) ->
+    io_lib:format("the module ~ts is no monitor: it does not export ~ts (see witness_monitor)",
+                  [Module, lists:join(", ", [io_lib:format("~ts/~w", [F, A]) || {F, A} <- Missing])]).

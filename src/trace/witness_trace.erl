@@ -1,0 +1,79 @@
+-module(witness_trace).
+-moduledoc """
+Sources of trace events: the behaviour that connects Witness to what produces events.
+
+A source delivers the events of processes to *tracers*. Each tracer opens one
+`t:session/0`; switching a process on in that session makes the process's events
+reach that tracer. What a source guarantees beyond that is data, see
+`t:guarantees/0`: RIARC names these properties A1 to A4 (RIARC text, section 2.1),
+and the choreography (`m:witness_outline_core`) is sound for a source that offers
+no more than `inheritance` together with the two orders below.
+
+Every source keeps two orders, whatever else it offers:
+
+- the events of one process reach one tracer in the order in which they occurred;
+- the `init` event of a process is the first of its events in each session that
+  it was born into.
+""".
+
+-doc "A tracer's own connection to the source; opaque to everybody else.".
+-type session() :: term().
+
+-doc """
+The position of an event in the source's strict total order. `none`: the event came
+before its process was ever switched on in a second session, so that nobody has to
+compare it.
+""".
+-type stamp() :: integer() | none.
+
+-doc """
+An event with its stamp. `{other, P}` stands for something that the source reports of
+`P` and that is no trace event: it proves how far the source has come with `P`.
+""".
+-type stamped() :: {stamp(), witness_event:event() | {other, witness_event:proc()}}.
+
+-doc """
+What a source promises:
+
+- `sets` (A1): one tracer can gather the events of several processes;
+- `inheritance` (A2): a new process is traced by the tracer of its parent;
+- `single` (A3): a process has one tracer at any time;
+- `fork_first` (A4): the fork reaches a tracer before the events of the child;
+- `birth`: a new process has its own partition before it can act;
+- `causal`: within one partition, a send comes before the receive that it causes.
+""".
+-type guarantees() :: #{sets := boolean(), inheritance := boolean(), single := boolean(),
+                        fork_first := boolean(), birth := boolean(), causal := boolean()}.
+
+-export_type([session/0, stamp/0, stamped/0, guarantees/0]).
+
+-doc "Opens a session that delivers to `Tracer`, as messages that `c:decode/1` understands.".
+-callback open(Tracer :: pid(), Options :: map()) -> session().
+
+-doc "Ends the session: no process is traced in it any more.".
+-callback close(session()) -> ok.
+
+-doc "Switches a process on. `dead`: it has ended, nothing was switched on.".
+-callback on(session(), witness_event:proc()) -> ok | dead.
+
+-doc """
+Switches a process on in `To` while it stays on in `From`. Events that the process
+performs until some moment before the call returns have a stamp of at most `Cut` in
+`From`; every later event reaches both sessions.
+""".
+-callback share(From :: session(), To :: session(), witness_event:proc()) ->
+    {cut, Cut :: integer()} | dead.
+
+-doc "Says that the stamps of a process are not compared any more (it is in one session).".
+-callback settle(session(), witness_event:proc()) -> ok.
+
+-doc "Switches a process off; events on their way still arrive.".
+-callback off(session(), witness_event:proc()) -> ok.
+
+-doc "Whether a process is on in this session.".
+-callback traced(session(), witness_event:proc()) -> boolean() | dead.
+
+-doc "A message of the source as an event; `ignore`: something that says nothing.".
+-callback decode(term()) -> stamped() | ignore.
+
+-callback guarantees() -> guarantees().

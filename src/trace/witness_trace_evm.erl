@@ -1,0 +1,122 @@
+-module(witness_trace_evm).
+-moduledoc """
+The source of events that is the VM's own tracing, in pure Erlang: one OTP trace
+session and one process tracer for each partition.
+
+Sessions keep Witness apart from every other tracer in the node. A session ends when
+its last handle is garbage-collected, so it ends with the tracer process that owns it,
+however that process dies; handles that other tracers were sent only delay this until
+they are collected or end themselves.
+
+What the VM guarantees, and what it does not (measured, see `docs/internals/outline.md`):
+
+- a child inherits the sessions of its parent at birth (`set_on_spawn`): A2;
+- A4 does **not** hold: a trace message whose receiver's queue is locked waits at the
+  tracee, so the parent's `spawn` may arrive after events of the child;
+- strict monotonic time stamps order all events of the node.
+
+## Cost
+
+A strict time stamp costs about a sixth of the whole event. It is only needed where the
+streams of two sessions have to be cut, so `#{stamps => handover}` switches it on for a
+process just before it is switched on in a second session and off again when the process
+is settled. Events without a stamp carry no time. With `#{stamps => always}` each event
+has one, which partitions of several processes need.
+""".
+-behaviour(witness_trace).
+
+-export([open/2, close/1, on/2, share/3, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+
+-doc "The trace session and whether every event is stamped.".
+-type session() :: {trace:session(), always | handover}.
+
+-define(FLAGS, [procs, send, 'receive', set_on_spawn]).
+-define(STAMP, strict_monotonic_timestamp).
+
+%% The expiry of a receive's `after` is reported as a message `timeout' of the clock
+%% service: it is no message. Everything else carries its sender.
+-define(RECEIVE, [{[clock_service, '_', timeout], [], [{message, false}]},
+                  {['_', '$1', '_'], [], [{message, '$1'}]}]).
+
+-spec open(pid(), #{stamps := always | handover}) -> session().
+open(Tracer, #{stamps := Stamps}) ->
+    Session = trace:session_create(witness, Tracer, []),
+    1 = trace:recv(Session, ?RECEIVE, []),
+    {Session, Stamps}.
+
+-spec close(session()) -> ok.
+close({Session, _}) ->
+    _ = trace:session_destroy(Session),
+    ok.
+
+-spec on(session(), pid()) -> ok | dead.
+on({Session, always}, P) -> set(Session, P, true, [?STAMP | ?FLAGS]);
+on({Session, handover}, P) -> set(Session, P, true, ?FLAGS).
+
+-spec share(session(), session(), pid()) -> {cut, integer()} | dead.
+share({From, Stamps}, {To, _}, P) ->
+    %% Stamps are on in both streams before the second begins: an event without one
+    %% lies before every cut.
+    _ = Stamps =:= handover andalso set(From, P, true, [?STAMP]),
+    case set(To, P, true, [?STAMP | ?FLAGS]) of
+        ok -> {cut, erlang:unique_integer([monotonic])};
+        dead -> dead
+    end.
+
+-spec settle(session(), pid()) -> ok.
+settle({_, always}, _) -> ok;
+settle({Session, handover}, P) ->
+    _ = set(Session, P, false, [?STAMP]),
+    ok.
+
+-spec off(session(), pid()) -> ok.
+off({Session, _}, P) ->
+    _ = set(Session, P, false, [?STAMP | ?FLAGS]),
+    ok.
+
+set(Session, P, How, Flags) ->
+    try trace:process(Session, P, How, Flags) of
+        1 -> ok;
+        0 -> dead
+    catch
+        error:badarg -> dead
+    end.
+
+-spec traced(session(), pid()) -> boolean() | dead.
+traced({Session, _}, P) ->
+    try trace:info(Session, P, flags) of
+        {flags, []} -> false;
+        {flags, _} -> true;
+        undefined -> dead
+    catch
+        error:badarg -> dead
+    end.
+
+-spec decode(term()) -> witness_trace:stamped() | ignore.
+decode({trace, P, 'receive', Msg, From}) -> {none, {recv, P, From, Msg, undefined}};
+decode({trace, P, send, Msg, To}) -> {none, {send, P, To, Msg, undefined}};
+decode({trace_ts, P, 'receive', Msg, From, {T, U}}) -> {U, {recv, P, From, Msg, ns(T)}};
+decode({trace_ts, P, send, Msg, To, {T, U}}) -> {U, {send, P, To, Msg, ns(T)}};
+decode(Msg) when element(1, Msg) =:= trace; element(1, Msg) =:= trace_ts -> rare(Msg);
+decode(_) -> ignore.
+
+rare({trace, P, Tag, A}) -> rare(Tag, P, A, undefined, none, undefined);
+rare({trace, P, Tag, A, B}) -> rare(Tag, P, A, B, none, undefined);
+rare({trace_ts, P, Tag, A, {T, U}}) -> rare(Tag, P, A, undefined, U, ns(T));
+rare({trace_ts, P, Tag, A, B, {T, U}}) -> rare(Tag, P, A, B, U, ns(T));
+rare(_) -> ignore.
+
+rare(spawn, P, Child, MFA, U, Ts) ->
+    {U, {fork, P, Child, witness_event_signature:resolve(MFA), Ts}};
+rare(spawned, P, Parent, MFA, U, Ts) ->
+    {U, {init, P, Parent, witness_event_signature:resolve(MFA), Ts}};
+rare(exit, P, Reason, _, U, Ts) -> {U, {exit, P, Reason, Ts}};
+rare(send_to_non_existing_process, P, Msg, To, U, Ts) -> {U, {send, P, To, Msg, Ts}};
+rare(_, P, _, _, U, _) -> {U, {other, P}}.
+
+ns(Native) -> erlang:convert_time_unit(Native, native, nanosecond).
+
+-spec guarantees() -> witness_trace:guarantees().
+guarantees() ->
+    #{sets => true, inheritance => true, single => false,
+      fork_first => false, birth => false, causal => false}.

@@ -1,0 +1,153 @@
+-module(witness).
+-moduledoc """
+Runtime verification for the BEAM: the public interface.
+
+A *run* starts a system under observation and checks what each of its processes does
+against specifications. Verdicts come while it runs; when the system has ended and every
+event has been analysed, the run has ended.
+
+```erlang
+1> {ok, Run} = witness:start(#{system => {calc_demo, main, []}, specs => ["calc.hml"]}).
+{ok,<0.151.0>}
+2> {ok, Summary} = witness:await(Run, 5000).
+{ok,#{outcome => violated, verdicts => #{no => 1, yes => 0, inconclusive => 0}, ...}}
+3> [#{verdict := no, steps := Steps}] = witness:verdicts(Run).
+4> witness:stop(Run).
+```
+
+The process that calls `start/1` owns the run: when it dies, the run ends, and with it
+every trace flag and every process of the run.
+
+Verdicts also go to `logger` (violations, domain `[witness]`) and, where `telemetry` is
+loaded, to the event `[witness, verdict]`.
+""".
+
+-export([start/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
+
+-export_type([run/0, verdict/0, summary/0, warning/0]).
+
+-doc "A run.".
+-type run() :: pid().
+
+-doc """
+What a monitor found. `spec` is `file:line`, or the monitor's module; `process` and
+`signature` are those of the process that it was started for; `event` is the one that
+decided, `index` counts the events that this monitor has read from 1, the `init`. `reason`
+says why a verdict is inconclusive. `steps` are the last events up to the deciding one,
+each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
+""".
+-type verdict() :: #{verdict := witness_monitor:verdict(),
+                     spec := binary(), name := binary() | undefined,
+                     process := pid(), signature := witness_event:signature(),
+                     slice := undefined,
+                     event := undefined | #{index := pos_integer(), event := witness_event:event()},
+                     reason := undefined | stopped | {gap, term()} | {crashed, term()},
+                     info := witness_monitor:info(), vacuous := boolean(),
+                     steps := [#{index := pos_integer(), event := witness_event:event(),
+                                 formula := binary() | undefined, bindings := [{binary(), term()}]}],
+                     skipped := non_neg_integer()}.
+
+-doc "Something that the user should know.".
+-type warning() :: #{code := atom(), text := binary()}.
+
+-doc """
+A run in numbers. `processes` and `events`: seen; `tracers`: at most alive at the same time;
+`monitored`: monitors started; `gaps`: monitors that met one. `outcome` is `violated` if a
+verdict is `no`; else `untrusted` if events are missing, a part of Witness or a monitor
+crashed, the system crashed, or nothing was monitored; else `ok`. `elapsed_ms`: until the
+system had ended and all its events were gathered.
+""".
+-type summary() :: #{processes := non_neg_integer(), tracers := pos_integer(),
+                     events := non_neg_integer(),
+                     verdicts := #{witness_monitor:verdict() => non_neg_integer()},
+                     vacuous := non_neg_integer(), gaps := non_neg_integer(),
+                     monitored := non_neg_integer(), warnings := [warning()],
+                     elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted,
+                     system := undefined | normal | {crashed, term()}}.
+
+-doc """
+Starts a system under observation.
+
+| Option | Value | Default |
+|---|---|---|
+| `system` | `{Module, Function, Args}`, called in a new process | |
+| `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
+| `specs` | specification files (`.hml`) | `[]` |
+| `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
+| `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
+| `instrument`, `source` | `outline`, `evm` | |
+| `timestamps` | whether all events carry their time; without it only those of partitions with several processes do | `false` |
+| `hold_back` | milliseconds that events of a partition with several processes wait to be put in order | `100` |
+| `explain` | steps kept for an explanation | `12` |
+| `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
+| `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
+| `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
+| `log` | whether violations are logged | `true` |
+| `group_leader` | of the system's first process | the caller's |
+| `unobserved` | processes that scope `node` leaves out | `[]` |
+
+## Errors
+
+Whatever a user can get wrong is `{error, Reason}`; `format_error/1` tells it to people. See
+`m:witness_options`. Nothing has been started then.
+""".
+-spec start(map()) -> {ok, run()} | {error, term()}.
+start(Options) ->
+    case witness_options:check(Options) of
+        {ok, Checked} ->
+            case application:ensure_all_started(witness) of
+                {ok, _} -> started(witness_sup:start_run(Checked));
+                {error, Reason} -> {error, {not_started, Reason}}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+started({ok, Run}) when is_pid(Run) -> {ok, Run};
+started({error, {shutdown, Reason}}) -> {error, Reason};
+started({error, Reason}) -> {error, {not_started, Reason}}.
+
+-doc """
+Waits until the run has ended and every event has been analysed, and every verdict told.
+
+With `halt => true` a run ends when the system's first process and all its descendants
+have ended.
+""".
+-spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
+await(Run, Timeout) -> witness_run:await(Run, Timeout).
+
+-doc """
+Ends the run. What is undecided is `inconclusive` (`stopped`). The system goes on,
+unobserved, if it has not ended.
+""".
+-spec stop(run()) -> {ok, summary()} | {error, {run_died, term()}}.
+stop(Run) -> witness_run:stop(Run).
+
+-doc "The verdicts so far, oldest first.".
+-spec verdicts(run()) -> [verdict()].
+verdicts(Run) -> witness_run:verdicts(Run).
+
+-doc "How far the run has come.".
+-spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
+                       events := non_neg_integer(), waiting_for := non_neg_integer(),
+                       monitors := non_neg_integer(), verdicts := map(), system := term()}.
+info(Run) -> witness_run:info(Run).
+
+-doc """
+Verdicts and the summary as messages `{witness, Ref, {verdict, V} | {summary, S}}` to the
+caller. A caller whose mailbox is full misses verdicts; `{witness, Ref, {missed, N}}` says so.
+""".
+-spec subscribe(run()) -> {ok, reference()}.
+subscribe(Run) -> witness_run:subscribe(Run).
+
+-doc "An error of `start/1` or `await/2` for people.".
+-spec format_error(term()) -> unicode:chardata().
+format_error({specification, Diagnostics}) ->
+    lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
+format_error(timeout) -> "the run has not ended in time";
+format_error({run_died, Reason}) ->
+    ["the run has died: ", witness_event:format_term(Reason, 400)];
+format_error({not_started, Reason}) ->
+    ["Witness could not start: ", witness_event:format_term(Reason, 400)];
+format_error(Reason) when element(1, Reason) =:= monitor_not_found; element(1, Reason) =:= monitor_callbacks ->
+    witness_monitor:format_error(Reason);
+format_error(Reason) -> witness_options:format_error(Reason).

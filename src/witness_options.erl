@@ -1,0 +1,126 @@
+-module(witness_options).
+-moduledoc """
+The options of a run: one clause for each, and the defaults.
+
+## Errors
+
+`{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
+`{missing_option, Key}`, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
+be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
+""".
+
+-export([check/1, format_error/1]).
+
+-export_type([options/0, signature_pattern/0]).
+
+-doc "What processes a monitor is for.".
+-type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
+
+-doc "The options of `witness:start/1`, complete.".
+-type options() :: #{system := {module(), atom(), [term()]},
+                     scope := tree | node,
+                     specs := [file:name_all()],
+                     monitors := [{signature_pattern(), {module(), term()}}],
+                     instrument := outline,
+                     source := evm,
+                     on_verdict := undefined | fun((witness:verdict()) -> term()),
+                     owner := pid(),
+                     group_leader := pid(),
+                     unobserved := [pid()],
+                     timestamps := boolean(),
+                     hold_back := pos_integer(),
+                     explain := pos_integer(),
+                     max_verdicts := non_neg_integer(),
+                     drain := timeout(),
+                     halt := boolean(),
+                     log := boolean()}.
+
+defaults() ->
+    #{scope => tree, specs => [], monitors => [], instrument => outline, source => evm,
+      on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
+      timestamps => false, hold_back => 100, explain => 12, max_verdicts => 10_000,
+      drain => 30_000, halt => true, log => true}.
+
+-doc "Completes and checks the options of a user.".
+-spec check(map()) -> {ok, options()} | {error, term()}.
+check(Options) when is_map(Options) ->
+    try
+        Complete = maps:merge(defaults(), Options),
+        is_map_key(system, Complete) orelse throw({missing_option, system}),
+        maps:foreach(fun option/2, Complete),
+        {ok, Complete}
+    catch
+        throw:Reason -> {error, Reason}
+    end;
+check(_) -> {error, {bad_option, options, "a map"}}.
+
+option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
+option(system, _) -> expected(system, "{Module, Function, Arguments}");
+option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
+option(scope, _) -> expected(scope, "tree or node");
+option(specs, Files) when is_list(Files) ->
+    lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Files)
+        orelse expected(specs, "a list of file names");
+option(specs, _) -> expected(specs, "a list of file names");
+option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_option/1, Monitors);
+option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
+option(instrument, outline) -> ok;
+option(instrument, _) -> expected(instrument, "outline");
+option(source, evm) -> ok;
+option(source, _) -> expected(source, "evm");
+option(on_verdict, undefined) -> ok;
+option(on_verdict, F) when is_function(F, 1) -> ok;
+option(on_verdict, _) -> expected(on_verdict, "a function of one argument");
+option(owner, Pid) when is_pid(Pid), node(Pid) =:= node() -> ok;
+option(owner, _) -> expected(owner, "a process of this node");
+option(group_leader, Pid) when is_pid(Pid) -> ok;
+option(group_leader, _) -> expected(group_leader, "a process");
+option(unobserved, Pids) when is_list(Pids) ->
+    lists:all(fun is_pid/1, Pids) orelse expected(unobserved, "a list of processes");
+option(unobserved, _) -> expected(unobserved, "a list of processes");
+option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
+option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
+option(drain, infinity) -> ok;
+option(Key, N) when Key =:= hold_back; Key =:= explain; Key =:= drain ->
+    (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
+option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log ->
+    is_boolean(Value) orelse expected(Key, "true or false");
+option(Key, _) -> throw({unknown_option, Key}).
+
+monitor_option({{M, F, A}, {Monitor, _}})
+  when is_atom(M), is_atom(F), (A =:= '_' orelse is_integer(A) andalso A >= 0), is_atom(Monitor) ->
+    case witness_monitor:check(Monitor) of
+        ok -> ok;
+        {error, Reason} -> throw(Reason)
+    end;
+monitor_option(_) ->
+    expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}").
+
+-spec expected(atom(), string()) -> no_return().
+expected(Key, What) -> throw({bad_option, Key, What}).
+
+callable(M, F, Arity) ->
+    case code:ensure_loaded(M) of
+        {module, M} ->
+            erlang:function_exported(M, F, Arity) orelse erlang:is_builtin(M, F, Arity) orelse
+                throw({undefined_function, {M, F, Arity}, [A || {G, A} <- M:module_info(exports), G =:= F]}),
+            ok;
+        {error, Reason} ->
+            throw({undefined_module, M, Reason})
+    end.
+
+-doc "An error of `check/1` for people.".
+-spec format_error(term()) -> unicode:chardata().
+format_error({bad_option, Key, Expected}) ->
+    io_lib:format("option ~ts: expected ~ts", [Key, Expected]);
+format_error({unknown_option, Key}) ->
+    io_lib:format("unknown option ~tp", [Key]);
+format_error({missing_option, Key}) ->
+    io_lib:format("option ~ts is missing", [Key]);
+format_error({undefined_module, M, Reason}) ->
+    io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
+format_error({undefined_function, {M, F, A}, []}) ->
+    io_lib:format("the module ~ts does not export ~ts/~w", [M, F, A]);
+format_error({undefined_function, {M, F, A}, Arities}) ->
+    io_lib:format("the module ~ts does not export ~ts/~w, but ~ts",
+                  [M, F, A, lists:join(", ", [io_lib:format("~ts/~w", [F, B]) || B <- Arities])]).

@@ -1,0 +1,328 @@
+-module(witness_run).
+-moduledoc """
+One run: starts the instrumentation and the system, gathers verdicts, and ends.
+
+A run goes through three phases:
+
+- `running`: until the system has ended (`halt`), or somebody stops it;
+- `draining`: nothing is observed any more, monitors work off what they were given;
+- `finished`: every monitor has reported. Results can be asked for until the owner dies or
+  the run is stopped.
+
+The run is linked to its pool of tracers and to every monitor's runner. Whoever of them
+dies, however it dies, the run knows: a runner without a report makes its own verdict
+inconclusive, the loss of a tracer makes inconclusive all that are not decided. When the
+run itself dies, the links take everything with it, and with the tracers their sessions.
+""".
+-behaviour(gen_server).
+
+-export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-type meta() :: #{process := pid(), signature := witness_event:signature(),
+                  spec := binary(), name := binary() | undefined}.
+
+-record(run, {options :: witness_options:options(),
+              phase = running :: running | draining | finished,
+              pool :: undefined | pid(),
+              notifier :: pid(),
+              specs :: [witness_spec:map()],
+              system = running :: running | {ended, term()},
+              tree_ended = false :: boolean(),
+              lost = false :: boolean(),
+              live = #{} :: #{pid() => meta()},
+              early = #{} :: #{pid() => witness_monitor_runner:outcome()},
+              seen = #{} :: #{{binary(), binary() | undefined} => pos_integer()},
+              verdicts = [] :: [witness:verdict()],
+              kept = 0 :: non_neg_integer(),
+              counts = #{no => 0, yes => 0, inconclusive => 0} :: #{witness_monitor:verdict() => non_neg_integer()},
+              vacuous = 0 :: non_neg_integer(),
+              gaps = 0 :: non_neg_integer(),
+              faults = 0 :: non_neg_integer(),
+              warnings = [] :: [witness:warning()],
+              counters :: counters:counters_ref(),
+              held :: atomics:atomics_ref(),
+              tracers = 1 :: pos_integer(),
+              started :: integer(),
+              ended :: undefined | integer(),
+              awaiting = [] :: [gen_server:from()],
+              stopping = [] :: [gen_server:from()]}).
+
+-spec start_link(witness_options:options()) -> gen_server:start_ret().
+start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
+
+-spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
+await(Run, Timeout) -> call(Run, await, Timeout).
+
+-spec stop(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
+stop(Run) -> call(Run, stop, infinity).
+
+-spec verdicts(pid()) -> [witness:verdict()].
+verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
+
+-spec info(pid()) -> map().
+info(Run) -> gen_server:call(Run, info, infinity).
+
+-spec subscribe(pid()) -> {ok, reference()}.
+subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
+
+call(Run, Request, Timeout) ->
+    try
+        gen_server:call(Run, Request, Timeout)
+    catch
+        exit:{timeout, _} -> {error, timeout};
+        exit:{Reason, {gen_server, call, _}} -> {error, {run_died, Reason}}
+    end.
+
+-doc false.
+-spec init(witness_options:options()) -> {ok, #run{}, {continue, start}} | {stop, term()}.
+init(Options = #{specs := Files, owner := Owner}) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_run),
+    case compile(Files, [], []) of
+        {ok, Specs, Warnings} ->
+            monitor(process, Owner),
+            {ok, #run{options = Options, specs = Specs, warnings = Warnings,
+                      notifier = witness_notifier:start_link(Options),
+                      counters = counters:new(2, [write_concurrency]),
+                      held = atomics:new(1, []), started = erlang:monotonic_time(millisecond)},
+             {continue, start}};
+        {error, Diagnostics} ->
+            {stop, {shutdown, {specification, Diagnostics}}}
+    end.
+
+compile([], Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([File | Files], Specs, Warnings) ->
+    case witness_spec:compile_file(File) of
+        {ok, Map, Diagnostics} ->
+            New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
+            compile(Files, [Map | Specs], Warnings ++ New);
+        {error, Diagnostics} ->
+            lists:foreach(fun witness_spec:unload/1, Specs),
+            {error, Diagnostics}
+    end.
+
+text(Chars) -> unicode:characters_to_binary(Chars).
+
+-doc false.
+-spec handle_continue(start, #run{}) -> {noreply, #run{}}.
+handle_continue(start, R = #run{options = Options, specs = Specs, counters = Counters, held = Held}) ->
+    #{system := MFA, scope := Scope, explain := Explain, hold_back := HoldBack,
+      monitors := Monitors, group_leader := GroupLeader, unobserved := Unobserved} = Options,
+    Stamps = case maps:get(timestamps, Options) orelse lists:any(fun has_group/1, Specs) of
+        true -> always;
+        false -> handover
+    end,
+    {ok, Pool} = witness_outline:start_link(
+                   #{source => witness_trace_evm, source_options => #{stamps => Stamps},
+                     run => self(), explain => Explain, hold_back => HoldBack,
+                     counters => Counters, held => Held,
+                     maps => [witness_instrumentation:of_spec(S) || S <- Specs]
+                             ++ [witness_instrumentation:of_monitor(M) || M <- Monitors]}),
+    _ = Scope =:= node andalso witness_outline:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    {ok, _} = witness_outline:launch(Pool, MFA, GroupLeader),
+    {noreply, R#run{pool = Pool}}.
+
+has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #run{}) ->
+    {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
+handle_call(await, _, R = #run{phase = finished}) ->
+    {reply, {ok, summary(R)}, R};
+handle_call(await, From, R = #run{awaiting = Awaiting}) ->
+    {noreply, R#run{awaiting = [From | Awaiting]}};
+handle_call(stop, _, R = #run{phase = finished}) ->
+    {stop, shutdown, {ok, summary(R)}, R};
+handle_call(stop, From, R = #run{stopping = Stopping}) ->
+    proceed(drain(R#run{stopping = [From | Stopping]}));
+handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
+    {reply, lists:reverse(Verdicts), R};
+handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
+    {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
+handle_call(info, _, R = #run{phase = Phase, live = Live, counts = Counts, held = Held}) ->
+    {reply, #{phase => Phase, processes => counters:get(R#run.counters, 1),
+              events => counters:get(R#run.counters, 2), waiting_for => atomics:get(Held, 1),
+              monitors => map_size(Live), verdicts => Counts, system => R#run.system}, R}.
+
+-doc false.
+-spec handle_cast(term(), #run{}) -> {noreply, #run{}}.
+handle_cast(_, R) -> {noreply, R}.
+
+-doc false.
+-spec handle_info(term(), #run{}) -> {noreply, #run{}} | {stop, shutdown, #run{}}.
+handle_info({monitor, Runner, _}, R = #run{phase = finished}) ->
+    %% Only after a tracer was lost: its last messages may come this late.
+    exit(Runner, kill),
+    {noreply, R};
+handle_info({monitor, Runner, Meta}, R = #run{live = Live, early = Early, seen = Seen}) ->
+    Key = {maps:get(spec, Meta), maps:get(name, Meta)},
+    R1 = R#run{live = Live#{Runner => Meta}, seen = maps:update_with(Key, fun(N) -> N + 1 end, 1, Seen)},
+    case maps:take(Runner, Early) of
+        {Outcome, Early1} -> proceed(outcome(Runner, Outcome, R1#run{early = Early1}));
+        error ->
+            %% A runner that is dead by now gives an exit message at once.
+            link(Runner),
+            _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
+            {noreply, R1}
+    end;
+handle_info({verdict, Runner, Outcome}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
+    proceed(outcome(Runner, Outcome, R));
+handle_info({verdict, Runner, Outcome}, R = #run{early = Early}) ->
+    {noreply, R#run{early = Early#{Runner => Outcome}}};
+handle_info({ended, _}, R) ->
+    proceed(R#run{tree_ended = true});
+handle_info({system_ended, Reason}, R) ->
+    proceed(R#run{system = {ended, Reason}});
+handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
+    proceed(lost(Reason, R#run{pool = undefined}));
+handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
+    proceed(outcome(Runner, failed({crashed, Reason}), R));
+handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
+    {stop, Reason, R};
+handle_info({'EXIT', _, _}, R) ->
+    {noreply, R};
+handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
+    finished(R#run{phase = finished});
+handle_info(overdue, R = #run{phase = draining, live = Live}) ->
+    Kill = fun(Runner, _, A) -> exit(Runner, kill), outcome(Runner, failed({crashed, overdue}), A) end,
+    proceed(maps:fold(Kill, R, Live));
+handle_info({'DOWN', _, process, _, _}, R) ->
+    {stop, shutdown, R};
+handle_info(_, R) ->
+    {noreply, R}.
+
+-doc false.
+-spec terminate(term(), #run{}) -> ok.
+terminate(_, R = #run{specs = Specs, live = Live}) ->
+    maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
+    _ = stop_pool(R),
+    lists:foreach(fun witness_spec:unload/1, Specs).
+
+%% --- phases ----------------------------------------------------------------------
+
+%% The tree has ended when the tracers have analysed the end of its last process; how the
+%% first process ended comes from the VM by itself.
+proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
+    proceed(drain(R));
+proceed(R = #run{phase = draining, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
+    ok = witness_notifier:flush(Notifier),
+    {noreply, R};
+proceed(R) ->
+    {noreply, R}.
+
+drain(R = #run{phase = running, options = #{drain := Drain}}) ->
+    R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
+    _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
+    case stop_pool(R1) of
+        {ok, R2} -> R2;
+        {lost, Reason, R2} -> lost(Reason, R2)
+    end;
+drain(R) -> R.
+
+%% When the pool has stopped, the `monitor' messages of all tracers are in the mailbox,
+%% before the message that goes to oneself here: none is missed when `live' is empty.
+stop_pool(R = #run{pool = undefined}) -> {ok, R};
+stop_pool(R = #run{pool = Pool}) ->
+    try
+        #{most := Most} = witness_outline:info(Pool),
+        ok = witness_outline:stop(Pool),
+        {ok, take_monitors(R#run{pool = undefined, tracers = Most})}
+    catch
+        exit:Reason -> {lost, Reason, take_monitors(R#run{pool = undefined})}
+    end.
+
+take_monitors(R) ->
+    receive
+        {monitor, _, _} = Message ->
+            {noreply, R1} = handle_info(Message, R),
+            take_monitors(R1)
+    after 0 -> R
+    end.
+
+%% Events are missing from now on, for everybody.
+lost(Reason, R = #run{live = Live, warnings = Warnings}) ->
+    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, tracer_lost) end, Live),
+    Warning = #{code => tracer_lost,
+                text => text(["a tracer has ended, events are missing from then on: ",
+                              witness_event:format_term(Reason, 400)])},
+    drain(R#run{lost = true, faults = R#run.faults + 1, warnings = Warnings ++ [Warning]}).
+
+finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
+    Summary = summary(R),
+    ok = witness_notifier:summary(R#run.notifier, Summary),
+    lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
+    R1 = R#run{awaiting = [], stopping = []},
+    case Stopping of
+        [] -> {noreply, R1};
+        _ -> {stop, shutdown, R1}
+    end.
+
+%% --- verdicts --------------------------------------------------------------------
+
+failed(Reason) ->
+    #{verdict => inconclusive, reason => Reason, info => undefined, vacuous => false,
+      event => undefined, steps => [], skipped => 0}.
+
+outcome(Runner, ignored, R = #run{live = Live}) ->
+    R#run{live = maps:remove(Runner, Live)};
+outcome(Runner, Outcome, R = #run{live = Live, counts = Counts, notifier = Notifier}) ->
+    {Meta, Live1} = maps:take(Runner, Live),
+    V = #{verdict := Verdict} = maps:merge(Outcome#{slice => undefined}, Meta),
+    ok = witness_notifier:verdict(Notifier, V),
+    R1 = keep(V, R#run{live = Live1, counts = maps:update_with(Verdict, fun(N) -> N + 1 end, Counts)}),
+    case V of
+        #{reason := {gap, _}} -> R1#run{gaps = R1#run.gaps + 1};
+        #{reason := {crashed, _}} -> R1#run{faults = R1#run.faults + 1};
+        #{vacuous := true} -> R1#run{vacuous = R1#run.vacuous + 1};
+        #{} -> R1
+    end.
+
+keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := Max}}) when Kept < Max ->
+    R#run{verdicts = [V | Verdicts], kept = Kept + 1};
+keep(_, R) -> R.
+
+%% --- summary ---------------------------------------------------------------------
+
+summary(R = #run{counts = Counts, seen = Seen, counters = Counters, system = System}) ->
+    Monitored = lists:sum(maps:values(Seen)),
+    Outcome = case Counts of
+        #{no := No} when No > 0 -> violated;
+        #{} when Monitored =:= 0; R#run.gaps > 0; R#run.faults > 0 -> untrusted;
+        #{} -> case crashed(System) of true -> untrusted; false -> ok end
+    end,
+    #{processes => counters:get(Counters, 1), tracers => R#run.tracers,
+      events => counters:get(Counters, 2), verdicts => Counts, vacuous => R#run.vacuous,
+      gaps => R#run.gaps, monitored => Monitored, warnings => warnings(R),
+      elapsed_ms => ended(R) - R#run.started, outcome => Outcome,
+      system => case System of
+          running -> undefined;
+          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
+      end}.
+
+ended(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
+ended(#run{ended = Ended}) -> Ended.
+
+crashed(running) -> false;
+crashed({ended, normal}) -> false;
+crashed({ended, shutdown}) -> false;
+crashed({ended, {shutdown, _}}) -> false;
+crashed({ended, _}) -> true.
+
+warnings(R = #run{specs = Specs, seen = Seen, options = #{monitors := Monitors}, system = System}) ->
+    Given = [witness_instrumentation:key(Spec, E) || Spec <- Specs, E = #{action := monitor} <- maps:get(entries, Spec)]
+        ++ [witness_instrumentation:key(M) || M <- Monitors],
+    R#run.warnings
+        ++ [#{code => system_crashed,
+              text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
+            || {ended, Reason} <- [System], crashed(System)]
+        ++ [#{code => nothing_monitored,
+              text => text(io_lib:format("~ts monitored nothing: no process had a signature that matches ~ts",
+                                         [describe(Key), Signature]))}
+            || {Key, Signature} <- Given, not is_map_key(Key, Seen)]
+        ++ [#{code => verdicts_dropped,
+              text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
+            || lists:sum(maps:values(R#run.counts)) > R#run.kept].
+
+describe({Spec, undefined}) -> Spec;
+describe({Spec, Name}) -> [Spec, " (", Name, ")"].
