@@ -1,0 +1,104 @@
+-module(witness_cli).
+-moduledoc """
+The command line: `bin/witness COMMAND ...`.
+
+`bin/witness` starts a VM that calls `main/0`, with the arguments of the user behind `-extra`. `main/0` runs the command
+and ends the VM with its exit code:
+
+| Code | Meaning |
+|---|---|
+| 0 | it ran, and nothing was violated |
+| 1 | a violation |
+| 2 | wrong usage or bad input |
+| 3 | the result cannot be trusted or says nothing |
+
+The system that is watched runs in the same VM, and may end it (`halt/1`). So that its exit status is not taken for that
+of Witness, `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and any other
+status means that the system has ended the VM.
+
+Errors of the user are printed as one message that names what was wrong and what was expected; an error in Witness itself
+as a report with its place, and exit code 3.
+""".
+
+-export([main/0, run/1, status/1]).
+
+-doc "Runs the command that the VM was started with, and ends the VM.".
+-spec main() -> pid().
+main() ->
+    %% The VM has not finished starting before this returns.
+    proc_lib:spawn(fun command/0).
+
+-spec command() -> no_return().
+command() ->
+    Code = try run(init:get_plain_arguments()) catch _:_ -> 3 end,
+    halt(status(Code), [{flush, true}]).
+
+-doc "The exit status of the VM for an exit code.".
+-spec status(0..3) -> non_neg_integer().
+status(Code) ->
+    case init:get_argument(witness_status) of
+        {ok, [[Base]]} -> list_to_integer(Base) + Code;
+        _ -> Code
+    end.
+
+-doc "Runs a command; the exit code.".
+-spec run([string()]) -> 0..3.
+run(Arguments) ->
+    try
+        ok = witness_cli_io:prepare(),
+        case witness_cli_args:parse(Arguments) of
+            {print, Text} ->
+                witness_cli_io:print(witness_cli_io:open(text), Text),
+                0;
+            {error, Text} -> refuse(Text);
+            {compile, Options} -> witness_cli_compile:run(Options);
+            {demo, Options} -> witness_cli_demo:run(Options);
+            {run, Options} -> run_system(Options)
+        end
+    catch
+        throw:{refused, Problem} -> refuse(Problem);
+        Class:Reason:Stack ->
+            witness_cli_io:note(io_lib:format("witness: an error in Witness itself: ~ts~n~tp~n",
+                                              [witness_event:format_term({Class, Reason}, 1000), Stack])),
+            3
+    end.
+
+refuse(Text) ->
+    witness_cli_io:note([string:trim(Text, trailing, "\n"), $\n]),
+    2.
+
+%% What can be checked without running anything is checked here, in the order in which it is needed.
+run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = Options) ->
+    only("--instrument", instrument, "outline", Options),
+    only("--source", source, "evm", Options),
+    Specs = maps:get(specs, Options, []),
+    Folders = accept(witness_cli_setup:add_paths(maps:get(pa, Options, []))),
+    Monitors = [accept("--monitor: ", witness_cli_call:parse_monitor(Monitor)) || Monitor <- maps:get(monitors, Options, [])],
+    Specs =/= [] orelse Monitors =/= [] orelse
+        refused(~"nothing to check: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
+    System = accept(witness_cli_call:parse(Text)),
+    ok = accept(case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
+    ok = accept(witness_cli_setup:load_elixir(element(1, System), Folders)),
+    ok = accept(witness_cli_call:check(System)),
+    case witness_cli_run:run(#{system => System, specs => Specs, monitors => Monitors, scope => Scope, json => Json,
+                               halt => not NoHalt, for => maps:get(for, Options, infinity),
+                               timeout => maps:get(timeout, Options, infinity)}) of
+        {ok, Code} -> Code;
+        %% Diagnostics have their own format, which editors know.
+        {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
+        {error, Reason} -> refused(witness:format_error(Reason))
+    end.
+
+only(Option, Key, Only, Options) ->
+    #{Key := Value} = Options,
+    Value =:= Only orelse
+        refused([Option, ~" '", witness_cli_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
+
+accept(Result) -> accept(~"", Result).
+
+accept(_, ok) -> ok;
+accept(_, {ok, Value}) -> Value;
+accept(Where, {error, Text}) -> refused([Where, Text]).
+
+-spec refused(unicode:chardata()) -> no_return().
+refused(Text) -> throw({refused, [~"witness run: ", Text]}).

@@ -1,0 +1,165 @@
+-module(witness_cli_args).
+-moduledoc """
+The commands and options of the command line: parsing, help, and what is wrong with an argument.
+
+Everything is declared once, as a command of `m:argparse`, which parses and writes the help. Its errors name an argument
+by its internal name; here they are told in the words that the user has written.
+""".
+
+-export([parse/1]).
+
+-export_type([parsed/0]).
+
+-doc "What to do: print a text, run a command with its options, or tell what is wrong.".
+-type parsed() :: {print, unicode:chardata()}
+                | {run | compile | demo, Options :: #{atom() => term()}}
+                | {error, unicode:chardata()}.
+
+-define(PROGRAM, "witness").
+-define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
+                   {"run", "runs a system and watches it"},
+                   {"compile", "checks specifications, and shows what they say"}]).
+
+-doc "Reads the arguments of the command line.".
+-spec parse([string()]) -> parsed().
+parse(Arguments) ->
+    case {Arguments, lists:any(fun is_help/1, Arguments)} of
+        {["--version" | _], _} -> {print, version()};
+        {[First | _], true} ->
+            case lists:keymember(First, 1, ?COMMANDS) of
+                true -> {print, [argparse:help(command(), #{progname => ?PROGRAM, columns => 100, command => [First]}), $\n]};
+                false when hd(First) =:= $- -> {print, overview()};
+                false -> {error, unknown_command(First)}
+            end;
+        {[], _} -> {error, [~"witness: a command is expected\n\n", overview()]};
+        {_, false} -> parsed(argparse:parse(Arguments, command(), #{progname => ?PROGRAM}))
+    end.
+
+is_help(Argument) -> Argument =:= "--help" orelse Argument =:= "-h".
+
+parsed({ok, Options, [_, Command], _}) -> {list_to_existing_atom(Command), Options};
+parsed({error, {[_], undefined, [$- | _] = Option, _}}) -> {error, [~"witness: there is no option ", clean(Option)]};
+parsed({error, {[_], undefined, Command, _}}) -> {error, unknown_command(Command)};
+parsed({error, {[_, Command], Argument, Actual, _}}) ->
+    {error, [~"witness ", Command, ~": ", problem(Command, Argument, Actual), ~" (see witness ", Command, ~" --help)"]}.
+
+unknown_command(Command) ->
+    Names = [Name || {Name, _} <- ?COMMANDS],
+    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_cli_text:list(Names), ~" (see witness --help)"].
+
+problem(Command, undefined, [$- | _] = Option) ->
+    [~"there is no option ", clean(Option), similar(Command, Option)];
+problem(_, undefined, Actual) ->
+    [~"'", clean(Actual), ~"' is one argument too many; is 'mod:fun(args)' in quotes?"];
+problem(Command, #{name := Name}, undefined) -> [usage(Command, Name), ~" is expected, and not there"];
+problem(Command, #{name := Name}, Actual) -> [usage(Command, Name), ~" is expected, not '", clean(Actual), ~"'"].
+
+similar(Command, Option) ->
+    #{commands := #{Command := #{arguments := Arguments}}} = command(),
+    Options = [[$- | Long] || #{long := Long} <- Arguments],
+    case [Other || Other <- Options, string:jaro_similarity(Option, Other) > 0.8] of
+        [] -> ~"";
+        [Other | _] -> [~"; did you mean ", Other, ~"?"]
+    end.
+
+%% An option and its value as the help shows them.
+usage(Command, Name) ->
+    #{commands := #{Command := #{arguments := Arguments}}} = command(),
+    [Usage] = [Shown || #{name := Other, help := {Shown, _}} <- Arguments, Other =:= Name],
+    string:trim(Usage, both, "[].").
+
+clean(Text) -> witness_cli_text:clean(Text).
+
+version() ->
+    _ = application:load(witness),
+    {ok, Version} = application:get_key(witness, vsn),
+    io_lib:format("witness ~ts (Erlang/OTP ~ts)~n", [Version, erlang:system_info(otp_release)]).
+
+overview() ->
+    [~"""
+     Witness watches a running Erlang or Elixir system and checks what each process does.
+
+     Usage: witness COMMAND ...
+
+
+     """,
+     [[~"  ", Line, $\n] || Line <- witness_cli_text:columns([[Name, Text] || {Name, Text} <- ?COMMANDS])],
+     ~"""
+
+      witness COMMAND --help    says more about a command
+      witness --version         prints the version
+
+      """].
+
+%% Declarations
+
+command() ->
+    #{commands => #{"run" => run(), "compile" => compile(), "demo" => demo()}}.
+
+run() ->
+    #{help => ["Runs mod:fun(args) in a fresh node and checks every process against the specifications. The arguments are "
+               "Erlang terms; nothing in them is evaluated. A function of Elixir is written MyApp.Server.run(1).\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nThe run ends when the function has returned and all processes that it has spawned have ended."
+               "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage or bad input; 3 the result cannot be "
+               "trusted or says nothing.\n\n"
+               "  witness run --pa ebin --spec calc.hml 'calc_demo:main(10)'\n"
+               "  witness run --pa ebin --monitor 'calc_server:loop/1=no_crash' 'calc_demo:main(10)'\n"],
+      arguments => [
+        #{name => specs, long => "-spec", action => append, type => string,
+          help => {"[--spec FILE.hml]...", ["a specification; may be repeated"]}},
+        #{name => monitors, long => "-monitor", action => append, type => string,
+          help => {"[--monitor 'm:f/ARITY=MODULE']...",
+                   ["a monitor written in Erlang for all processes with this signature; _ for any arity, function or "
+                    "module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}},
+        #{name => instrument, long => "-instrument", type => string, default => "outline",
+          help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
+        #{name => source, long => "-source", type => string, default => "evm",
+          help => {"[--source evm]", ["where events come from: evm, the tracing of the VM"]}},
+        #{name => scope, long => "-scope", type => {atom, [tree, node]}, default => node,
+          help => {"[--scope tree|node]", ["what is watched: the function's process and its descendants, or (default) every "
+                                           "process of the node"]}},
+        #{name => pa, long => "-pa", action => append, type => string,
+          help => {"[--pa DIR]...", ["a folder with compiled modules, or a quoted pattern like '_build/default/lib/*/ebin'; may "
+                                     "be repeated"]}},
+        #{name => config, long => "-config", type => string,
+          help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line on standard output; what the system prints goes to standard error"]}},
+        #{name => for, long => "-for", type => {custom, fun seconds/1},
+          help => {"[--for SECONDS]", ["stop watching after this time: a planned end"]}},
+        #{name => timeout, long => "-timeout", type => {custom, fun seconds/1},
+          help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}},
+        #{name => no_halt, long => "-no-halt", type => boolean, default => false,
+          help => {"[--no-halt]", ["go on until an interrupt (Ctrl-C or SIGTERM), though the function has returned"]}},
+        #{name => system, type => string,
+          help => {"'mod:fun(args)'", ["the function to run"]}}
+      ]}.
+
+compile() ->
+    #{help => ["Checks specifications without running anything, and lists their properties.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nExit codes: 0 all are correct (there may be warnings); 2 one is not.\n"],
+      arguments => [
+        #{name => erlang, long => "-erlang", type => boolean, default => false,
+          help => {"[--erlang]", ["print the monitors as Erlang source"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["print results and diagnostics as one JSON object a line"]}},
+        #{name => files, type => string, nargs => nonempty_list, help => {"FILE.hml...", ["the specifications"]}}
+      ]}.
+
+demo() ->
+    #{help => ["Runs a small web service that sells seats, with a bug that shows only when two requests race. Witness watches "
+               "its processes, finds the violation, and shows the messages that led to it.\n\n",
+               usage, "\n\n", options,
+               "\n\nExit codes: 0 the violation was found, as expected; 3 otherwise.\n"],
+      arguments => [
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}}
+      ]}.
+
+%% A time in milliseconds. `badarg` is an error of the user.
+seconds(Text) ->
+    Seconds = try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end,
+    Seconds > 0 andalso Seconds =< 4_000_000 orelse error(badarg),
+    max(1, round(Seconds * 1000)).

@@ -1,0 +1,122 @@
+-module(witness_cli_json).
+-moduledoc """
+What `--json` prints: one JSON object a line.
+
+Every object has `v` (1), `type`, `run` (a text that is the same in all objects of a run), `node`, and `time` (UTC, as
+in RFC 3339).
+
+- `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`,
+  `event` (`null`, or `index`, `kind`, `text`), `explanation`, `vacuous`;
+- `warning`: `code`, `text`;
+- `summary`, the last one: `processes`, `tracers`, `events`, `verdicts` (`no`, `yes`, `inconclusive`), `vacuous`,
+  `gaps`, `warnings`, `elapsed_ms`;
+- `diagnostic`, of `witness compile`: `severity`, `file`, `line`, `column`, `code`, `text`, `source`, `hint`;
+- `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`,
+  `monitor`, and `erlang`, the source, where it was asked for.
+
+An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
+be satisfied after it, and `bindings`. Before them an object of the kind `skipped` may stand, and after them one of
+the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `reason` (why there is no decision).
+
+Terms are text, cut to a limit. What does not apply is `null`.
+""".
+
+-export([header/0, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
+
+-export_type([header/0]).
+
+-doc "What all objects of a run begin with.".
+-type header() :: #{v := 1, run := binary(), node := binary()}.
+
+-define(TERM, 2000).
+
+-doc "The header of a new run.".
+-spec header() -> header().
+header() ->
+    Time = integer_to_binary(os:system_time(microsecond), 36),
+    Run = string:lowercase(<<Time/binary, $-, (list_to_binary(os:getpid()))/binary>>),
+    #{v => 1, run => Run, node => atom_to_binary(node())}.
+
+-doc "A verdict.".
+-spec verdict(witness:verdict(), header()) -> iolist().
+verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, signature := Signature,
+          event := Event, vacuous := Vacuous} = V, Header) ->
+    line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)}, {process, term(Process)},
+                           {signature, witness_event:format_signature(Signature)}, {slice, null}, {event, event(Event)},
+                           {explanation, explanation(V)}, {vacuous, Vacuous}]).
+
+event(undefined) -> null;
+event(#{index := Index, event := Event}) ->
+    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)}]}.
+
+explanation(#{steps := Steps, skipped := Skipped} = V) ->
+    [{[{kind, skipped}, {text, iolist_to_binary(witness_cli_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
+     || Skipped > 0] ++ [step(Step) || Step <- Steps] ++ last(V).
+
+step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}) ->
+    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)},
+      {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
+
+last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_cli_render:reason(V)}]}];
+last(#{info := #{line := _} = Info}) ->
+    Get = fun(Key) -> maps:get(Key, Info, undefined) end,
+    [{[{kind, decision}, {line, number(Get(line))}, {column, number(Get(column))}, {text, text(Get(action))},
+       {bindings, bindings(maps:get(bindings, Info, []))}]}];
+last(#{info := Info}) when Info =:= undefined; is_map(Info) -> [];
+last(#{info := Info}) -> [{[{kind, decision}, {text, term(Info)}]}].
+
+bindings(Bindings) -> {[{text(Name), term(Value)} || {Name, Value} <- Bindings]}.
+
+-doc "A warning.".
+-spec warning(witness:warning(), header()) -> iolist().
+warning(#{code := Code, text := Text}, Header) -> line(warning, Header, [{code, Code}, {text, text(Text)}]).
+
+-doc "The summary of a run.".
+-spec summary(witness:summary(), header()) -> iolist().
+summary(#{processes := Processes, tracers := Tracers, events := Events, verdicts := Verdicts, vacuous := Vacuous,
+          gaps := Gaps, warnings := Warnings, elapsed_ms := Elapsed}, Header) ->
+    line(summary, Header, [{processes, Processes}, {tracers, Tracers}, {events, Events},
+                           {verdicts, {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- [no, yes, inconclusive]]}},
+                           {vacuous, Vacuous}, {gaps, Gaps},
+                           {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
+                           {elapsed_ms, Elapsed}]).
+
+-doc "A diagnostic of the compiler of specifications.".
+-spec diagnostic(witness_spec:diagnostic(), header()) -> iolist().
+diagnostic(#{severity := Severity, file := File, line := Line, column := Column, code := Code, text := Text,
+             source := Source, hint := Hint}, Header) ->
+    line(diagnostic, Header, [{severity, Severity}, {file, text(File)}, {line, number(Line)}, {column, number(Column)},
+                              {code, Code}, {text, text(Text)}, {source, text(Source)}, {hint, text(Hint)}]).
+
+-doc "The properties of a file, with its entries and, if asked for, its Erlang source.".
+-spec specification(File :: unicode:chardata(), [witness_spec:entry()], Erlang :: unicode:chardata() | undefined,
+                    header()) -> iolist().
+specification(File, Entries, Erlang, Header) ->
+    Properties = [{[{line, Line}, {name, text(Name)}, {signature, text(Signature)}, {group, Group},
+                    {monitor, Action =:= monitor}]}
+                  || #{line := Line, name := Name, signature := Signature, group := Group, action := Action} <- Entries],
+    line(specification, Header, [{file, text(File)}, {properties, Properties}, {erlang, text(Erlang)}]).
+
+%% Internal
+
+line(Type, #{v := Version, run := Run, node := Node}, Fields) ->
+    Time = list_to_binary(calendar:system_time_to_rfc3339(os:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}])),
+    Object = {[{v, Version}, {type, Type}, {run, Run}, {node, Node}, {time, Time} | Fields]},
+    [json:encode(Object, fun encode/2), $\n].
+
+%% Objects are lists of pairs in a tuple, which keeps the order of their fields.
+encode({Pairs}, Encode) -> json:encode_key_value_list(Pairs, Encode);
+encode(Value, Encode) -> json:encode_value(Value, Encode).
+
+term(Term) -> witness_event:format_term(Term, ?TERM).
+
+number(undefined) -> null;
+number(Number) -> Number.
+
+%% JSON is Unicode, and files need not be.
+text(undefined) -> null;
+text(Text) ->
+    case unicode:characters_to_binary(Text) of
+        Valid when is_binary(Valid) -> Valid;
+        _ -> witness_cli_text:clean(Text)
+    end.

@@ -1,0 +1,234 @@
+-module(witness_cli_lanes).
+-moduledoc """
+The steps of an explanation as a sequence chart in plain characters.
+
+Each process that exchanges messages has a lane, headed by its identifier and, where it is known, the module that it
+was spawned with. Each event is a row: `*` stands in the lane of the process whose
+event it is, an arrow goes from the sender of a message to its receiver, and the text right of the lanes says what
+happened. What the monitor knew after a step, and what was still to hold then, stands below it where that has changed; a
+formula that stood there before is named by its step. The deciding row is marked `=>`.
+
+```
+          <0.91.0>    <0.90.0>
+         calc_server
+              |           |
+    1         *           |    starts calc_server:loop(buggy), spawned by <0.90.0>
+    2         *<----------|    {<0.90.0>,{add,1,2}}
+              |           |      A = 1, B = 2
+ => 3         *---------->|    {ok,-1}
+```
+
+A message that comes from a timer or from an unknown process has an arrow without a beginning. Requests and answers of
+the OTP behaviours are written as the specification language has them: `call(_, Request)`, `reply(_, Reply)`,
+`cast(Message)`. An answer that goes to an alias, which is a reference, is drawn to the process that asked.
+
+There are as many lanes as the width of the line has room for, two to five: those of the processes of the last steps.
+The others share one more.
+""".
+
+-export([chart/4]).
+
+-export_type([step/0]).
+
+-doc "A step as verdicts have it; `formula` and `bindings` say what the monitor knew after it.".
+-type step() :: #{index := pos_integer(), event := witness_event:event(),
+                  formula := binary() | undefined, bindings := [{binary(), term()}]}.
+
+-doc "Who stands in a lane: a process, or what else a message can be sent to.".
+-type party() :: witness_event:proc() | witness_event:destination() | others.
+
+%% A row before it is drawn. `from` and `to` are undefined where nobody has a lane.
+-type row() :: #{step := step(), own := party(), from := party() | undefined, to := party() | undefined,
+                 mark := $* | $X, text := binary()}.
+
+-define(FEWEST_LANES, 2).
+-define(MOST_LANES, 5).
+-define(NAME, 15).        % characters of a lane's heading
+-define(GUTTER, 8).       % columns left of the lanes: mark and number of the row
+-define(TEXT, 400).       % characters of what a row says, which is wrapped
+-define(NARROWEST, 24).   % columns for that text, whatever the width of the terminal
+
+-doc """
+The lines of the chart. `Modules` says what processes were spawned with, beyond what the steps tell; `Decided` is the index
+of the deciding step, if one decided.
+""".
+-spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_cli_text:look()) ->
+    [unicode:chardata()].
+chart([], _, _, _) -> [];
+chart(Steps, Modules, Decided, Look) ->
+    Rows = rows(Steps),
+    {Lanes, Pitch} = lanes(Rows, Look),
+    Spawned = lists:foldl(fun spawned/2, Modules, Steps),
+    heading(Lanes, Spawned, Pitch) ++ [line(Lanes, Pitch) | draw(Rows, Lanes, Pitch, Decided, Look)].
+
+spawned(#{event := {init, Child, _, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
+spawned(#{event := {fork, _, Child, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
+spawned(_, Modules) -> Modules.
+
+%% Rows
+
+rows(Steps) ->
+    {Rows, _} = lists:mapfoldl(fun row/2, #{}, Steps),
+    Rows.
+
+%% The callers of calls are remembered by the tags of their calls, so that replies to aliases find them.
+row(#{event := Event} = Step, Callers) ->
+    Row = event(Event, Callers),
+    {Row#{step => Step}, callers(Event, Callers)}.
+
+event({init, Child, Parent, Signature, _}, _) ->
+    By = case Parent of undefined -> ~""; _ -> [~", spawned by ", name(Parent, 40)] end,
+    local(Child, $*, [~"starts ", witness_event:format_signature(Signature), By]);
+event({fork, Parent, Child, Signature, _}, _) ->
+    local(Parent, $*, [~"spawns ", name(Child, 40), ~", ", witness_event:format_signature(Signature)]);
+event({exit, Proc, Reason, _}, _) ->
+    local(Proc, $X, [~"ends: ", witness_event:format_term(Reason, ?TEXT)]);
+event({send, Proc, Proc, Message, _}, _) ->
+    local(Proc, $*, [~"to itself: ", message(Message)]);
+event({send, Proc, To, Message, _}, Callers) ->
+    #{own => Proc, from => Proc, to => receiver(To, Message, Callers), mark => $*,
+      text => text(sent(To, Message, Callers))};
+event({recv, Proc, Proc, Message, _}, _) ->
+    local(Proc, $*, [~"from itself: ", message(Message)]);
+event({recv, Proc, From, Message, _}, _) ->
+    #{own => Proc, from => From, to => Proc, mark => $*, text => text(message(Message))}.
+
+local(Proc, Mark, Text) -> #{own => Proc, from => undefined, to => undefined, mark => Mark, text => text(Text)}.
+
+text(Text) -> unicode:characters_to_binary(Text).
+
+callers({recv, _, _, {'$gen_call', {Caller, Tag}, _}, _}, Callers) -> Callers#{tag(Tag) => Caller};
+callers({send, Caller, _, {'$gen_call', {Caller, Tag}, _}, _}, Callers) -> Callers#{tag(Tag) => Caller};
+callers(_, Callers) -> Callers.
+
+tag([alias | Reference]) -> Reference;
+tag(Tag) -> Tag.
+
+receiver(To, _, Callers) when is_map_key(To, Callers) -> maps:get(To, Callers);
+receiver(To, _, _) -> To.
+
+%% A reply to a process looks like any pair: its tag must be known from a call.
+sent(_, {Tag, Reply}, Callers) when is_reference(Tag), is_map_key(Tag, Callers) -> otp(~"reply(_, ", Reply);
+sent(_, Message, _) -> message(Message).
+
+message({'$gen_call', {_, _}, Request}) -> otp(~"call(_, ", Request);
+message({'$gen_cast', Message}) -> otp(~"cast(", Message);
+message({[alias | Tag], Reply}) when is_reference(Tag) -> otp(~"reply(_, ", Reply);
+message(Message) -> witness_event:format_term(Message, ?TEXT).
+
+otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT), ~")"].
+
+%% Lanes
+
+%% Those of the last rows have one, and stand in the order of their first appearance. With them the columns of each.
+-spec lanes([row()], witness_cli_text:look()) -> {[party()], Pitch :: pos_integer()}.
+lanes(Rows, #{width := Width}) ->
+    Parties = [Party || Row <- Rows, Party <- parties(Row)],
+    All = lists:uniq(Parties),
+    Pitch = pitch(All),
+    Room = max(?FEWEST_LANES, min(?MOST_LANES, (Width - ?GUTTER - ?NARROWEST) div Pitch)),
+    case length(All) =< Room of
+        true -> {All, Pitch};
+        false ->
+            Latest = lists:sublist(lists:uniq(lists:reverse(Parties)), max(?FEWEST_LANES, Room - 1)),
+            {[Party || Party <- All, lists:member(Party, Latest)] ++ [others], Pitch}
+    end.
+
+parties(#{own := Own, from := From, to := To}) ->
+    [Party || Party <- lists:uniq([From, Own, To]), Party =/= undefined].
+
+pitch(Lanes) -> max(12, 3 + lists:max([string:length(lane_name(Lane)) || Lane <- Lanes])).
+
+lane_name(others) -> ~"(others)";
+lane_name(Party) -> name(Party, ?NAME).
+
+name({external, Name}, Limit) -> witness_cli_text:cut(witness_cli_text:clean(Name), Limit);
+name(Party, Limit) -> witness_event:format_term(Party, Limit).
+
+%% Drawing: a line is the gutter and one character for each column of the lanes.
+
+heading(Lanes, Modules, Pitch) ->
+    Names = [lane_name(Lane) || Lane <- Lanes],
+    Titles = [case Modules of #{Lane := Module} -> name(Module, Pitch - 1); #{} -> ~"" end || Lane <- Lanes],
+    [[lists:duplicate(?GUTTER, $\s) | string:trim([centred(Cell, Pitch) || Cell <- Row], trailing)]
+     || Row <- [Names | [Titles || lists:any(fun(Title) -> Title =/= ~"" end, Titles)]]].
+
+centred(Text, Columns) ->
+    Left = (Columns - string:length(Text) + 1) div 2,
+    witness_cli_text:pad([lists:duplicate(Left, $\s), Text], Columns).
+
+line(Lanes, Pitch) -> string:trim([lists:duplicate(?GUTTER, $\s), bare(Lanes, Pitch)], trailing).
+
+bare(Lanes, Pitch) -> cells(Lanes, Pitch, #{}).
+
+cells(Lanes, Pitch, Marks) ->
+    Places = #{place(Lane, Lanes, Pitch) => $| || Lane <- Lanes},
+    Cells = maps:merge(Places, Marks),
+    [maps:get(Column, Cells, $\s) || Column <- lists:seq(0, lanes_end(Lanes, Pitch))].
+
+%% The last column that the lanes need: half a lane to the right of the last one stays for the text.
+lanes_end(Lanes, Pitch) -> (length(Lanes) - 1) * Pitch + Pitch div 2.
+
+place(Party, Lanes, Pitch) -> place(Party, Lanes, Pitch, 0).
+
+place(Party, [Party | _], Pitch, Before) -> Before + Pitch div 2;
+place(_, [others], Pitch, Before) -> Before + Pitch div 2;
+place(Party, [_ | Lanes], Pitch, Before) -> place(Party, Lanes, Pitch, Before + Pitch).
+
+draw(Rows, Lanes, Pitch, Decided, Look) ->
+    {Lines, _} = lists:mapfoldl(fun(Row, Known) -> drawn(Row, Known, Lanes, Pitch, Decided, Look) end,
+                                {[], #{}, undefined}, Rows),
+    lists:append(Lines).
+
+drawn(#{step := Step} = Row, Known, Lanes, Pitch, Decided, #{width := Width} = Look) ->
+    #{index := Index} = Step,
+    Columns = max(?NARROWEST, Width - ?GUTTER - lanes_end(Lanes, Pitch) - 5),
+    [First | More] = witness_cli_text:wrap(said(Row, Lanes), Columns),
+    Decides = Index =:= Decided,
+    Begin = [gutter(Index, Decides), cells(Lanes, Pitch, marks(Row, Lanes, Pitch)), ~"    "],
+    Continue = [lists:duplicate(?GUTTER, $\s), bare(Lanes, Pitch), ~"    "],
+    Event = [[Begin, First] | [[Continue, Line] || Line <- More]],
+    {Learnt, Known1} = learnt(Step, Known, 3 * (Columns - 2)),
+    Lines = [[Continue, witness_cli_text:style(faint, [~"  ", Line], Look)]
+             || Text <- Learnt, Line <- witness_cli_text:wrap(Text, Columns - 2)],
+    {[highlighted(Decides, Line, Look) || Line <- Event] ++ Lines, Known1}.
+
+highlighted(true, Line, Look) -> witness_cli_text:style(bad, Line, Look);
+highlighted(false, Line, _) -> Line.
+
+gutter(Index, Decides) ->
+    Mark = case Decides of true -> ~" => "; false -> ~"    " end,
+    witness_cli_text:pad([Mark, integer_to_binary(Index)], ?GUTTER).
+
+%% Who it is stands in the text where the lane does not tell.
+said(#{own := Own, from := From, to := To, text := Text}, Lanes) ->
+    [[witness_event:format_term(Own, 40), ~": "] || not lists:member(Own, Lanes)] ++
+    [[~"from ", name(From, 40), ~": "] || From =/= undefined, From =/= Own, not lists:member(From, Lanes)] ++
+    [[~"to ", name(To, 40), ~": "] || To =/= undefined, To =/= Own, not lists:member(To, Lanes)] ++
+    [Text].
+
+marks(#{own := Own, from := undefined, to := undefined, mark := Mark}, Lanes, Pitch) ->
+    #{place(Own, Lanes, Pitch) => Mark};
+marks(#{own := Own, from := undefined, to := Own, mark := Mark}, Lanes, Pitch) ->
+    Place = place(Own, Lanes, Pitch),
+    arrow(Place - 4, Place, #{Place => Mark});
+marks(#{own := Own, from := From, to := To, mark := Mark}, Lanes, Pitch) ->
+    Places = {place(From, Lanes, Pitch), place(To, Lanes, Pitch)},
+    arrow(element(1, Places), element(2, Places), #{place(Own, Lanes, Pitch) => Mark}).
+
+arrow(From, To, Marks) when From < To -> shaft(From + 1, To - 2, Marks#{To - 1 => $>});
+arrow(From, To, Marks) when From > To -> shaft(To + 2, From - 1, Marks#{To + 1 => $<});
+arrow(_, _, Marks) -> Marks.
+
+shaft(First, Last, Marks) -> maps:merge(Marks, #{Column => $- || Column <- lists:seq(First, Last)}).
+
+%% What the monitor knows after a step, where it is not what it knew before. The formula is cut to a few lines.
+learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Room) ->
+    New = Bindings -- Known,
+    Lines = [witness_cli_render:bindings(New) || New =/= []] ++
+            [[~"to hold: ", to_hold(Formula, Formulas, Room)] || Formula =/= undefined, Formula =/= Before],
+    {Lines, {Bindings, maps:merge(#{Formula => Index}, Formulas), Formula}}.
+
+to_hold(Formula, Formulas, _) when is_map_key(Formula, Formulas) ->
+    [~"as after ", integer_to_binary(maps:get(Formula, Formulas))];
+to_hold(Formula, _, Room) -> witness_cli_text:cut(witness_cli_text:clean(Formula), Room).

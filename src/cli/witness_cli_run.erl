@@ -1,0 +1,207 @@
+-module(witness_cli_run).
+-moduledoc """
+`witness run`: runs a system in this node, watches it, and says what was found.
+
+A run ends when the function has returned and all processes that it has spawned have ended; with `--for` at that time
+at the latest; with `--no-halt` at an interrupt. These are planned ends: the exit code says what was found.
+
+It may also be broken off: by `--timeout`, by an interrupt that was not asked for, or because nobody reads standard
+output any more. Then the summary comes all the same, and a result without violations counts as no result (exit code 3).
+
+| Exit code | Meaning |
+|---|---|
+| 0 | nothing was violated |
+| 1 | something was violated |
+| 2 | wrong usage or bad input |
+| 3 | the result cannot be trusted or says nothing |
+""".
+
+-export([run/1]).
+
+-export_type([options/0]).
+
+-doc """
+What to run, and how. Times are in milliseconds. `group_leader` gets what the system prints.
+""".
+-type options() :: #{system := witness_cli_call:mfa_call(),
+                     specs := [file:name_all()],
+                     monitors := [{witness_cli_call:pattern(), {module(), term()}}],
+                     scope := tree | node,
+                     json := boolean(),
+                     halt := boolean(),
+                     for := pos_integer() | infinity,
+                     timeout := pos_integer() | infinity,
+                     on_verdict => fun((witness:verdict()) -> term())}.
+
+%% Why a run has ended before the system has.
+-type break() :: timeout | interrupted | output_closed.
+
+-record(state, {options :: options(),
+                out :: witness_cli_io:out(),
+                header :: witness_cli_json:header(),
+                look :: witness_cli_render:look(),
+                shown :: ets:table(),     % how many violations of each property were shown
+                reasons :: ets:table(),   % how often each reason has left a monitor undecided
+                started = erlang:monotonic_time(millisecond) :: integer()}).
+
+-define(CHARTS, 10).             % violations of a property that are shown in full
+-define(REASONS, 20).            % different reasons that are told apart
+-define(FIRST_HINT, 5_000).
+-define(LONGEST_PAUSE, 60_000).
+
+-doc "Runs the system; the exit code, or an error of the user (`witness:format_error/1`).".
+-spec run(options()) -> {ok, 0 | 1 | 3} | {error, term()}.
+run(#{json := Json} = Options) ->
+    ok = witness_cli_signal:catch_interrupts(),
+    State = #state{options = Options, header = witness_cli_json:header(),
+                   out = witness_cli_io:open(case Json of true -> json; false -> text end),
+                   look = (witness_cli_io:look())#{source => fun source_line/2},
+                   shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
+    case witness:start(start_options(State)) of
+        {ok, Run} -> {ok, watch(Run, State)};
+        {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
+        {error, _} = Error -> Error
+    end.
+
+start_options(#state{options = #{system := System, specs := Specs, monitors := Monitors, scope := Scope,
+                                 halt := Halt} = Options} = State) ->
+    OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
+    #{system => System, specs => Specs, monitors => Monitors, scope => Scope, halt => Halt, log => false,
+      on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end,
+      group_leader => system_output(Options),
+      %% What the command line prints makes these processes work, which is none of the system's doing.
+      unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}.
+
+system_output(#{json := true}) -> whereis(standard_error);
+system_output(#{json := false}) -> group_leader().
+
+%% Watching
+
+-spec watch(witness:run(), #state{}) -> 0 | 1 | 3.
+watch(Run, #state{options = #{for := For, timeout := Timeout, halt := Halt}} = State) ->
+    %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
+    Self = self(),
+    {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
+    after_time(For, planned),
+    after_time(Timeout, timeout),
+    _ = witness_cli_io:terminal(stderr) andalso begin
+        Halt orelse witness_cli_io:note(~"The run ends at an interrupt (Ctrl-C).\n"),
+        after_time(?FIRST_HINT, {hint, ?FIRST_HINT})
+    end,
+    wait(Run, Waiter, State).
+
+after_time(infinity, _) -> ok;
+after_time(Time, What) ->
+    _ = erlang:send_after(Time, self(), {time, What}),
+    ok.
+
+wait(Run, Waiter, #state{options = #{halt := Halt}} = State) ->
+    receive
+        {awaited, {ok, Summary}} ->
+            _ = witness:stop(Run),
+            ended(Summary, none, State);
+        {awaited, {error, Reason}} -> failed(Reason);
+        {'DOWN', Waiter, process, _, Reason} -> failed({run_died, Reason});
+        {time, planned} -> stop(Run, none, State);
+        {time, timeout} -> stop(Run, timeout, State);
+        interrupt ->
+            witness_cli_io:note(~"interrupted: the run comes to its end; once more ends it at once\n"),
+            stop(Run, case Halt of true -> interrupted; false -> none end, State);
+        output_closed -> stop(Run, output_closed, State);
+        {'EXIT', Port, _} when is_port(Port) -> stop(Run, output_closed, State);
+        {time, {hint, Pause}} ->
+            hint(Run, State),
+            Next = min(2 * Pause, ?LONGEST_PAUSE),
+            after_time(Next, {hint, Next}),
+            wait(Run, Waiter, State);
+        {'EXIT', _, _} -> wait(Run, Waiter, State)
+    end.
+
+-spec stop(witness:run(), none | break(), #state{}) -> 0 | 1 | 3.
+stop(Run, Break, State) ->
+    case witness:stop(Run) of
+        {ok, Summary} -> ended(Summary, Break, State);
+        {error, Reason} -> failed(Reason)
+    end.
+
+failed(Reason) ->
+    witness_cli_io:note([~"witness run: ", witness:format_error(Reason), $\n]),
+    3.
+
+hint(Run, #state{started = Started}) ->
+    #{processes := Processes, events := Events, waiting_for := Waiting, system := System, verdicts := Verdicts} =
+        witness:info(Run),
+    Seconds = (erlang:monotonic_time(millisecond) - Started) div 1000,
+    witness_cli_io:note(
+        [integer_to_binary(Seconds), ~" s: ", witness_cli_text:count(Processes, ~"process", ~"processes"), ~" and ",
+         witness_cli_text:count(Events, ~"event", ~"events"), ~" seen, ",
+         witness_cli_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; the function ",
+         case System of running -> ~"has not returned"; _ -> ~"has returned" end,
+         [[~", ", witness_cli_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
+          || is_integer(Waiting), Waiting > 0], $\n]).
+
+%% Verdicts: called in a process of the run, one at a time
+
+tell(#{verdict := Verdict} = V, #state{options = #{json := true}, out = Out, header = Header} = State) ->
+    count_reason(Verdict, V, State),
+    witness_cli_io:print(Out, witness_cli_json:verdict(V, Header));
+tell(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
+    Shown = case ets:update_counter(Table, {Spec, Name}, 1, {{Spec, Name}, 0}) of
+        Count when Count =< ?CHARTS -> V;
+        _ -> V#{steps := [], info := undefined}
+    end,
+    witness_cli_io:print(Out, witness_cli_render:verdict(Shown, Look));
+tell(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
+
+count_reason(inconclusive, V, #state{reasons = Reasons}) ->
+    Reason = witness_cli_render:reason(V),
+    Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?REASONS of
+        true -> Reason;
+        false -> ~"other reasons"
+    end,
+    _ = ets:update_counter(Reasons, Key, 1, {Key, 0}),
+    ok;
+count_reason(_, _, _) -> ok.
+
+source_line(File, Line) ->
+    case file:read_file(File) of
+        {ok, Source} ->
+            case string:split(Source, ~"\n", all) of
+                Lines when length(Lines) >= Line -> lists:nth(Line, Lines);
+                _ -> undefined
+            end;
+        {error, _} -> undefined
+    end.
+
+%% The end
+
+ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
+    Code = code(Summary, Break),
+    All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end, Summary),
+    #{warnings := Warnings} = All,
+    case Json of
+        true ->
+            witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]),
+            witness_cli_io:print(Out, witness_cli_json:summary(All, Header));
+        false ->
+            Reasons = maps:from_list(ets:tab2list(State#state.reasons)),
+            witness_cli_io:print(Out, [witness_cli_render:warning(Text, Look) || #{text := Text} <- Warnings]),
+            witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, Reasons}, Look))
+    end,
+    Code.
+
+%% A violation stands, however the run has ended.
+code(#{outcome := violated}, _) -> 1;
+code(#{outcome := untrusted}, _) -> 3;
+code(#{outcome := ok}, none) -> 0;
+code(#{outcome := ok}, _) -> 3.
+
+-spec broken(none | break(), #state{}) -> [witness:warning()].
+broken(none, _) -> [];
+broken(timeout, #state{options = #{timeout := Timeout}}) ->
+    [#{code => timeout, text => unicode:characters_to_binary(
+        [~"the run had not ended after ", seconds(Timeout), ~" (--timeout) and was broken off"])}];
+broken(interrupted, _) -> [#{code => interrupted, text => ~"the run was interrupted"}];
+broken(output_closed, _) -> [#{code => output_closed, text => ~"nobody reads standard output any more"}].
+
+seconds(Milliseconds) -> [io_lib:format("~w", [Milliseconds / 1000]), ~" s"].

@@ -1,0 +1,125 @@
+-module(witness_cli_setup).
+-moduledoc """
+Prepares the node for the system that is to run in it: code path, configuration, the libraries of Elixir.
+
+Errors are text for people.
+""".
+
+-export([add_paths/1, load_config/1, load_elixir/2]).
+
+-doc """
+Puts folders in front of the code path, the first one first. A folder may be a pattern such as `_build/default/lib/*/ebin`.
+""".
+-spec add_paths([string()]) -> {ok, [file:filename()]} | {error, unicode:chardata()}.
+add_paths(Patterns) ->
+    Folders = lists:append([expand(Pattern) || Pattern <- Patterns]),
+    case [Folder || Folder <- Folders, not filelib:is_dir(Folder)] of
+        [] ->
+            lists:foreach(fun(Folder) -> true = code:add_patha(Folder) end, lists:reverse(Folders)),
+            {ok, Folders};
+        [Missing | _] ->
+            {error, [~"--pa: there is no folder ", witness_cli_text:clean(Missing)]}
+    end.
+
+expand(Pattern) ->
+    case lists:any(fun(Char) -> lists:member(Char, "*?[{") end, Pattern) andalso not filelib:is_dir(Pattern) of
+        false -> [Pattern];
+        true ->
+            case [Match || Match <- filelib:wildcard(Pattern), filelib:is_dir(Match)] of
+                [] -> [Pattern];
+                Matches -> Matches
+            end
+    end.
+
+-doc """
+Sets the environment of applications from a `sys.config` file and the files that it includes.
+
+Applications that are loaded later keep these values. What the applications `kernel` and `stdlib` read when the VM
+starts is not affected any more.
+""".
+-spec load_config(file:filename()) -> ok | {error, unicode:chardata()}.
+load_config(File) ->
+    try
+        application:set_env(config(File, []), [{persistent, true}])
+    catch
+        throw:{config, Where, Problem} -> {error, [~"--config: ", witness_cli_text:clean(Where), ~": ", Problem]};
+        error:{badarg, Duplicate} ->
+            {error, [~"--config: ", witness_cli_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
+    end.
+
+%% Later values win, so an included file stands before what follows it.
+config(File, Including) ->
+    lists:member(File, Including) andalso throw({config, File, ~"the file includes itself"}),
+    case file:consult(File) of
+        {ok, [Entries]} when is_list(Entries) ->
+            lists:foldl(fun merge/2, [], [Pair || Entry <- Entries, Pair <- entry(Entry, File, [File | Including])]);
+        {ok, _} -> throw({config, File, ~"one list of {Application, [{Parameter, Value}]}, ended by a full stop, is expected"});
+        {error, {Line, _, _} = Reason} when is_integer(Line) ->
+            throw({config, [File, $:, integer_to_list(Line)], syntax(Reason)});
+        {error, Reason} -> throw({config, File, file:format_error(Reason)})
+    end.
+
+syntax({_, Module, Problem}) -> Module:format_error(Problem).
+
+entry({Application, Parameters} = Entry, File, _) when is_atom(Application), is_list(Parameters) ->
+    lists:all(fun is_parameter/1, Parameters) orelse throw({config, File, unexpected(Entry)}),
+    [Entry];
+entry(Included, File, Including) when is_list(Included) ->
+    io_lib:char_list(Included) orelse throw({config, File, unexpected(Included)}),
+    Name = case filename:extension(Included) of "" -> Included ++ ".config"; _ -> Included end,
+    config(filename:absname(Name, filename:dirname(File)), Including);
+entry(Entry, File, _) -> throw({config, File, unexpected(Entry)}).
+
+is_parameter({Name, _}) -> is_atom(Name);
+is_parameter(_) -> false.
+
+unexpected(Entry) ->
+    [~"{Application, [{Parameter, Value}]} is expected instead of ", witness_event:format_term(Entry, 80)].
+
+merge({Application, New}, Config) ->
+    Old = proplists:get_value(Application, Config, []),
+    Kept = [Parameter || {Name, _} = Parameter <- Old, not lists:keymember(Name, 1, New)],
+    lists:keystore(Application, 1, Config, {Application, Kept ++ New}).
+
+-doc """
+Makes Elixir available when the function to run is one of Elixir, or a folder holds modules of Elixir. Its libraries are
+those of the `elixir` on PATH.
+""".
+-spec load_elixir(module(), [file:filename()]) -> ok | {error, unicode:chardata()}.
+load_elixir(Module, Folders) ->
+    case needs_elixir(Module, Folders) andalso code:which(elixir) of
+        false -> ok;
+        non_existing -> find_elixir();
+        _ -> start_elixir()
+    end.
+
+needs_elixir(Module, Folders) ->
+    lists:prefix("Elixir.", atom_to_list(Module)) orelse
+        lists:any(fun(Folder) -> filelib:wildcard("Elixir.*.beam", Folder) =/= [] end, Folders).
+
+find_elixir() ->
+    case os:find_executable("elixir") of
+        false -> {error, ~"this needs the libraries of Elixir, and there is no elixir on PATH: name them with --pa"};
+        Script ->
+            %% The script stands in Elixir's own folder bin, beside lib.
+            Root = filename:dirname(filename:dirname(followed(Script, 20))),
+            case filelib:wildcard(filename:join([Root, "lib", "*", "ebin"])) of
+                [] -> {error, [~"there are no libraries of Elixir beside ", Script, ~": name them with --pa"]};
+                Libraries ->
+                    ok = code:add_pathsz(Libraries),
+                    start_elixir()
+            end
+    end.
+
+followed(File, Links) when Links > 0 ->
+    case file:read_link_all(File) of
+        {ok, Target} -> followed(filename:absname(Target, filename:dirname(File)), Links - 1);
+        {error, _} -> File
+    end;
+followed(File, 0) -> File.
+
+start_elixir() ->
+    case application:ensure_all_started(elixir) of
+        {ok, _} -> ok;
+        {error, Reason} -> {error, [~"Elixir does not start: ", witness_event:format_term(Reason, 200)]}
+    end.

@@ -1,0 +1,40 @@
+-module(witness_cli_signal).
+-moduledoc """
+Interrupts as messages.
+
+The VM hands SIGTERM to the event manager `erl_signal_server`. This handler takes the place of the VM's own, which
+would stop the node: the process that called `catch_interrupts/0` gets the message `interrupt`. A second SIGTERM ends
+the VM at once, for somebody who does not want to wait for good order.
+
+SIGINT (Ctrl-C) cannot be handled inside a VM of OTP 27 to 29: `os:set_signal/2` refuses it, and without the flag `+Bi`
+the VM asks for a decision on the terminal. So `bin/witness` starts the VM with `+Bi`, which makes it ignore SIGINT, and
+passes each SIGINT on as a SIGTERM.
+""".
+-behaviour(gen_event).
+
+-export([catch_interrupts/0]).
+-export([init/1, handle_event/2, handle_call/2]).
+
+-doc "From now on an interrupt is a message to the caller.".
+-spec catch_interrupts() -> ok.
+catch_interrupts() ->
+    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}).
+
+-doc false.
+-spec init({pid(), term()}) -> {ok, {pid(), first | later}}.
+init({Receiver, _}) -> {ok, {Receiver, first}}.
+
+-doc false.
+-spec handle_event(atom(), {pid(), first | later}) -> {ok, {pid(), first | later}}.
+handle_event(sigterm, {Receiver, first}) ->
+    Receiver ! interrupt,
+    {ok, {Receiver, later}};
+handle_event(sigterm, {_, later}) -> halt(witness_cli:status(3), [{flush, false}]);
+handle_event(Signal, State) ->
+    %% All others keep their meaning.
+    _ = erl_signal_handler:handle_event(Signal, []),
+    {ok, State}.
+
+-doc false.
+-spec handle_call(term(), State) -> {ok, ok, State}.
+handle_call(_, State) -> {ok, ok, State}.

@@ -1,0 +1,117 @@
+-module(witness_cli_text).
+-moduledoc """
+Small tools for text that a terminal shows: colours, columns, wrapping, and the removal of what could harm it.
+
+Text that comes from outside, such as the names of a specification or the paths of files, goes through `clean/1`:
+nothing that is printed moves the cursor, starts an escape sequence or changes the direction of the text. The
+colours that `style/3` puts around text are the only escape sequences that the command line ever prints.
+""".
+
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, list/1, columns/1]).
+
+-export_type([style/0, look/0]).
+
+-doc "What a piece of text is, which decides its colour.".
+-type style() :: bad | good | doubtful | faint | strong.
+
+-doc "How text is shown: with colours or without, and the columns that a line may take. Renderers may know more.".
+-type look() :: #{colour := boolean(), width := pos_integer(), _ => _}.
+
+-doc "The text in the colour of its kind, or as it stands where no colours are wanted.".
+-spec style(style(), unicode:chardata(), look()) -> unicode:chardata().
+style(_, Text, #{colour := false}) -> Text;
+style(Style, Text, #{colour := true}) -> [~"\e[", code(Style), ~"m", Text, ~"\e[0m"].
+
+code(bad) -> ~"1;31";
+code(good) -> ~"32";
+code(doubtful) -> ~"33";
+code(faint) -> ~"2";
+code(strong) -> ~"1".
+
+-doc "The text on one line, without control characters; what is not Unicode is replaced.".
+-spec clean(unicode:chardata()) -> binary().
+clean(Text) -> << <<(harmless(Char))/binary>> || <<Char/utf8>> <= valid(Text) >>.
+
+valid(Text) ->
+    case unicode:characters_to_binary(Text) of
+        Valid when is_binary(Valid) -> Valid;
+        {_, Before, <<_, Rest/binary>>} -> <<Before/binary, "\x{FFFD}"/utf8, (valid(Rest))/binary>>;
+        {_, Before, _} -> <<Before/binary, "\x{FFFD}"/utf8>>
+    end.
+
+harmless(Char) when Char < 16#20; Char >= 16#7F, Char < 16#A0 -> escape(Char);
+harmless(Char) when Char =:= 16#61C; Char >= 16#200B, Char =< 16#200F; Char >= 16#2028, Char =< 16#202E -> escape(Char);
+harmless(Char) when Char >= 16#2066, Char =< 16#206F; Char =:= 16#FEFF -> escape(Char);
+harmless(Char) -> <<Char/utf8>>.
+
+escape($\t) -> ~" ";
+escape($\n) -> ~"\\n";
+escape(Char) -> unicode:characters_to_binary(io_lib:format("\\x{~.16B}", [Char])).
+
+-doc "The text cut to a number of characters; what is cut ends in `...`.".
+-spec cut(unicode:chardata(), pos_integer()) -> unicode:chardata().
+cut(Text, Limit) ->
+    case string:length(Text) =< Limit of
+        true -> Text;
+        false -> [string:slice(Text, 0, max(0, Limit - 3)), ~"..."]
+    end.
+
+-doc "The text with blanks after it up to a number of columns.".
+-spec pad(unicode:chardata(), non_neg_integer()) -> unicode:chardata().
+pad(Text, Columns) -> [Text, lists:duplicate(max(0, Columns - string:length(Text)), $\s)].
+
+-doc """
+The text as lines of at most `Columns` characters, broken after a blank or a comma where there is one in the second half
+of a line. Never an empty list.
+""".
+-spec wrap(unicode:chardata(), pos_integer()) -> [unicode:chardata(), ...].
+wrap(Text, Columns) -> broken(string:to_graphemes(Text), Columns).
+
+broken(Text, Columns) ->
+    case length(Text) =< Columns of
+        true -> [Text];
+        false ->
+            {Line, Rest} = lists:split(Columns, Text),
+            case break(lists:reverse(Line), [], Columns div 2) of
+                none -> [Line | broken(Rest, Columns)];
+                {Before, After} -> [Before | broken(unindented(After ++ Rest), Columns)]
+            end
+    end.
+
+unindented([$\s | Text]) -> unindented(Text);
+unindented(Text) -> Text.
+
+break(_, Later, Limit) when length(Later) >= Limit -> none;
+break([$\s | Before], Later, _) -> {lists:reverse(Before), Later};
+break([$, | _] = Before, Later, _) -> {lists:reverse(Before), Later};
+break([Char | Before], Later, Limit) -> break(Before, [Char | Later], Limit);
+break([], _, _) -> none.
+
+-doc "A number with its noun: `1 gap`, `2 gaps`.".
+-spec count(non_neg_integer(), unicode:chardata(), unicode:chardata()) -> unicode:chardata().
+count(1, One, _) -> [~"1 ", One];
+count(Number, _, Many) -> [integer_to_binary(Number), ~" ", Many].
+
+-doc "Parts as an enumeration: `a`, `a and b`, `a, b and c`.".
+-spec list([unicode:chardata()]) -> unicode:chardata().
+list([]) -> ~"";
+list([One]) -> One;
+list(Parts) ->
+    {Init, [Last]} = lists:split(length(Parts) - 1, Parts),
+    [lists:join(~", ", Init), ~" and ", Last].
+
+-doc "Rows as lines: the cells of each column but the last are padded to the same number of columns.".
+-spec columns([[unicode:chardata()]]) -> [unicode:chardata()].
+columns(Rows) ->
+    Widths = lists:foldl(fun widths/2, [], Rows),
+    [string:trim(row(Row, Widths), trailing) || Row <- Rows].
+
+widths(Row, Widths) -> widest([string:length(Cell) || Cell <- Row], Widths).
+
+widest([A | As], [B | Bs]) -> [max(A, B) | widest(As, Bs)];
+widest([], Bs) -> Bs;
+widest(As, []) -> As.
+
+row([Cell], _) -> [Cell];
+row([Cell | Cells], [Width | Widths]) -> [pad(Cell, Width), ~"  ", row(Cells, Widths)];
+row([], _) -> [].

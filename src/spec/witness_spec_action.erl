@@ -1,0 +1,169 @@
+-module(witness_spec_action).
+-moduledoc """
+Actions and signature patterns: what stands inside `[...]` and `<...>`, and after `with`.
+
+An action becomes one Erlang pattern over a `t:witness_event:event/0`, with a guard:
+
+| written | matches |
+|---|---|
+| `P -> C, m:f(A)` | `{fork, P, C, {m, f, [A]}, _}` |
+| `C <- P, m:f(A)` | `{init, C, P, {m, f, [A]}, _}` |
+| `P ** R` or `P * R` | `{exit, P, R, _}` |
+| `P : Q ! M` | `{send, P, Q, M, _}` |
+| `P ? M` | `{recv, P, _, M, _}` |
+
+Functions throw a `t:witness_spec_diagnostic:finding/0`.
+""".
+
+-export([action/2, signature/2]).
+-export_type([action/0, signature/0]).
+
+-doc "A symbolic action. `text` is how its author wrote it.".
+-type action() :: #{kind := fork | init | exit | send | recv,
+                    location := witness_spec_diagnostic:location(),
+                    text := binary(),
+                    pattern := witness_spec_pattern:expr(),
+                    guard := witness_spec_pattern:guard()}.
+-doc "A signature pattern: `{Module, Function, [Argument]}` as an Erlang pattern.".
+-type signature() :: #{location := witness_spec_diagnostic:location(),
+                       text := binary(),
+                       pattern := witness_spec_pattern:expr(),
+                       guard := witness_spec_pattern:guard()}.
+
+-type token() :: witness_spec_scan:token().
+-type location() :: witness_spec_diagnostic:location().
+
+-doc "Reads an action; `End` is the place after it.".
+-spec action([token()], End :: location()) -> action().
+action([], End) ->
+    throw(witness_spec_diagnostic:error(End, syntax, "expected an action", forms()));
+action([First | _] = Tokens, End) ->
+    {Main, MainEnd, Guard} = guarded(Tokens, End),
+    {Kind, Elements} = event(operator(Main, []), MainEnd, First),
+    Anno = erl_anno:new(witness_spec_scan:location(First)),
+    #{kind => Kind,
+      location => witness_spec_scan:location(First),
+      text => witness_spec_scan:text(Tokens, End),
+      pattern => {tuple, Anno, [{atom, Anno, Kind} | Elements] ++ [{var, Anno, '_'}]},
+      guard => Guard}.
+
+-doc "Reads a signature pattern, `m:f(A, B)` with an optional guard.".
+-spec signature([token()], End :: location()) -> signature().
+signature([], End) ->
+    expected_signature(End);
+signature([First | _] = Tokens, End) ->
+    {Main, MainEnd, Guard} = guarded(Tokens, End),
+    #{location => witness_spec_scan:location(First), text => witness_spec_scan:text(Tokens, End),
+      pattern => called(Main, MainEnd), guard => Guard}.
+
+guarded(Tokens, End) ->
+    case witness_spec_pattern:split(Tokens, 'when', End) of
+        [{Main, MainEnd}] -> {Main, MainEnd, []};
+        [{Main, MainEnd}, {Guard, GuardEnd}] -> {Main, MainEnd, witness_spec_pattern:guard(Guard, GuardEnd)};
+        [_, {_, Second} | _] -> throw(witness_spec_diagnostic:error(Second, syntax, "there is a second `when` here"))
+    end.
+
+%% The first operator outside brackets, with what stands before and after it.
+operator([{'--', _} = Dash, {'>', _} = Tip | Rest], Before) ->
+    case witness_spec_scan:after_token(Dash) =:= witness_spec_scan:location(Tip) of
+        true -> {fork, lists:reverse(Before), Dash, Rest};
+        false -> operator([Tip | Rest], [Dash | Before])
+    end;
+operator([{'->', _} = Arrow | Rest], Before) -> {fork, lists:reverse(Before), Arrow, Rest};
+operator([{'<-', _} = Arrow, {'-', _} = Dash | Rest], Before) ->
+    case witness_spec_scan:after_token(Arrow) =:= witness_spec_scan:location(Dash) of
+        true -> {init, lists:reverse(Before), Arrow, Rest};
+        false -> {init, lists:reverse(Before), Arrow, [Dash | Rest]}
+    end;
+operator([{'<-', _} = Arrow | Rest], Before) -> {init, lists:reverse(Before), Arrow, Rest};
+operator([{'*', _} = Star, {'*', _} | Rest], Before) -> {exit, lists:reverse(Before), Star, Rest};
+operator([{'*', _} = Star | Rest], Before) -> {exit, lists:reverse(Before), Star, Rest};
+operator([{':', _} = Colon | Rest], Before) -> {send, lists:reverse(Before), Colon, Rest};
+operator([{'?', _} = Mark | Rest], Before) -> {recv, lists:reverse(Before), Mark, Rest};
+operator([Token | Rest], Before) ->
+    case witness_spec_scan:closing(Token) of
+        none ->
+            operator(Rest, [Token | Before]);
+        _ ->
+            {Inside, Close, After} = witness_spec_pattern:enclosed([Token | Rest]),
+            operator(After, [Close | lists:reverse([Token | Inside], Before)])
+    end;
+operator([], _) ->
+    none.
+
+event({fork, Before, At, After}, End, _) ->
+    {Child, Signature} = spawned(After, End, "`P -> C, m:f(A)`"),
+    {fork, [subject(Before, "the parent process", At), witness_spec_pattern:pattern(Child, "the child process", End),
+            Signature]};
+event({init, Before, At, After}, End, _) ->
+    {Parent, Signature} = spawned(After, End, "`C <- P, m:f(A)`"),
+    {init, [subject(Before, "the child process", At), witness_spec_pattern:pattern(Parent, "the parent process", End),
+            Signature]};
+event({exit, Before, At, After}, End, _) ->
+    {exit, [subject(Before, "the process", At), witness_spec_pattern:pattern(After, "the exit reason", End)]};
+event({send, Before, At, After}, End, _) ->
+    case witness_spec_pattern:split(After, '!', End) of
+        [{To, ToEnd}, {Message, MessageEnd}] ->
+            {send, [subject(Before, "the sender", At), witness_spec_pattern:pattern(To, "the receiver", ToEnd),
+                    witness_spec_pattern:pattern(Message, "the message", MessageEnd)]};
+        [_] ->
+            throw(witness_spec_diagnostic:error(End, syntax, "expected `!` and a message", "a send is written `P : Q ! M`"));
+        [_, {_, Second} | _] ->
+            throw(witness_spec_diagnostic:error(Second, syntax, "there is a second `!` here"))
+    end;
+event({recv, Before, At, After}, End, _) ->
+    Anno = erl_anno:new(witness_spec_scan:location(At)),
+    {recv, [subject(Before, "the process", At), {var, Anno, '_'},
+            witness_spec_pattern:pattern(After, "the message", End)]};
+event(none, _, First) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(First), syntax, "this is not an action", forms())).
+
+subject(Tokens, What, Operator) ->
+    witness_spec_pattern:pattern(Tokens, What, witness_spec_scan:location(Operator)).
+
+spawned(Tokens, End, Form) ->
+    case witness_spec_pattern:split(Tokens, ',', End) of
+        [{Process, _} | [_ | _]] ->
+            {Process, called(lists:nthtail(length(Process) + 1, Tokens), End)};
+        [_] ->
+            throw(witness_spec_diagnostic:error(End, syntax, "expected `,` and a signature", ["it is written ", Form]))
+    end.
+
+%% A variable stands for any signature.
+called([{var, Anno, Name}], _) ->
+    {var, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
+called([Module, {':', _}, Function, {'(', _} = Open | Rest], End) ->
+    Anno = erl_anno:new(witness_spec_scan:location(Module)),
+    Arguments = case witness_spec_pattern:enclosed([Open | Rest]) of
+        {[], _, []} -> [];
+        {Inside, Close, []} ->
+            [witness_spec_pattern:pattern(Part, "an argument", PartEnd) ||
+                {Part, PartEnd} <- witness_spec_pattern:split(Inside, ',', witness_spec_scan:location(Close))];
+        {_, _, [Extra | _]} ->
+            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Extra), syntax,
+                ["expected the end of the signature, found ",
+                 witness_spec_diagnostic:quote(witness_spec_scan:token_text(Extra))]))
+    end,
+    {tuple, Anno, [name(Module, End), name(Function, End), list(Arguments, Anno)]};
+called([{var, _, _} = Token, {'.', _} | _], _) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), not_supported,
+        "not supported yet: Elixir module names", "write it as Erlang does: `'Elixir.My.Module':f(_)`"));
+called([Token | _], _) ->
+    expected_signature(witness_spec_scan:location(Token));
+called([], End) ->
+    expected_signature(End).
+
+name({Kind, Anno, Name}, _) when Kind =:= atom; Kind =:= var ->
+    {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
+name(Token, _) ->
+    expected_signature(witness_spec_scan:location(Token)).
+
+list(Elements, Anno) ->
+    lists:foldr(fun(Element, Tail) -> {cons, Anno, Element, Tail} end, {nil, Anno}, Elements).
+
+-spec expected_signature(location()) -> no_return().
+expected_signature(Location) ->
+    throw(witness_spec_diagnostic:error(Location, syntax, "expected a signature", "a signature is written `m:f(A, B)`")).
+
+forms() ->
+    "an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`".

@@ -1,0 +1,59 @@
+-module(witness_spec_names).
+-moduledoc """
+Bounds the atoms that scanning a source can make, without making any.
+
+Scanning turns every name (atom or variable) into an atom, and atoms are never given back. So the names are counted
+first, on the characters. The count is an upper bound that does not depend on where comments, strings and quoted atoms
+begin and end: whatever the scanner takes as a name is
+
+- the end of a maximal run of name characters, that begins after at most a `$`, `\` or digits: runs are counted
+  together with the character in front of them; or
+- what stands between a quote and the next one that no backslash escapes: every quote is taken for an opening one.
+""".
+
+-export([exceed/2]).
+
+-doc "Whether the source may hold more than `Limit` distinct names. Takes time in proportion to the source.".
+-spec exceed(unicode:charlist() | [char()], Limit :: non_neg_integer()) -> boolean().
+exceed(Chars, Limit) ->
+    runs(Chars, none, #{}, Limit) orelse quoted(Chars, Limit).
+
+runs(_, _, Seen, Limit) when map_size(Seen) > Limit -> true;
+runs([], _, _, _) -> false;
+runs([C | Rest] = Chars, Before, Seen, Limit) ->
+    case name_char(C) of
+        true ->
+            {Run, After} = lists:splitwith(fun name_char/1, Chars),
+            runs(After, none, Seen#{{Before, Run} => []}, Limit);
+        false when C =:= $$; C =:= $\\ ->
+            runs(Rest, C, Seen, Limit);
+        false ->
+            runs(Rest, none, Seen, Limit)
+    end.
+
+%% The characters that the scanner takes into a name: ASCII and Latin-1 letters, digits, `_` and `@`.
+name_char(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_; C =:= $@ -> true;
+name_char(C) -> C >= 16#C0 andalso C =< 16#FF andalso C =/= 16#D7 andalso C =/= 16#F7.
+
+%% An atom has at most 255 characters, and an escape writes one of them with at most `\x{10FFFF}`, 10 characters.
+-define(LONGEST, 2550).
+
+quoted(Chars, Limit) ->
+    quoted(lists:reverse(Chars), none, none, none, #{}, Limit).
+
+%% From the right. An end is the text from a place up to the quote that closes an atom which is open there, as its hash
+%% and length; none where no quote closes it. It follows from the ends one and two places further (`End1`, `End2`), since
+%% a backslash takes its successor with it. `C1` is the character one place further.
+quoted(_, _, _, _, Seen, Limit) when map_size(Seen) > Limit -> true;
+quoted([], _, _, _, _, _) -> false;
+quoted([$' | Left], _, End1, _, Seen, Limit) -> quoted(Left, $', {0, 0}, End1, seen(End1, Seen), Limit);
+quoted([$\\ | Left], C1, End1, End2, Seen, Limit) -> quoted(Left, $\\, longer($\\, longer(C1, End2)), End1, Seen, Limit);
+quoted([C | Left], _, End1, _, Seen, Limit) -> quoted(Left, C, longer(C, End1), End1, Seen, Limit).
+
+longer(C, {Hash, Length}) when is_integer(C), Length < ?LONGEST ->
+    {erlang:phash2([C | Hash], 1 bsl 32), Length + 1};
+longer(_, _) ->
+    none.
+
+seen(none, Seen) -> Seen;
+seen(End, Seen) -> Seen#{End => []}.

@@ -1,0 +1,158 @@
+-module(witness_spec_overlap).
+-moduledoc """
+Whether two actions can match the same event, as far as simple means can tell.
+
+Both answers are certain when they are `true`: `disjoint/3` lets the code generator put actions into one `case`, where
+the first match is the only one; `overlapping/3` is what a warning is given for. For many pairs neither is known.
+""".
+
+-export([disjoint/3, overlapping/3]).
+
+-type action() :: witness_spec_action:action().
+
+-doc "No event matches both. `Scope` are the variables that are bound before.".
+-spec disjoint(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
+disjoint(#{kind := Left}, #{kind := Right}, _) when Left =/= Right ->
+    true;
+disjoint(#{pattern := Left, guard := LeftGuard}, #{pattern := Right, guard := RightGuard}, Scope) ->
+    case compare(Left, Right, []) of
+        disjoint ->
+            true;
+        Pairs ->
+            {LeftNames, RightNames} = names(Pairs, Scope),
+            contradictory(canonical(LeftGuard, left, LeftNames), canonical(RightGuard, right, RightNames))
+    end.
+
+%% The pairs of variables that stand at the same place, or `disjoint`.
+compare(_, _, disjoint) -> disjoint;
+compare({var, _, '_'}, _, Pairs) -> Pairs;
+compare(_, {var, _, '_'}, Pairs) -> Pairs;
+compare({var, _, Left}, {var, _, Right}, Pairs) -> [{Left, Right} | Pairs];
+compare({match, _, One, Other}, Right, Pairs) -> compare(One, Right, compare(Other, Right, Pairs));
+compare(Left, {match, _, One, Other}, Pairs) -> compare(Left, One, compare(Left, Other, Pairs));
+compare({tuple, _, Left}, {tuple, _, Right}, Pairs) when length(Left) =:= length(Right) -> zip(Left, Right, Pairs);
+compare({tuple, _, _}, {tuple, _, _}, _) -> disjoint;
+compare({cons, _, LeftHead, LeftTail}, {cons, _, RightHead, RightTail}, Pairs) ->
+    compare(LeftTail, RightTail, compare(LeftHead, RightHead, Pairs));
+compare({cons, _, _, _}, {nil, _}, _) -> disjoint;
+compare({nil, _}, {cons, _, _, _}, _) -> disjoint;
+compare({Kind, _, Left}, {Other, _, Right}, Pairs) when
+        Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float; Kind =:= string ->
+    case category({Kind, 0, Left}) =:= category({Other, 0, Right}) of
+        true when is_list(Left), not is_list(Right) -> Pairs;
+        true when Left == Right -> Pairs;
+        true -> disjoint;
+        false -> categories({Kind, 0, Left}, {Other, 0, Right}, Pairs)
+    end;
+compare(Left, Right, Pairs) -> categories(Left, Right, Pairs).
+
+zip([Left | LeftRest], [Right | RightRest], Pairs) -> zip(LeftRest, RightRest, compare(Left, Right, Pairs));
+zip([], [], Pairs) -> Pairs.
+
+categories(Left, Right, Pairs) ->
+    case {category(Left), category(Right)} of
+        {unknown, _} -> Pairs;
+        {_, unknown} -> Pairs;
+        {Same, Same} -> Pairs;
+        _ -> disjoint
+    end.
+
+category({atom, _, _}) -> atom;
+category({Number, _, _}) when Number =:= integer; Number =:= char; Number =:= float -> number;
+category({List, _, _}) when List =:= string -> list;
+category({nil, _}) -> list;
+category({cons, _, _, _}) -> list;
+category({tuple, _, _}) -> tuple;
+category({map, _, _}) -> map;
+category({bin, _, _}) -> bin;
+category(_) -> unknown.
+
+%% If one event matches both, variables of a pair have the same value: they get the same name. A variable of the scope
+%% keeps its own, and gives it to the other of its pair.
+names(Pairs, Scope) ->
+    lists:foldl(fun({Left, Right}, {Lefts, Rights}) ->
+        Name = case {ordsets:is_element(Left, Scope), ordsets:is_element(Right, Scope)} of
+            {true, _} -> {scope, Left};
+            {_, true} -> {scope, Right};
+            _ -> {both, Left}
+        end,
+        {maps:merge(#{Left => Name}, Lefts), maps:merge(#{Right => Name}, Rights)}
+    end, {#{Name => {scope, Name} || Name <- Scope}, #{Name => {scope, Name} || Name <- Scope}}, Pairs).
+
+%% A guard without positions, variables renamed.
+canonical({var, _, Name}, Side, Names) -> {var, maps:get(Name, Names, {Side, Name})};
+canonical([Head | Tail], Side, Names) -> [canonical(Head, Side, Names) | canonical(Tail, Side, Names)];
+canonical(Expr, Side, Names) when is_tuple(Expr), tuple_size(Expr) > 1 ->
+    [Kind, _ | Parts] = tuple_to_list(Expr),
+    list_to_tuple([Kind | [canonical(Part, Side, Names) || Part <- Parts]]);
+canonical(Part, _, _) -> Part.
+
+contradictory([], _) -> false;
+contradictory(_, []) -> false;
+contradictory(Left, Right) ->
+    lists:all(fun(Tests) ->
+        lists:all(fun(Others) ->
+            lists:any(fun(Test) -> lists:any(fun(Other) -> excludes(Test, Other) end, Others) end, Tests)
+        end, Right)
+    end, Left).
+
+excludes({op, 'not', Test}, Test) -> true;
+excludes(Test, {op, 'not', Test}) -> true;
+excludes({op, Left, A, B}, {op, Right, A, B}) ->
+    Opposites = opposites(Left),
+    lists:member(Right, Opposites);
+excludes({op, '=:=', A, {Kind, Left}}, {op, '=:=', A, {Kind, Right}}) when Kind =:= atom; Kind =:= integer ->
+    Left =/= Right;
+excludes(_, _) -> false.
+
+opposites('=:=') -> ['=/=', '/=', '<', '>'];
+opposites('=/=') -> ['=:='];
+opposites('==') -> ['/=', '<', '>'];
+opposites('/=') -> ['==', '=:='];
+opposites('<') -> ['>=', '>', '==', '=:='];
+opposites('>') -> ['=<', '<', '==', '=:='];
+opposites('>=') -> ['<'];
+opposites('=<') -> ['>'];
+opposites(_) -> [].
+
+-doc "Some event matches both: patterns without guards that can be unified, or the same action twice.".
+-spec overlapping(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
+overlapping(#{kind := Kind, pattern := Left, guard := []}, #{kind := Kind, pattern := Right, guard := []}, Scope) ->
+    unify(Left, Right, free(Left, Scope), free(Right, Scope));
+overlapping(#{kind := Kind, pattern := Left, guard := LeftGuard}, #{kind := Kind, pattern := Right, guard := RightGuard}, _) ->
+    canonical([Left | LeftGuard], same, #{}) =:= canonical([Right | RightGuard], same, #{});
+overlapping(_, _, _) ->
+    false.
+
+%% The variables that can take any value: they are bound here, and stand once.
+free(Pattern, Scope) ->
+    Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
+    ordsets:subtract(ordsets:from_list(Names -- (Names -- lists:usort(Names))), ordsets:union(Scope, repeated(Names))).
+
+repeated(Names) -> ordsets:from_list(Names -- lists:usort(Names)).
+
+unify({var, _, '_'}, Right, _, Free) -> satisfiable(Right, Free);
+unify(Left, {var, _, '_'}, Free, _) -> satisfiable(Left, Free);
+unify({var, _, Left}, {var, _, Right}, LeftFree, RightFree) ->
+    Left =:= Right orelse ordsets:is_element(Left, LeftFree) orelse ordsets:is_element(Right, RightFree);
+unify({var, _, Left}, Right, LeftFree, RightFree) ->
+    ordsets:is_element(Left, LeftFree) andalso satisfiable(Right, RightFree);
+unify(Left, {var, _, Right}, LeftFree, RightFree) ->
+    ordsets:is_element(Right, RightFree) andalso satisfiable(Left, LeftFree);
+unify({tuple, _, Left}, {tuple, _, Right}, LeftFree, RightFree) ->
+    length(Left) =:= length(Right) andalso
+        lists:all(fun({One, Other}) -> unify(One, Other, LeftFree, RightFree) end, lists:zip(Left, Right));
+unify({cons, _, LeftHead, LeftTail}, {cons, _, RightHead, RightTail}, LeftFree, RightFree) ->
+    unify(LeftHead, RightHead, LeftFree, RightFree) andalso unify(LeftTail, RightTail, LeftFree, RightFree);
+unify({nil, _}, {nil, _}, _, _) -> true;
+unify({Kind, _, Value}, {Kind, _, Value}, _, _) -> lists:member(Kind, [atom, integer, float, char, string]);
+unify(_, _, _, _) -> false.
+
+%% Whether some term surely matches the pattern.
+satisfiable({var, _, '_'}, _) -> true;
+satisfiable({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
+satisfiable({tuple, _, Elements}, Free) -> lists:all(fun(Element) -> satisfiable(Element, Free) end, Elements);
+satisfiable({cons, _, Head, Tail}, Free) -> satisfiable(Head, Free) andalso satisfiable(Tail, Free);
+satisfiable({nil, _}, _) -> true;
+satisfiable({Kind, _, _}, _) -> lists:member(Kind, [atom, integer, float, char, string]);
+satisfiable(_, _) -> false.

@@ -1,0 +1,251 @@
+-module(witness_spec_pattern).
+-moduledoc """
+The Erlang inside a specification: patterns and guards.
+
+Erlang's own parser reads them; this module makes sure that what came out is a pattern or a guard and nothing else, so
+that no specification can run code. What remains (such as a variable that is unbound inside a binary) Erlang's linter
+finds when the generated module is compiled.
+
+Functions throw a `t:witness_spec_diagnostic:finding/0`.
+""".
+
+-export([pattern/3, guard/2, split/3, enclosed/1, variables/1, occurrences/1]).
+-export_type([expr/0, guard/0]).
+
+-doc "A pattern or a guard test in the abstract format.".
+-type expr() :: erl_parse:abstract_expr().
+-doc "Alternatives of tests that must all hold; `[]` is no guard.".
+-type guard() :: [[expr()]].
+
+-type token() :: witness_spec_scan:token().
+-type location() :: witness_spec_diagnostic:location().
+
+-doc "Reads a pattern. `What` says what it stands for, `End` is the place after it.".
+-spec pattern([token()], What :: unicode:chardata(), End :: location()) -> expr().
+pattern([], What, End) ->
+    fail(End, syntax, ["expected a pattern for ", What]);
+pattern([{atom, _, Name} = Token, {'(', _} | _], _, _) when Name =:= call; Name =:= cast; Name =:= reply; Name =:= info ->
+    unsupported(Token, ["message pattern `", atom_to_list(Name), "(...)`"]);
+pattern(Tokens, What, End) ->
+    sized(Tokens),
+    case parse(Tokens, End) of
+        [Expr] -> is_pattern(Expr), Expr;
+        [_, Second | _] -> fail(location(Second), syntax, ["expected one pattern for ", What, ", found several"])
+    end.
+
+-doc "Reads what follows `when`: tests separated by `,`, alternatives separated by `;`.".
+-spec guard([token()], End :: location()) -> guard().
+guard(Tokens, End) ->
+    sized(Tokens),
+    [begin
+         Tests = parse(Alternative, AlternativeEnd),
+         lists:foreach(fun is_guard/1, Tests),
+         Tests
+     end || {Alternative, AlternativeEnd} <- split(Tokens, ';', End)].
+
+%% The compiler's time grows faster than the size of a pattern or guard, and at some size it gives up. Long words count
+%% as several.
+-define(MAX_SIZE, 2_500).
+-define(WORD, 16).
+
+sized([]) ->
+    ok;
+sized([First | _] = Tokens) ->
+    Size = lists:sum([1 + length(witness_spec_scan:token_text(Token)) div ?WORD || Token <- Tokens]),
+    Size =< ?MAX_SIZE orelse
+        fail(witness_spec_scan:location(First), too_large,
+             io_lib:format("a pattern or guard has at most ~b words and signs", [?MAX_SIZE])),
+    ok.
+
+parse([], End) ->
+    fail(End, syntax, "expected a guard test");
+parse(Tokens, End) ->
+    records(Tokens),
+    case erl_parse:parse_exprs(Tokens ++ [{dot, erl_anno:new(End)}]) of
+        {ok, Exprs} ->
+            [erl_parse:map_anno(fun plain/1, Expr) || Expr <- Exprs];
+        {error, {Anno, Module, Reason}} ->
+            Text = case lists:flatten(Module:format_error(Reason)) of
+                "syntax error before: " ++ [] -> "this pattern or guard is not complete";
+                "syntax error before: " ++ Before -> ["syntax error before ", witness_spec_diagnostic:quote(Before)];
+                Other -> Other
+            end,
+            fail(location({error, Anno}), syntax, Text)
+    end.
+
+plain(Anno) -> erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}).
+
+records([{'#', _} = Token, {Kind, _, _} | _]) when Kind =:= atom; Kind =:= var -> unsupported(Token, "records");
+records([_ | Rest]) -> records(Rest);
+records([]) -> ok.
+
+-spec unsupported(token(), unicode:chardata()) -> no_return().
+unsupported(Token, What) ->
+    fail(witness_spec_scan:location(Token), not_supported, ["not supported yet: ", What]).
+
+-doc """
+Splits tokens at the separators that are outside brackets; each part comes with the place where it ends.
+""".
+-spec split([token()], Separator :: atom(), End :: location()) -> [{[token()], location()}].
+split(Tokens, Separator, End) -> split(Tokens, Separator, End, 0, []).
+
+split([{Separator, _} = Token | Rest], Separator, End, 0, Part) ->
+    [{lists:reverse(Part), witness_spec_scan:location(Token)} | split(Rest, Separator, End, 0, [])];
+split([Token | Rest], Separator, End, Depth, Part) ->
+    split(Rest, Separator, End, Depth + nesting(Token), [Token | Part]);
+split([], _, End, _, Part) ->
+    [{lists:reverse(Part), End}].
+
+nesting({Symbol, _} = Token) ->
+    case witness_spec_scan:closing(Token) of
+        none when Symbol =:= ')'; Symbol =:= ']'; Symbol =:= '}'; Symbol =:= '>>' -> -1;
+        none -> 0;
+        _ -> 1
+    end;
+nesting(_) ->
+    0.
+
+-doc """
+What stands between the bracket that comes first and the one that closes it: the tokens inside, the closing bracket, and
+the tokens after it.
+""".
+-spec enclosed([token(), ...]) -> {[token()], token(), [token()]}.
+enclosed([Open | Rest]) -> enclosed(Rest, [Open], []).
+
+enclosed([{Symbol, _} = Token | Rest], [Open | Outer] = Stack, Inside) when Symbol =/= dot, Symbol =/= eof ->
+    case witness_spec_scan:closing(Open) of
+        Symbol when Outer =:= [] -> {lists:reverse(Inside), Token, Rest};
+        Symbol -> enclosed(Rest, Outer, [Token | Inside]);
+        Expected ->
+            case nesting(Token) of
+                1 -> enclosed(Rest, [Token | Stack], [Token | Inside]);
+                0 -> enclosed(Rest, Stack, [Token | Inside]);
+                -1 -> mismatch(Token, Expected, Open)
+            end
+    end;
+enclosed([{dot, _} = Token | _], [Open | _], _) ->
+    mismatch(Token, witness_spec_scan:closing(Open), Open);
+enclosed([{eof, _} | _], [Open | _], _) ->
+    never_closed(Open);
+enclosed([Token | Rest], Stack, Inside) ->
+    enclosed(Rest, Stack, [Token | Inside]);
+enclosed([], [Open | _], _) ->
+    never_closed(Open).
+
+-spec never_closed(token()) -> no_return().
+never_closed(Open) ->
+    fail(witness_spec_scan:location(Open), syntax,
+         [witness_spec_diagnostic:quote(witness_spec_scan:token_text(Open)), " is never closed"]).
+
+-spec mismatch(token(), atom(), token()) -> no_return().
+mismatch(Found, Expected, Open) ->
+    {Line, Column} = witness_spec_scan:location(Open),
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Found), syntax,
+        ["expected ", witness_spec_diagnostic:quote(atom_to_list(Expected)), ", found ",
+         witness_spec_diagnostic:quote(witness_spec_scan:token_text(Found))],
+        io_lib:format("to close the `~s` of line ~b, column ~b", [witness_spec_scan:token_text(Open), Line, Column]))).
+
+is_pattern({Kind, _, _}) when
+        Kind =:= var; Kind =:= atom; Kind =:= integer; Kind =:= float; Kind =:= char; Kind =:= string ->
+    ok;
+is_pattern({nil, _}) -> ok;
+is_pattern({cons, _, Head, Tail}) -> is_pattern(Head), is_pattern(Tail);
+is_pattern({tuple, _, Elements}) -> lists:foreach(fun is_pattern/1, Elements);
+is_pattern({match, _, Left, Right}) -> is_pattern(Left), is_pattern(Right);
+is_pattern({map, _, Fields}) -> lists:foreach(fun is_field/1, Fields);
+is_pattern({bin, _, Elements}) -> lists:foreach(fun is_segment/1, Elements);
+is_pattern({op, _, '++', Left, Right}) -> is_pattern(Left), is_pattern(Right);
+is_pattern({op, _, _, _, _} = Expr) -> is_constant(Expr);
+is_pattern({op, _, _, _} = Expr) -> is_constant(Expr);
+is_pattern(Expr) -> fail(location(Expr), not_a_pattern, "this is not an Erlang pattern").
+
+is_field({map_field_exact, _, Key, Value}) -> is_guard(Key), is_pattern(Value);
+is_field({map_field_assoc, Anno, _, _}) ->
+    fail(location({map, Anno}), not_a_pattern, "a pattern matches a map field with `:=`, not with `=>`").
+
+is_segment({bin_element, _, Value, Size, _}) ->
+    is_pattern(Value),
+    case Size of default -> ok; _ -> is_guard(Size) end.
+
+is_constant({Kind, _, _}) when Kind =:= integer; Kind =:= float; Kind =:= char -> ok;
+is_constant({op, _, Op, Left, Right} = Expr) ->
+    operator(Expr, Op, 2, not_a_pattern), is_constant(Left), is_constant(Right);
+is_constant({op, _, Op, Operand} = Expr) ->
+    operator(Expr, Op, 1, not_a_pattern), is_constant(Operand);
+is_constant(Expr) ->
+    fail(location(Expr), not_a_pattern, "an operator in a pattern needs numbers on both sides").
+
+operator(Expr, Op, Arity, Code) ->
+    case erl_internal:arith_op(Op, Arity) of
+        true -> ok;
+        false -> fail(location(Expr), Code, ["`", atom_to_list(Op), "` has no place in a pattern"])
+    end.
+
+is_guard({Kind, _, _}) when
+        Kind =:= var; Kind =:= atom; Kind =:= integer; Kind =:= float; Kind =:= char; Kind =:= string ->
+    ok;
+is_guard({nil, _}) -> ok;
+is_guard({cons, _, Head, Tail}) -> is_guard(Head), is_guard(Tail);
+is_guard({tuple, _, Elements}) -> lists:foreach(fun is_guard/1, Elements);
+is_guard({map, _, Fields}) -> lists:foreach(fun is_guard_field/1, Fields);
+is_guard({map, _, Map, Fields}) -> is_guard(Map), lists:foreach(fun is_guard_field/1, Fields);
+is_guard({bin, _, Elements}) -> lists:foreach(fun is_guard_segment/1, Elements);
+is_guard({op, _, Op, Left, Right} = Expr) when Op =/= '!', Op =/= '++', Op =/= '--' ->
+    allowed(lists:member(Op, ['andalso', 'orelse']) orelse binary_operator(Op), Expr), is_guard(Left), is_guard(Right);
+is_guard({op, _, Op, Operand} = Expr) ->
+    allowed(erl_internal:arith_op(Op, 1) orelse erl_internal:bool_op(Op, 1), Expr), is_guard(Operand);
+is_guard({call, _, {atom, _, Name}, Arguments} = Expr) -> function(Name, Arguments, Expr);
+is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) -> function(Name, Arguments, Expr);
+is_guard({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Expr) ->
+    not_a_guard(Expr, io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)]));
+is_guard(Expr) -> allowed(false, Expr).
+
+is_guard_field({_, _, Key, Value}) -> is_guard(Key), is_guard(Value).
+
+is_guard_segment({bin_element, _, Value, Size, _}) ->
+    is_guard(Value),
+    case Size of default -> ok; _ -> is_guard(Size) end.
+
+binary_operator(Op) ->
+    erl_internal:arith_op(Op, 2) orelse erl_internal:bool_op(Op, 2) orelse erl_internal:comp_op(Op, 2).
+
+function(is_record, [_, {atom, _, _}], Expr) ->
+    fail(location(Expr), not_supported, "not supported yet: records");
+function(Name, Arguments, Expr) ->
+    Arity = length(Arguments),
+    case erl_internal:guard_bif(Name, Arity) orelse erl_internal:new_type_test(Name, Arity) of
+        true -> lists:foreach(fun is_guard/1, Arguments);
+        false -> not_a_guard(Expr, io_lib:format("~tw/~b", [Name, Arity]))
+    end.
+
+-spec not_a_guard(expr(), unicode:chardata()) -> no_return().
+not_a_guard(Expr, Function) ->
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_guard, [witness_spec_diagnostic:quote(Function),
+        " is not a function that a guard may call"], "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
+
+allowed(true, _) -> ok;
+allowed(false, Expr) -> fail(location(Expr), not_a_guard, "this has no place in a guard").
+
+-doc "The names of all variables in a pattern or guard, without `_`.".
+-spec variables(expr() | guard() | [expr()]) -> ordsets:ordset(atom()).
+variables(Expr) -> ordsets:from_list([Name || {Name, _} <- occurrences(Expr)]).
+
+-doc "Every occurrence of a variable other than `_`, from left to right.".
+-spec occurrences(expr() | guard() | [expr()]) -> [{atom(), location()}].
+occurrences(Expr) -> lists:reverse(occurrences(Expr, [])).
+
+occurrences({var, _, '_'}, Found) -> Found;
+occurrences({var, Anno, Name}, Found) -> [{Name, location({var, Anno})} | Found];
+occurrences({Literal, _, _}, Found) when
+        Literal =:= atom; Literal =:= integer; Literal =:= float; Literal =:= char; Literal =:= string ->
+    Found;
+occurrences(Tuple, Found) when is_tuple(Tuple) -> occurrences(tuple_to_list(Tuple), Found);
+occurrences([Head | Tail], Found) -> occurrences(Tail, occurrences(Head, Found));
+occurrences(_, Found) -> Found.
+
+location(Expr) ->
+    Anno = element(2, Expr),
+    {erl_anno:line(Anno), erl_anno:column(Anno)}.
+
+-spec fail(location(), atom(), unicode:chardata()) -> no_return().
+fail(Location, Code, Text) -> throw(witness_spec_diagnostic:error(Location, Code, Text)).

@@ -1,0 +1,170 @@
+-module(witness_spec_scan).
+-moduledoc """
+From the bytes of a specification to tokens, within limits.
+
+The limits are checked before Erlang's own scanner runs, since it makes an atom of every name. Tokens carry their place
+and their text, so that messages and explanations can say things as their author wrote them.
+""".
+
+-export([file/1, string/1, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1]).
+-export_type([token/0]).
+
+-doc "A token of `m:erl_scan`, with line, column and text; the last one is `{eof, Anno}`, right after the others.".
+-type token() :: erl_scan:token() | {eof, erl_anno:anno()}.
+
+-define(MAX_BYTES, 1_000_000).
+-define(MAX_NAMES, 10_000).
+-define(MAX_DEPTH, 2_000).
+%% Texts that are kept for messages and explanations are cut to this many characters.
+-define(MAX_TEXT, 240).
+
+-doc "Reads a file, never more of it than the limit.".
+-spec file(file:name_all()) -> {ok, binary()} | {error, witness_spec_diagnostic:finding()}.
+file(File) ->
+    case file:open(File, [read, raw, binary]) of
+        {ok, Device} ->
+            try file:read(Device, ?MAX_BYTES + 1) of
+                {ok, Source} -> {ok, Source};
+                eof -> {ok, <<>>};
+                {error, Reason} -> {error, unreadable(Reason)}
+            after
+                file:close(Device)
+            end;
+        {error, Reason} ->
+            {error, unreadable(Reason)}
+    end.
+
+unreadable(Reason) ->
+    witness_spec_diagnostic:error(undefined, unreadable, ["cannot read the file: ", file:format_error(Reason)]).
+
+-doc "The lines of a source, as far as it is UTF-8.".
+-spec lines(binary()) -> [binary()].
+lines(Source) ->
+    [string:trim(Line, trailing, "\r") || Line <- binary:split(valid(Source), <<"\n">>, [global])].
+
+valid(Source) ->
+    case unicode:characters_to_binary(Source) of
+        Valid when is_binary(Valid) -> Valid;
+        {_, Valid, _} -> Valid
+    end.
+
+-doc "Scans a source.".
+-spec string(binary()) -> {ok, [token()]} | {error, [witness_spec_diagnostic:finding()]}.
+string(Source) when byte_size(Source) > ?MAX_BYTES ->
+    failure(undefined, too_large, io_lib:format("a specification has at most ~b bytes", [?MAX_BYTES]), undefined);
+string(Source) ->
+    case unicode:characters_to_list(Source) of
+        Chars when is_list(Chars) ->
+            characters(Chars);
+        {_, Valid, _} ->
+            failure(position(Valid), not_utf8, "this byte is not UTF-8", "save the file in the encoding UTF-8")
+    end.
+
+characters(Chars) ->
+    case witness_spec_names:exceed(Chars, ?MAX_NAMES) of
+        true ->
+            failure(undefined, too_many_names,
+                    io_lib:format("a specification has at most ~b different names", [?MAX_NAMES]),
+                    "split it into several files");
+        false ->
+            scan(Chars)
+    end.
+
+scan(Chars) ->
+    case erl_scan:string(Chars, {1, 1}, [text]) of
+        {ok, Tokens, _} -> depth(Tokens, [], 0);
+        {error, {Location, Module, Reason}, _} -> unscannable(Location, Module, Reason, Chars)
+    end.
+
+%% The scanner places an unterminated string after its opening quote.
+unscannable({Line, Column}, Module, Reason, Chars) ->
+    Quoted = case Reason of {unterminated, What, _} -> What =/= char; _ -> false end,
+    Start = case Quoted andalso Column > 1 andalso lists:sublist(lists:nth(Line, rows(Chars)), Column - 1, 1) of
+        [C] when C =:= $"; C =:= $' -> {Line, Column - 1};
+        _ -> {Line, Column}
+    end,
+    failure(Start, syntax, shorter(Module:format_error(Reason)), undefined).
+
+shorter(Text) ->
+    [case C of $\n -> $\s; _ -> C end || C <- lists:sublist(lists:flatten(Text), 100)].
+
+failure(Location, Code, Text, Hint) -> {error, [witness_spec_diagnostic:error(Location, Code, Text, Hint)]}.
+
+%% The place after these characters.
+position(Chars) ->
+    Rows = rows(Chars),
+    {length(Rows), length(lists:last(Rows)) + 1}.
+
+%% Not string:split/3: it takes "\r\n" for one character.
+rows(Chars) ->
+    case lists:splitwith(fun(C) -> C =/= $\n end, Chars) of
+        {Row, [$\n | Rest]} -> [Row | rows(Rest)];
+        {Row, []} -> [Row]
+    end.
+
+%% Later passes recurse over what is nested, so nesting is bounded here, once.
+depth([Token | _], _, Depth) when Depth > ?MAX_DEPTH ->
+    failure(location(Token), too_deep, io_lib:format("brackets are nested more than ~b deep", [?MAX_DEPTH]), undefined);
+depth([Token | Rest], Seen, Depth) ->
+    depth(Rest, [Token | Seen], max(0, Depth + change(Token)));
+depth([], Seen, _) ->
+    End = case Seen of [] -> {1, 1}; [Last | _] -> after_token(Last) end,
+    {ok, lists:reverse(Seen, [{eof, erl_anno:new(End)}])}.
+
+change({Bracket, _}) when Bracket =:= '('; Bracket =:= '['; Bracket =:= '{'; Bracket =:= '<<' -> 1;
+change({Bracket, _}) when Bracket =:= ')'; Bracket =:= ']'; Bracket =:= '}'; Bracket =:= '>>' -> -1;
+change(_) -> 0.
+
+-doc "Where a token begins.".
+-spec location(token()) -> witness_spec_diagnostic:location().
+location(Token) ->
+    Anno = element(2, Token),
+    {erl_anno:line(Anno), erl_anno:column(Anno)}.
+
+-doc "The place right after a token.".
+-spec after_token(token()) -> witness_spec_diagnostic:location().
+after_token(Token) ->
+    {Line, Column} = location(Token),
+    case rows(token_text(Token)) of
+        [Row] -> {Line, Column + length(Row)};
+        Rows -> {Line + length(Rows) - 1, length(lists:last(Rows)) + 1}
+    end.
+
+-doc "A token as it was written. The white space that is part of a final dot is left out.".
+-spec token_text(token()) -> string().
+token_text({dot, _}) ->
+    ".";
+token_text(Token) ->
+    case erl_anno:text(element(2, Token)) of
+        undefined -> "";
+        Text -> Text
+    end.
+
+-doc """
+The source text from the first token up to, and without, `End`: on one line, comments left out, white space as one space,
+cut to a limit.
+""".
+-spec text([token()], End :: witness_spec_diagnostic:location()) -> binary().
+text(Tokens, End) ->
+    unicode:characters_to_binary(text(Tokens, End, none, 0)).
+
+text([Token | Rest], End, Previous, Length) ->
+    case location(Token) of
+        End -> [];
+        _ when Length > ?MAX_TEXT -> "...";
+        Location ->
+            Gap = case Previous =:= none orelse Previous =:= Location of true -> ""; false -> " " end,
+            Text = [case C < $\s of true -> $\s; false -> C end || C <- token_text(Token)],
+            Kept = case length(Text) > ?MAX_TEXT of true -> lists:sublist(Text, ?MAX_TEXT) ++ "..."; false -> Text end,
+            [Gap, Kept | text(Rest, End, after_token(Token), Length + length(Gap) + length(Kept))]
+    end;
+text([], _, _, _) ->
+    [].
+
+-doc "The bracket that closes an opening one; `none` for every other token.".
+-spec closing(token()) -> atom().
+closing({'(', _}) -> ')';
+closing({'[', _}) -> ']';
+closing({'{', _}) -> '}';
+closing({'<<', _}) -> '>>';
+closing(_) -> none.

@@ -1,0 +1,58 @@
+-module(cli_system).
+-moduledoc "Small systems for the tests of the command line: a server that answers, and what can go wrong around it.".
+
+-export([answers/1, violates/0, waits/0, returns/0, crashes/0, halts/1, prints/0, says/1, settings/0, logs/0, 'grüßt'/0]).
+-export([server/0]).
+
+-doc "A server answers with these numbers.".
+answers(Numbers) ->
+    {Server, Monitor} = spawn_monitor(?MODULE, server, []),
+    [begin Server ! {self(), Number}, receive {answer, Number} -> ok end end || Number <- Numbers],
+    Server ! stop,
+    receive {'DOWN', Monitor, process, Server, normal} -> ok end.
+
+-doc "One wrong server after the other, for ever.".
+violates() ->
+    answers([10]),
+    violates().
+
+-doc "Says `ready`, and has a server that never ends.".
+waits() ->
+    Server = spawn(?MODULE, server, []),
+    Server ! {self(), 1},
+    receive {answer, 1} -> io:format("ready~n") end.
+
+returns() -> ok.
+
+crashes() -> error(boom).
+
+halts(Status) -> halt(Status).
+
+-doc "Prints in all the ways there are, none of which may reach standard output with --json.".
+prints() ->
+    io:format("by io~n"),
+    io:format(user, "by user~n", []),
+    erlang:display(by_display),
+    Port = open_port({fd, 1, 1}, [out]),
+    port_command(Port, "by descriptor\n"),
+    {_, Monitor} = spawn_monitor(fun() -> io:format("by a child~n") end),
+    receive {'DOWN', Monitor, process, _, normal} -> ok end,
+    answers([1, 10]).
+
+says(Text) -> io:format("~ts~n", [Text]).
+
+settings() -> io:format("~p~n", [[application:get_env(cli_system, Key) || Key <- [a, b]]]).
+
+logs() ->
+    logger:error("a report"),
+    answers([1]).
+
+'grüßt'() -> io:format("grüßt~n").
+
+server() ->
+    receive
+        {Client, Number} ->
+            Client ! {answer, Number},
+            server();
+        stop -> ok
+    end.

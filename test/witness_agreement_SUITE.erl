@@ -1,0 +1,160 @@
+-module(witness_agreement_SUITE).
+-moduledoc """
+Verdicts agree: the systems of `m:witness_sys` get the verdicts that are expected of them, run after run, in this VM and
+in one with a single scheduler. Adding specifications and monitors changes nothing.
+
+Each system is a group. Several are run at the same time, in lanes, so runs of Witness also stand beside each other;
+the peer VM with one scheduler works at the same time. The environment variable `WITNESS_AGREEMENT_RUNS` says how often each system is run, in
+both VMs.
+""".
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([verdicts_are_as_expected/1, more_specifications_change_nothing/1,
+         the_set_has_at_least_thirty_systems/1]).
+-export([prepare/0, runs/3]).
+
+-define(LANES, 4).
+-define(RUNS, 100).
+-define(RUNS_IN_PEER, 40).
+-define(RUNS_WITH_MORE, 3).
+-define(RUN_TIMEOUT, 20_000).
+
+all() ->
+    [the_set_has_at_least_thirty_systems, {group, both}].
+
+groups() ->
+    Names = [Name || #{name := Name} <- witness_sys:all()],
+    Lanes = [{lane(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?LANES =:= N rem ?LANES]}
+             || N <- lists:seq(1, ?LANES)],
+    InLanes = [{group, Lane} || {Lane, _, _} <- Lanes],
+    [{both, [parallel], [{group, all_schedulers}, {group, one_scheduler}]},
+     {all_schedulers, [parallel], InLanes}, {one_scheduler, [parallel], InLanes}] ++ Lanes ++
+        [{Name, [], [verdicts_are_as_expected, more_specifications_change_nothing]} || Name <- Names].
+
+lane(N) -> list_to_atom("lane_" ++ integer_to_list(N)).
+
+init_per_suite(Config) ->
+    Before = prepare(),
+    [{level, Before} | Config].
+
+end_per_suite(Config) ->
+    ok = logger:set_primary_config(level, proplists:get_value(level, Config)).
+
+%% What crashes in the systems crashes on purpose; and a process that first has to load code sends and receives messages
+%% for it.
+prepare() ->
+    #{level := Before} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    ok = code:ensure_modules_loaded(witness_sys:modules()),
+    {ok, _} = application:ensure_all_started(witness),
+    Before.
+
+init_per_group(one_scheduler, Config) ->
+    Paths = lists:append([["-pa", Dir] || Dir <- code:get_path(), filename:basename(Dir) =/= "."]),
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    {ok, Peer, _} = peer:start(#{connection => standard_io, exec => Erl, args => ["+S", "1" | Paths]}),
+    1 = peer:call(Peer, erlang, system_info, [schedulers]),
+    _ = peer:call(Peer, ?MODULE, prepare, [], ?RUN_TIMEOUT),
+    [{peer, Peer} | Config];
+init_per_group(Group, Config) ->
+    case [System || #{name := Name} = System <- witness_sys:all(), Name =:= Group] of
+        [System] -> [{system, System} | Config];
+        [] -> Config
+    end.
+
+end_per_group(one_scheduler, Config) ->
+    peer:stop(proplists:get_value(peer, Config));
+end_per_group(_, _) ->
+    ok.
+
+the_set_has_at_least_thirty_systems(_) ->
+    Systems = witness_sys:all(),
+    ?assert(length(Systems) >= 30),
+    ?assertEqual(length(Systems), length(lists:usort([Name || #{name := Name} <- Systems]))).
+
+verdicts_are_as_expected(Config) ->
+    System = proplists:get_value(system, Config),
+    agree(System, expected(System), runs(Config, System, #{}, how_often(Config))).
+
+how_often(Config) ->
+    Default = case proplists:is_defined(peer, Config) of
+        true -> ?RUNS_IN_PEER;
+        false -> ?RUNS
+    end,
+    list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(Default))).
+
+%% The verdicts of what was added are not looked at, except that it cannot be violated.
+more_specifications_change_nothing(Config) ->
+    System = proplists:get_value(system, Config),
+    More = #{specs => [witness_sys:spec_file("nothing.hml") | more_specifications(System, proplists:get_value(priv_dir, Config))],
+             monitors => [{{'_', '_', '_'}, {witness_sys_faulty, crash}}]},
+    agree(System, without_more(expected(System)), [without_more(R) || R <- runs(Config, System, More, ?RUNS_WITH_MORE)]).
+
+expected(System) -> {witness_sys:outcome(System), witness_sys:expected(System)}.
+
+agree(#{name := Name}, Expected, Results) ->
+    Wrong = [{I, R} || {I, R} <- lists:enumerate(Results), R =/= Expected],
+    ?assertEqual({Name, length(Results), Expected, []}, {Name, length(Results), Expected, lists:sublist(Wrong, 5)}).
+
+%% One file that reads the same processes, and one whose group is the whole tree.
+more_specifications(#{name := Name, specs := Specs, system := {M, F, A}}, Dir) ->
+    Whole = ["[_ <- _, _] max X.([_ ? _] X and [_:_ ! _] X and [_ -> _, _] X and [_ <- _, _] X and [_ ** _] X).\n"],
+    Same = [["more_", integer_to_list(I), ": with ", Signature, " check ", Whole]
+            || {I, Signature} <- lists:enumerate(signatures(Specs))],
+    Group = io_lib:format("more_group: with ~w:~w(~s) group check ~s", [M, F, lists:join(", ", ["_" || _ <- A]), Whole]),
+    [begin
+         File = filename:join(Dir, lists:concat([Name, "_", Kind, ".hml"])),
+         ok = file:write_file(File, unicode:characters_to_binary(Text)),
+         File
+     end || {Kind, Text} <- [{same, Same}, {group, Group}]].
+
+signatures(Specs) ->
+    lists:append([begin
+                      {ok, #{entries := Entries} = Map, _} = witness_spec:compile_file(witness_sys:spec_file(Spec)),
+                      ok = witness_spec:unload(Map),
+                      [Signature || #{signature := Signature, action := monitor} <- Entries]
+                  end || Spec <- Specs]).
+
+without_more({error, _} = Error) ->
+    Error;
+without_more({Outcome, Counts}) ->
+    {Outcome, [Count || {Property, Verdict, _} = Count <- Counts, not added(Property, Verdict)]}.
+
+added(<<"more_", _/binary>>, Verdict) -> Verdict =/= no;
+added(Property, _) -> Property =:= ~"witness_sys_faulty".
+
+%% N runs of a system, here or in the peer.
+runs(Config, System, More, N) ->
+    case proplists:get_value(peer, Config) of
+        undefined -> runs(System, More, N);
+        Peer -> peer:call(Peer, ?MODULE, runs, [System, More, N], 2 * N * ?RUN_TIMEOUT)
+    end.
+
+%% After a run that did not end none is tried again.
+runs(_, _, 0) ->
+    [];
+runs(System, More, N) ->
+    case run(System, More) of
+        {error, _} = Error -> [Error];
+        Result -> [Result | runs(System, More, N - 1)]
+    end.
+
+run(#{system := MFA, specs := Specs, monitors := Monitors, scope := Scope}, More) ->
+    Options = #{system => MFA, scope => Scope, log => false,
+                specs => [witness_sys:spec_file(S) || S <- Specs] ++ maps:get(specs, More, []),
+                monitors => Monitors ++ maps:get(monitors, More, [])},
+    case witness:start(Options) of
+        {ok, Run} ->
+            Ended = witness:await(Run, ?RUN_TIMEOUT),
+            Counts = witness_sys:counts(witness:verdicts(Run)),
+            _ = witness:stop(Run),
+            result(Ended, Counts);
+        {error, Reason} ->
+            {error, unicode:characters_to_binary(witness:format_error(Reason))}
+    end.
+
+result({ok, #{system := {crashed, _}}}, Counts) -> {crashed, Counts};
+result({ok, #{system := normal}}, Counts) -> {normal, Counts};
+result({error, Reason}, Counts) -> {error, {Reason, Counts}}.

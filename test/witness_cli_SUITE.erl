@@ -1,0 +1,431 @@
+-module(witness_cli_SUITE).
+-moduledoc """
+The command line as a user has it: `bin/witness` as a process of the operating system, judged by its standard output, its
+standard error and its exit code.
+""".
+
+-export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    nothing_violated_ends_with_0/1,
+    a_violation_ends_with_1_and_is_shown/1,
+    a_monitor_written_in_erlang_is_used/1,
+    a_monitor_gets_its_argument/1,
+    the_scope_tree_watches_the_tree_only/1,
+    arguments_may_be_unicode/1,
+    configuration_reaches_the_system/1,
+    reports_of_the_logger_stay_out_of_standard_output/1,
+    elixir_runs_without_naming_its_libraries/1,
+    colours_are_off_when_nobody_watches/1
+]).
+-export([
+    json_has_standard_output_for_itself/1,
+    json_lines_have_what_is_promised/1,
+    a_reader_that_goes_away_ends_the_run/1
+]).
+-export([
+    for_is_a_planned_end/1,
+    timeout_is_an_error/1,
+    a_violation_before_the_timeout_counts_more/1,
+    an_interrupt_ends_a_run_without_halt_in_good_order/1,
+    sigterm_ends_a_run_without_halt_in_good_order/1,
+    an_interrupt_that_was_not_asked_for_gives_no_result/1,
+    a_second_interrupt_ends_at_once/1
+]).
+-export([
+    wrong_usage_ends_with_2/1,
+    a_missing_module_is_named/1,
+    a_wrong_arity_lists_the_right_ones/1,
+    a_syntax_error_of_the_call_is_pointed_at/1,
+    a_missing_specification_is_named/1,
+    a_malformed_specification_is_pointed_at/1,
+    a_monitor_without_callbacks_is_refused/1,
+    a_missing_folder_is_named/1,
+    a_broken_configuration_is_named/1,
+    what_does_not_exist_yet_is_refused/1
+]).
+-export([
+    a_signature_that_no_process_had_gives_no_result/1,
+    a_system_that_crashes_gives_no_result/1,
+    a_system_that_halts_the_vm_gives_no_result/1
+]).
+-export([
+    compile_lists_properties/1,
+    compile_prints_erlang_that_compiles/1,
+    compile_tells_errors_with_their_place/1,
+    compile_gives_json/1,
+    the_demonstration_finds_its_bug/1,
+    the_demonstration_gives_json/1,
+    help_and_version_need_no_system/1
+]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(LIMIT_MS, 120_000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [{group, Group} || {Group, _, _} <- groups()].
+
+groups() ->
+    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, a_monitor_written_in_erlang_is_used,
+                a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
+                configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
+                elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches]},
+     {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
+                 a_reader_that_goes_away_ends_the_run]},
+     {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
+                 an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
+                 an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once]},
+     {refused, [], [wrong_usage_ends_with_2, a_missing_module_is_named, a_wrong_arity_lists_the_right_ones,
+                    a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
+                    a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
+                    a_missing_folder_is_named, a_broken_configuration_is_named, what_does_not_exist_yet_is_refused]},
+     {no_result, [], [a_signature_that_no_process_had_gives_no_result, a_system_that_crashes_gives_no_result,
+                      a_system_that_halts_the_vm_gives_no_result]},
+     {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
+                   compile_gives_json, the_demonstration_finds_its_bug, the_demonstration_gives_json,
+                   help_and_version_need_no_system]}].
+
+init_per_suite(Config) ->
+    Root = root(proplists:get_value(data_dir, Config)),
+    Data = filename:join([Root, "test", "cli_data"]),
+    Out = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
+    ok = filelib:ensure_path(Out),
+    [{ok, _, []} = compile:file(filename:join(Data, Module), [debug_info, return, {outdir, Out}])
+     || Module <- ["cli_system", "cli_monitor"]],
+    %% The first call may have to build Witness, and says so.
+    Ready = [{root, Root}, {data, Data}, {ebin, Out} | Config],
+    #{exit := 0} = witness(Ready, ["--version"]),
+    Ready.
+
+end_per_suite(_) -> ok.
+
+root(Folder) ->
+    case filelib:is_regular(filename:join([Folder, "bin", "witness"])) of
+        true -> Folder;
+        false ->
+            Parent = filename:dirname(Folder),
+            Parent =/= Folder orelse error(no_checkout),
+            root(Parent)
+    end.
+
+%%% run
+
+nothing_violated_ends_with_0(Config) ->
+    #{exit := 0, stdout := Text, stderr := ~""} = run(Config, ["--spec", small], "cli_system:answers([1, 2])"),
+    contains(Text, [~"monitors  1: 1 satisfied", ~"OK: nothing was violated."]).
+
+a_violation_ends_with_1_and_is_shown(Config) ->
+    #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([1, 10])"),
+    contains(Text, [~"VIOLATION of one_digit", ~"small.hml:3", ~"cli_system:server()", ~"{answer,10}", ~" => 5",
+                    ~"and [_ : _ ! {answer, N} when N > 9] ff", ~"VIOLATED: 1 monitor has seen a violation."]).
+
+a_monitor_written_in_erlang_is_used(Config) ->
+    #{exit := 0} = run(Config, ["--monitor", "cli_system:server/0=cli_monitor"], "cli_system:answers([1])"),
+    #{exit := 1, stdout := Text} =
+        run(Config, ["--monitor", "cli_system:_/_=cli_monitor"], "cli_system:answers([1, 2])"),
+    contains(Text, [~"VIOLATION of cli_monitor", ~"the monitor says: too_many"]).
+
+a_monitor_gets_its_argument(Config) ->
+    #{exit := 0} = run(Config, ["--monitor", "cli_system:server/_=cli_monitor(2)"], "cli_system:answers([1, 2])"),
+    #{exit := 1} = run(Config, ["--monitor", "cli_system:server/_=cli_monitor(2)"], "cli_system:answers([1, 2, 3])").
+
+%% With the scope node the processes of the VM are watched too.
+the_scope_tree_watches_the_tree_only(Config) ->
+    Seen = fun(Scope) ->
+        #{exit := 0, json := Lines} =
+            json(Config, ["--scope", Scope, "--spec", small], "cli_system:answers([1])"),
+        maps:get(~"processes", lists:last(Lines))
+    end,
+    ?assertEqual(2, Seen("tree")),
+    ?assert(Seen("node") >= 2).
+
+arguments_may_be_unicode(Config) ->
+    Monitor = ["--monitor", "cli_system:_/_=cli_monitor(99)"],
+    #{exit := 0, stdout := Text} = run(Config, Monitor, <<"cli_system:says(\"größer \x{1F600}\")"/utf8>>),
+    contains(Text, [<<"größer \x{1F600}"/utf8>>]),
+    #{exit := 0, stdout := Greeting} = run(Config, Monitor, <<"cli_system:grüßt()"/utf8>>),
+    contains(Greeting, [<<"grüßt"/utf8>>]),
+    Folder = filename:join(proplists:get_value(priv_dir, Config), <<"mit Lücke"/utf8>>),
+    ok = filelib:ensure_path(Folder),
+    {ok, _} = file:copy(data(Config, "small.hml"), filename:join(Folder, <<"prüfung.hml"/utf8>>)),
+    #{exit := 1, stdout := Violation} =
+        run(Config, ["--spec", filename:join(Folder, <<"prüfung.hml"/utf8>>)], "cli_system:answers([10])"),
+    contains(Violation, [<<"prüfung.hml:3"/utf8>>]).
+
+configuration_reaches_the_system(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "sys.config"),
+    ok = file:write_file(File, "[{cli_system, [{a, 1}, {b, two}]}]."),
+    #{stdout := Text} = run(Config, ["--config", File, "--monitor", "cli_system:_/_=cli_monitor(99)"],
+                            "cli_system:settings()"),
+    contains(Text, [~"[{ok,1},{ok,two}]"]).
+
+reports_of_the_logger_stay_out_of_standard_output(Config) ->
+    #{exit := 0, stdout := Text, stderr := Log} = run(Config, ["--spec", small], "cli_system:logs()"),
+    contains(Log, [~"a report"]),
+    ?assertEqual(nomatch, binary:match(Text, ~"a report")).
+
+elixir_runs_without_naming_its_libraries(Config) ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no elixirc on the path"};
+        Compiler ->
+            Example = filename:join([proplists:get_value(root, Config), "examples", "elixir"]),
+            Out = filename:join(proplists:get_value(priv_dir, Config), "elixir"),
+            ok = filelib:ensure_path(Out),
+            #{exit := 0} = execute(Config, Compiler, ["-o", Out, filename:join(Example, "counter.ex")]),
+            #{exit := 1} = witness(Config, ["run", "--pa", Out, "--spec", filename:join(Example, "bug.hml"),
+                                            "CounterDemo.lossy()"])
+    end.
+
+colours_are_off_when_nobody_watches(Config) ->
+    #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([10])"),
+    ?assertEqual(nomatch, binary:match(Text, ~"\e")).
+
+%%% --json
+
+json_has_standard_output_for_itself(Config) ->
+    #{exit := 1, json := Lines, stderr := Errors} = json(Config, ["--spec", small], "cli_system:prints()"),
+    ?assertEqual([~"verdict", ~"summary"], [maps:get(~"type", Line) || Line <- Lines]),
+    contains(Errors, [~"by io", ~"by user", ~"by_display", ~"by descriptor", ~"by a child"]).
+
+json_lines_have_what_is_promised(Config) ->
+    #{exit := 1, json := [Verdict, Warning, Summary]} =
+        json(Config, ["--spec", small, "--spec", nobody], "cli_system:answers([10])"),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"verdict", ~"verdict" := ~"no", ~"name" := ~"one_digit",
+                   ~"signature" := ~"cli_system:server()", ~"slice" := null, ~"vacuous" := false,
+                   ~"event" := #{~"index" := 3, ~"kind" := ~"send"}, ~"explanation" := [_ | _]}, Verdict),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := _}, Warning),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"summary", ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0},
+                   ~"gaps" := 0, ~"vacuous" := 0, ~"warnings" := [_]}, Summary),
+    ?assertMatch([{_, _}], lists:usort([{Run, Node} || #{~"run" := Run, ~"node" := Node, ~"time" := _}
+                                                           <- [Verdict, Warning, Summary]])).
+
+%% `head` leaves after the first line; the system would go on for ever.
+a_reader_that_goes_away_ends_the_run(Config) ->
+    [begin
+         Arguments = ["run" | Options] ++ ["--pa", proplists:get_value(ebin, Config), "--spec", data(Config, "small.hml"),
+                                           "cli_system:violates()"],
+         #{exit := 1, stdout := Output} =
+             execute(Config, "/bin/bash", ["-c", "\"$@\" | head -n 1; exit ${PIPESTATUS[0]}", "bash", executable(Config) | Arguments]),
+         contains(Output, [First])
+     end || {Options, First} <- [{["--json"], ~"\"verdict\""}, {[], ~"VIOLATION"}]].
+
+%%% How a run ends
+
+for_is_a_planned_end(Config) ->
+    #{exit := 0, stdout := Text} = run(Config, ["--spec", small, "--for", "0.5"], "cli_system:waits()"),
+    contains(Text, [~"1 undecided: watching stopped before a decision", ~"OK: nothing was violated, 1 monitor is undecided."]).
+
+timeout_is_an_error(Config) ->
+    #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--timeout", "0.5"], "cli_system:waits()"),
+    contains(Text, [~"--timeout", ~"NO RESULT"]).
+
+a_violation_before_the_timeout_counts_more(Config) ->
+    #{exit := 1, json := Lines} =
+        json(Config, ["--monitor", "cli_system:server/0=cli_monitor(0)", "--timeout", "0.5"], "cli_system:waits()"),
+    ?assertMatch([#{~"type" := ~"verdict"}, #{~"type" := ~"warning", ~"code" := ~"timeout"}, #{~"type" := ~"summary"}], Lines).
+
+an_interrupt_ends_a_run_without_halt_in_good_order(Config) -> interrupted(Config, "INT", ["--no-halt"], 0).
+
+sigterm_ends_a_run_without_halt_in_good_order(Config) -> interrupted(Config, "TERM", ["--no-halt"], 0).
+
+an_interrupt_that_was_not_asked_for_gives_no_result(Config) -> interrupted(Config, "INT", [], 3).
+
+interrupted(Config, Signal, Options, Code) ->
+    Port = start_run(Config, Options ++ ["--spec", small], "cli_system:waits()"),
+    Before = until(Port, ~"ready\n", ~""),
+    signal(Port, Signal),
+    {Code, After} = collect(Port, Before),
+    contains(After, [~"system    returned", ~"monitors  1: 1 undecided"]).
+
+%% The monitor is busy for ever, so good order would take its time.
+a_second_interrupt_ends_at_once(Config) ->
+    Port = start_run(Config, ["--no-halt", "--monitor", "cli_system:server/0=cli_monitor(busy)"], "cli_system:waits()"),
+    Before = until(Port, ~"ready\n", ~""),
+    signal(Port, "INT"),
+    Again = until(Port, ~"interrupted: ", Before),
+    signal(Port, "INT"),
+    {3, _} = collect(Port, Again).
+
+%%% Wrong usage and bad input
+
+wrong_usage_ends_with_2(Config) ->
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} = witness(Config, Arguments),
+         contains(Error, Words)
+     end || {Arguments, Words} <- [
+        {[], [~"a command is expected", ~"compile"]},
+        {["explore"], [~"there is no command 'explore'", ~"demo, run and compile"]},
+        {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
+        {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
+        {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
+        {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].
+
+a_missing_module_is_named(Config) ->
+    refused(Config, ["--spec", small], "no_such_module:main()", [~"no_such_module", ~"--pa"]).
+
+a_wrong_arity_lists_the_right_ones(Config) ->
+    refused(Config, ["--spec", small], "cli_system:answers()", [~"cli_system does not export answers/0", ~"answers/1"]).
+
+a_syntax_error_of_the_call_is_pointed_at(Config) ->
+    refused(Config, ["--spec", small], "cli_system:answers([1 2])", [~"\n  cli_system:answers([1 2])\n                        ^\n"]).
+
+a_missing_specification_is_named(Config) ->
+    refused(Config, ["--spec", "no_such_file.hml"], "cli_system:returns()", [~"no_such_file.hml"]).
+
+a_malformed_specification_is_pointed_at(Config) ->
+    refused(Config, ["--spec", malformed], "cli_system:returns()", [~"malformed.hml:3:", ~"error", ~"^"]).
+
+a_monitor_without_callbacks_is_refused(Config) ->
+    refused(Config, ["--monitor", "cli_system:server/0=cli_system"], "cli_system:returns()",
+            [~"cli_system", ~"init/3", ~"handle_event/2"]),
+    refused(Config, ["--monitor", "cli_system:server/0=no_such_monitor"], "cli_system:returns()", [~"no_such_monitor"]).
+
+a_missing_folder_is_named(Config) ->
+    refused(Config, ["--pa", "no/such/folder", "--spec", small], "cli_system:returns()", [~"--pa", ~"no/such/folder"]).
+
+a_broken_configuration_is_named(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "broken.config"),
+    ok = file:write_file(File, "[{cli_system,\n [{a 1}]}]."),
+    refused(Config, ["--config", File, "--spec", small], "cli_system:returns()", [~"broken.config:2"]).
+
+what_does_not_exist_yet_is_refused(Config) ->
+    refused(Config, ["--instrument", "inline", "--spec", small], "cli_system:returns()", [~"--instrument", ~"outline"]),
+    refused(Config, ["--source", "native", "--spec", small], "cli_system:returns()", [~"--source", ~"evm"]).
+
+refused(Config, Options, Call, Words) ->
+    #{exit := 2, stdout := ~"", stderr := Error} = run(Config, Options, Call),
+    contains(Error, Words).
+
+%%% No result
+
+a_signature_that_no_process_had_gives_no_result(Config) ->
+    #{exit := 3, stdout := Text} = run(Config, ["--spec", nobody], "cli_system:answers([1])"),
+    contains(Text, [~"warning: ", ~"no_such_module:loop(_)", ~"NO RESULT: nothing was monitored."]).
+
+a_system_that_crashes_gives_no_result(Config) ->
+    #{exit := 3, stdout := Text} = run(Config, ["--spec", small], "cli_system:crashes()"),
+    contains(Text, [~"boom", ~"NO RESULT"]).
+
+a_system_that_halts_the_vm_gives_no_result(Config) ->
+    [begin
+         #{exit := 3, stderr := Error} =
+             run(Config, ["--spec", small], ["cli_system:halts(", integer_to_list(Status), ")"]),
+         contains(Error, [~"before the run did"])
+     end || Status <- [0, 1]].
+
+%%% compile, demo, help
+
+compile_lists_properties(Config) ->
+    #{exit := 0, stdout := Text, stderr := ~""} =
+        witness(Config, ["compile", data(Config, "small.hml"), data(Config, "nobody.hml")]),
+    contains(Text, [~"small.hml: 1 property", ~"line 3  one_digit  with cli_system:server()", ~"nobody.hml: 1 property"]).
+
+compile_prints_erlang_that_compiles(Config) ->
+    #{exit := 0, stdout := Source} = witness(Config, ["compile", "--erlang", data(Config, "small.hml")]),
+    File = filename:join(proplists:get_value(priv_dir, Config), "generated.erl"),
+    ok = file:write_file(File, Source),
+    {ok, Forms} = epp:parse_file(File, []),
+    {ok, _, _} = compile:forms(Forms, [binary]).
+
+compile_tells_errors_with_their_place(Config) ->
+    #{exit := 2, stdout := Text, stderr := Error} =
+        witness(Config, ["compile", data(Config, "malformed.hml"), data(Config, "small.hml"), "no_such_file.hml"]),
+    contains(Text, [~"small.hml: 1 property"]),
+    contains(Error, [~"malformed.hml:3:", ~"^", ~"no_such_file.hml"]).
+
+compile_gives_json(Config) ->
+    #{exit := 2, json := [Diagnostic, Specification]} =
+        lines(witness(Config, ["compile", "--json", data(Config, "malformed.hml"), data(Config, "small.hml")])),
+    ?assertMatch(#{~"type" := ~"diagnostic", ~"severity" := ~"error", ~"line" := 3, ~"column" := _}, Diagnostic),
+    ?assertMatch(#{~"type" := ~"specification", ~"properties" := [#{~"name" := ~"one_digit", ~"line" := 3}]}, Specification).
+
+the_demonstration_finds_its_bug(Config) ->
+    #{exit := 0, stdout := Text} = witness(Config, ["demo"]),
+    contains(Text, [~"VIOLATION of one_ticket_a_seat", ~"booked", ~"VIOLATED", ~"To go on:"]).
+
+the_demonstration_gives_json(Config) ->
+    #{exit := 0, json := Lines} = lines(witness(Config, ["demo", "--json"])),
+    ?assertMatch([#{~"name" := ~"one_ticket_a_seat"}], [Line || #{~"verdict" := ~"no"} = Line <- Lines]),
+    ?assertMatch(#{~"type" := ~"summary"}, lists:last(Lines)).
+
+help_and_version_need_no_system(Config) ->
+    [begin
+         #{exit := 0, stdout := Text, stderr := ~""} = witness(Config, Arguments),
+         contains(Text, Words)
+     end || {Arguments, Words} <- [{["--help"], [~"run", ~"compile", ~"demo"]}, {["run", "--help"], [~"--no-halt"]},
+                                   {["compile", "--help"], [~"--erlang"]}, {["demo", "--help"], [~"Exit codes"]},
+                                   {["--version"], [~"witness 0."]}]].
+
+%%% Running
+
+run(Config, Options, Call) ->
+    witness(Config, ["run", "--pa", proplists:get_value(ebin, Config) | specs(Config, Options)] ++ [Call]).
+
+json(Config, Options, Call) -> lines(run(Config, ["--json" | Options], Call)).
+
+%% Atoms name specifications of cli_data.
+specs(Config, Options) ->
+    [case Option of
+         _ when is_atom(Option) -> data(Config, atom_to_list(Option) ++ ".hml");
+         _ -> Option
+     end || Option <- Options].
+
+data(Config, Name) -> filename:join(proplists:get_value(data, Config), Name).
+
+lines(#{stdout := Output} = Run) ->
+    Run#{json => [json:decode(Line) || Line <- binary:split(Output, ~"\n", [global, trim_all])]}.
+
+executable(Config) -> filename:join([proplists:get_value(root, Config), "bin", "witness"]).
+
+witness(Config, Arguments) -> execute(Config, executable(Config), Arguments).
+
+execute(Config, Program, Arguments) ->
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "stderr-" ++ integer_to_list(erlang:unique_integer([positive]))),
+    Port = start(Config, Errors, Program, Arguments),
+    {Status, Output} = collect(Port, ~""),
+    {ok, Error} = file:read_file(Errors),
+    ct:pal("~ts ~tp~nexit code ~b~n~ts~nstandard error:~n~ts", [Program, Arguments, Status, Output, Error]),
+    #{exit => Status, stdout => Output, stderr => Error}.
+
+start_run(Config, Options, Call) ->
+    start(Config, "/dev/stdout", executable(Config),
+          ["run", "--pa", proplists:get_value(ebin, Config) | specs(Config, Options)] ++ [Call]).
+
+%% A port cannot tell the two outputs of a program apart, so a shell sends one of them to a file. A signal that this VM
+%% ignores would be ignored by the program too, if it were not reset.
+start(Config, Errors, Program, Arguments) ->
+    open_port({spawn_executable, "/bin/sh"}, [
+        {args, ["-c", "exec env --default-signal=INT,TERM \"$@\" 2>\"$STDERR_FILE\"", "sh", Program
+                | [unicode:characters_to_binary(Argument) || Argument <- Arguments]]},
+        {env, [{"STDERR_FILE", Errors}, {"PATH", otp_bin() ++ ":" ++ os:getenv("PATH")}]},
+        {cd, proplists:get_value(priv_dir, Config)},
+        exit_status, binary, hide]).
+
+%% The VM puts the folder of its inner programs first on the path; with this one in front, what runs outside is the release
+%% that runs the suite.
+otp_bin() -> filename:join(code:root_dir(), "bin").
+
+collect(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Output}
+    after ?LIMIT_MS -> ct:fail({still_running, Output})
+    end.
+
+until(Port, Text, Output) ->
+    case binary:match(Output, Text) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> until(Port, Text, <<Output/binary, Data/binary>>)
+            after ?LIMIT_MS -> ct:fail({not_printed, Text, Output})
+            end;
+        _ -> Output
+    end.
+
+signal(Port, Signal) ->
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    "" = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(Pid)).
+
+contains(Text, Words) ->
+    [?assertNotEqual(nomatch, binary:match(Text, Word), #{word => Word, text => Text}) || Word <- Words].

@@ -1,0 +1,61 @@
+-module(witness_cli_args_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+every_option_of_run_is_read_test() ->
+    {run, Options} = witness_cli_args:parse(
+        ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "outline", "--source", "evm",
+         "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
+         "--no-halt", "m:f(-1)"]),
+    ?assertEqual(#{specs => ["a.hml", "b.hml"], monitors => ["m:f/1=n"], instrument => "outline", source => "evm",
+                   scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
+                   no_halt => true, system => "m:f(-1)"}, Options).
+
+without_options_run_has_the_defaults_of_the_command_line_test() ->
+    ?assertEqual({run, #{system => "m:f()", scope => node, instrument => "outline", source => "evm", json => false,
+                         no_halt => false}}, witness_cli_args:parse(["run", "m:f()"])).
+
+options_may_follow_the_function_test() ->
+    ?assertMatch({run, #{system := "m:f()", specs := ["a"]}}, witness_cli_args:parse(["run", "m:f()", "--spec", "a"])).
+
+compile_takes_several_files_test() ->
+    ?assertEqual({compile, #{files => ["a.hml", "b.hml"], erlang => true, json => false}},
+                 witness_cli_args:parse(["compile", "a.hml", "b.hml", "--erlang"])).
+
+errors_name_what_was_expected_test_() ->
+    [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
+        {[], ["a command is expected", "run", "compile", "demo"]},
+        {["rnu"], ["'rnu'", "demo, run and compile"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run and compile"]},
+        {["--quick", "run"], ["--quick"]},
+        {["run"], ["'mod:fun(args)' is expected"]},
+        {["run", "--spec"], ["--spec FILE.hml is expected"]},
+        {["run", "m:f()", "--sepc", "a"], ["--sepc", "did you mean --spec?"]},
+        {["run", "m:f()", "--for", "soon"], ["--for SECONDS", "'soon'"]},
+        {["run", "m:f()", "--for", "0"], ["--for SECONDS", "'0'"]},
+        {["run", "m:f()", "--timeout", "-5"], ["--timeout SECONDS"]},
+        {["run", "m:f()", "--scope", "galaxy"], ["--scope tree|node", "'galaxy'"]},
+        {["run", "m:f(1,", "2)"], ["'2)'", "quotes"]},
+        {["compile"], ["FILE.hml"]},
+        {["demo", "x"], ["'x'"]},
+        {["run", "--bad\e[31m"], ["--bad\\x{1B}"]}
+    ]].
+
+refused(Arguments, Words) ->
+    {error, Error} = witness_cli_args:parse(Arguments),
+    Text = unicode:characters_to_binary(Error),
+    [?assertNotEqual(nomatch, string:find(Text, Word), {Word, Text}) || Word <- Words].
+
+help_exists_for_every_command_test_() ->
+    [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() ->
+        {print, Text} = witness_cli_args:parse(Arguments),
+        [?assertNotEqual(nomatch, string:find(unicode:characters_to_binary(Text), Word)) || Word <- Words]
+      end} || {Arguments, Words} <- [
+        {["--help"], ["run", "compile", "demo", "--version"]},
+        {["-h"], ["run"]},
+        {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "'mod:fun(args)'", "Exit codes"]},
+        {["run", "--spec", "--help"], ["--spec"]},
+        {["compile", "--help"], ["--erlang", "FILE.hml"]},
+        {["demo", "--help"], ["Exit codes"]},
+        {["--version"], ["witness 0."]}
+    ]].

@@ -1,0 +1,62 @@
+-module(witness_cli_json_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(HEADER, #{v => 1, run => ~"r", node => ~"n@h"}).
+
+a_verdict_has_the_fields_that_are_promised_test() ->
+    Verdict = decoded(witness_cli_json:verdict(verdict(), ?HEADER)),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"verdict", ~"run" := ~"r", ~"node" := ~"n@h", ~"verdict" := ~"no",
+                   ~"spec" := ~"sum.hml:3", ~"name" := ~"sum", ~"signature" := ~"calc:loop(1)", ~"slice" := null,
+                   ~"event" := #{~"index" := 2, ~"kind" := ~"recv", ~"text" := _}, ~"vacuous" := false}, Verdict),
+    ?assertEqual([~"event", ~"explanation", ~"name", ~"node", ~"process", ~"run", ~"signature", ~"slice", ~"spec", ~"time",
+                  ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
+    ?assertMatch({match, _}, re:run(maps:get(~"time", Verdict), "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$")),
+    ?assertMatch([#{~"kind" := ~"skipped"},
+                  #{~"index" := 2, ~"formula" := ~"f", ~"bindings" := #{~"A" := ~"{1,2}"}},
+                  #{~"kind" := ~"decision", ~"line" := 7, ~"column" := 2, ~"text" := ~"_ ? _", ~"bindings" := #{~"B" := ~"x"}}],
+                 maps:get(~"explanation", Verdict)).
+
+an_inconclusive_verdict_says_why_test() ->
+    Verdict = (verdict())#{verdict := inconclusive, reason := stopped, event := undefined, steps := [], skipped := 0,
+                           name := undefined, info := undefined},
+    ?assertMatch(#{~"event" := null, ~"name" := null, ~"explanation" := [#{~"kind" := ~"reason", ~"text" := _}]},
+                 decoded(witness_cli_json:verdict(Verdict, ?HEADER))).
+
+whatever_the_system_says_an_object_stays_on_its_line_and_is_unicode_test_() ->
+    [?_assertMatch(#{~"type" := ~"verdict"}, decoded(witness_cli_json:verdict(Verdict, ?HEADER))) || Verdict <- [
+        (verdict())#{name := <<255, "\n", 0>>, spec := <<"\r\n", 200, ":1">>},
+        (verdict())#{info := {own, "\n", <<255>>, self()}},
+        (verdict())#{event := #{index => 1, event => {exit, self(), [<<255>>, 'a\nb', "\x{1F600}" | improper], 1}}},
+        (verdict())#{process := {external, ~"p\n"}, signature := {'Elixir.My', 'f\n', [lists:seq(1, 100_000)]}}
+    ]].
+
+a_summary_has_the_fields_that_are_promised_test() ->
+    Summary = #{processes => 1, tracers => 2, events => 3, verdicts => #{no => 1}, vacuous => 0, gaps => 0, monitored => 4,
+                warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
+    Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
+    ?assertMatch(#{~"type" := ~"summary", ~"processes" := 1, ~"tracers" := 2, ~"events" := 3,
+                   ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0}, ~"vacuous" := 0, ~"gaps" := 0,
+                   ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5}, Line),
+    ?assertEqual(13, map_size(Line)).
+
+a_warning_has_code_and_text_test() ->
+    ?assertMatch(#{~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := ~"x"},
+                 decoded(witness_cli_json:warning(#{code => nothing_monitored, text => ~"x"}, ?HEADER))).
+
+a_diagnostic_without_a_place_has_null_for_it_test() ->
+    Diagnostic = #{severity => error, file => ~"a.hml", line => undefined, column => undefined, code => unreadable,
+                   text => ~"no such file", source => undefined, hint => undefined},
+    ?assertMatch(#{~"type" := ~"diagnostic", ~"severity" := ~"error", ~"line" := null, ~"source" := null, ~"hint" := null},
+                 decoded(witness_cli_json:diagnostic(Diagnostic, ?HEADER))).
+
+decoded(Line) ->
+    [Object, ~""] = binary:split(iolist_to_binary(Line), ~"\n", [global]),
+    json:decode(Object).
+
+verdict() ->
+    Event = {recv, self(), undefined, {add, 1}, 10},
+    #{verdict => no, spec => ~"sum.hml:3", name => ~"sum", process => self(), signature => {calc, loop, [1]},
+      slice => undefined, event => #{index => 2, event => Event}, reason => undefined, vacuous => false, skipped => 1,
+      info => #{line => 7, column => 2, action => ~"_ ? _", bindings => [{~"B", x}]},
+      steps => [#{index => 2, event => Event, formula => ~"f", bindings => [{~"A", {1, 2}}]}]}.

@@ -1,0 +1,134 @@
+-module(witness_cli_render_tests).
+-moduledoc """
+Snapshots of what the command line prints for people: each case is a file of `test/cli_data`.
+
+With the environment variable WITNESS_SNAPSHOTS set to `write` the files are written anew instead of compared; read
+the difference before you keep it.
+""".
+
+-include_lib("eunit/include/eunit.hrl").
+
+snapshots_test_() ->
+    [{Name, fun() -> same(Name, Text) end} || {Name, Text} <- [
+        {"violation.txt", witness_cli_render:verdict(violation(), look(#{}))},
+        {"violation_narrow.txt", witness_cli_render:verdict(violation(), look(#{width => 60}))},
+        {"violation_colour.txt", witness_cli_render:verdict(violation(), look(#{colour => true}))},
+        {"otp_server.txt", witness_cli_render:verdict(otp_server(), look(#{}))},
+        {"many_processes.txt", witness_cli_render:verdict(many_processes(), look(#{}))},
+        {"at_the_end.txt", witness_cli_render:verdict(at_the_end(), look(#{}))},
+        {"written_monitor.txt", witness_cli_render:verdict(written_monitor(), look(#{}))},
+        {"hostile.txt", witness_cli_render:verdict(hostile(), look(#{}))},
+        {"undecided.txt", witness_cli_render:verdict(undecided(), look(#{}))},
+        {"summaries.txt", [[witness_cli_render:summary(Summary, Result, look(#{})), $\n] || {Summary, Result} <- summaries()]}
+    ]].
+
+same(Name, Text) ->
+    File = filename:join([code:lib_dir(witness), "test", "cli_data", Name]),
+    Printed = unicode:characters_to_binary(Text),
+    case os:getenv("WITNESS_SNAPSHOTS") of
+        "write" -> ok = file:write_file(File, Printed);
+        _ ->
+            {ok, Kept} = file:read_file(File),
+            ?assertEqual(string:split(Kept, ~"\n", all), string:split(Printed, ~"\n", all))
+    end.
+
+nothing_that_the_system_says_reaches_the_terminal_as_a_control_character_test() ->
+    Printed = unicode:characters_to_binary(witness_cli_render:verdict(hostile(), look(#{}))),
+    ?assertEqual([], [Char || <<Char/utf8>> <= Printed, Char =/= $\n, Char < 32 orelse Char >= 127 andalso Char < 160]),
+    ?assertEqual(nomatch, string:find(Printed, [16#202E])).
+
+the_work_is_bounded_whatever_the_size_of_the_messages_test() ->
+    Huge = lists:duplicate(1_000_000, {a, <<0:8000>>}),
+    Steps = [step(Index, {recv, p(1), p(2), Huge, undefined}, undefined, [{~"A", Huge}]) || Index <- lists:seq(1, 20)],
+    Printed = witness_cli_render:verdict((violation())#{steps := Steps}, look(#{})),
+    ?assert(iolist_size(unicode:characters_to_binary(Printed)) < 40_000).
+
+look(Changes) -> maps:merge(#{colour => false, width => 100, source => fun source/2}, Changes).
+
+%% Verdicts
+
+p(1) -> pid("<0.91.0>");
+p(2) -> pid("<0.85.0>");
+p(N) -> pid("<0." ++ integer_to_list(100 + N) ++ ".0>").
+
+pid(Text) -> list_to_pid(Text).
+
+reference(N) -> list_to_ref("#Ref<0.0.0." ++ integer_to_list(N) ++ ">").
+
+step(Index, Event, Formula, Bindings) ->
+    #{index => Index, event => Event, formula => Formula, bindings => Bindings}.
+
+source(~"examples/sum.hml", 7) -> ~"\tand([_:_ ! {ok, R} when R =/= A + B] ff,\n";
+source(_, _) -> undefined.
+
+violation() ->
+    Always = ~"max X. and([_ ? {_, {add, A, B}}] and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X))",
+    Event = {send, p(1), p(2), {ok, -1}, 30},
+    #{verdict => no, spec => ~"examples/sum.hml:3", name => ~"answer_is_the_sum", process => p(1),
+      signature => {calc_server, loop, [buggy]}, slice => undefined, event => #{index => 3, event => Event},
+      reason => undefined, vacuous => false, skipped => 0,
+      info => #{line => 7, column => 6, action => ~"_:_ ! {ok, R} when R =/= A + B",
+                bindings => [{~"A", 1}, {~"B", 2}, {~"R", -1}], vacuous => false},
+      steps => [step(1, {init, p(1), p(2), {calc_server, loop, [buggy]}, 10}, Always, []),
+                step(2, {recv, p(1), p(2), {p(2), {add, 1, 2}}, 20},
+                     ~"and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X)",
+                     [{~"A", 1}, {~"B", 2}]),
+                step(3, Event, undefined, [])]}.
+
+otp_server() ->
+    Alias = reference(7),
+    Event = {send, p(1), Alias, {[alias | Alias], {booked, ~"1A", ~"bruno"}}, 60},
+    #{verdict => no, spec => ~"bug.hml:3", name => ~"one_ticket_a_seat", process => p(1),
+      signature => {seat_server, init, [[]]}, slice => undefined, event => #{index => 118, event => Event},
+      reason => undefined, vacuous => false, skipped => 112, info => #{line => 9, column => 1},
+      steps => [step(113, {recv, p(1), p(3), {'$gen_call', {p(3), reference(5)}, {book, ~"1A", ~"anna"}}, 10}, undefined, []),
+                step(114, {recv, p(1), undefined, tick, 11}, undefined, []),
+                step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 20}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(116, {send, p(1), ledger_server, {'$gen_cast', {charge, ~"anna", 120}}, 30}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(117, {recv, p(1), p(4), {'$gen_call', {p(4), [alias | Alias]}, {book, ~"1A", ~"bruno"}}, 40}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(118, Event, undefined, [])]}.
+
+many_processes() ->
+    Calls = [step(Index, {recv, p(1), p(2 + Index), {hello, Index}, Index}, undefined, []) || Index <- lists:seq(1, 8)],
+    Fork = step(9, {fork, p(1), p(20), {worker, init, [1]}, 9}, undefined, []),
+    Self = step(10, {send, p(1), p(1), continue, 10}, undefined, []),
+    Long = {result, [{item, N, "a text"} || N <- lists:seq(1, 20)]},
+    Event = {send, p(1), {logger, 'other@host'}, Long, 11},
+    (violation())#{name := undefined, event := #{index => 11, event => Event}, info := #{},
+                   steps := Calls ++ [Fork, Self, step(11, Event, undefined, [])]}.
+
+at_the_end() ->
+    Exit = {exit, p(1), {badarith, [{calc_server, loop, 1, [{line, 30}]}]}, 40},
+    (violation())#{event := undefined, info := #{line => 9, column => 3, action => ~"_:_ ! bye"},
+                   steps := lists:droplast(maps:get(steps, violation())) ++ [step(3, Exit, ~"<_:_ ! bye> tt", [])]}.
+
+written_monitor() ->
+    Exit = {exit, p(1), killed, 40},
+    (violation())#{spec := ~"no_crash", name := undefined, info := {ended_with, killed}, event := #{index => 2, event => Exit},
+                   steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
+                             step(2, Exit, undefined, [])]}.
+
+hostile() ->
+    Escape = ~"\e[2J\e]0;owned\a\x{9b}31m",
+    Event = {send, p(1), 'a\e[31mb', {Escape, "\e[0m\r\n", 'x\x{202E}y'}, 30},
+    (violation())#{spec := ~"\e[31m/spec.hml:3", name := <<"na\e[5mme", 16#202E/utf8>>,
+                   signature := {'m\e[1m', 'f\n', [Escape]}, event := #{index => 2, event => Event},
+                   info := #{line => 7, column => 2, action => Escape, bindings => [{Escape, Escape}]},
+                   steps := [step(1, {recv, p(1), {external, Escape}, Escape, 20}, Escape, [{Escape, Escape}]),
+                             step(2, Event, undefined, [])]}.
+
+undecided() ->
+    (violation())#{verdict := inconclusive, reason := {gap, overload}, event := undefined, info := undefined, steps := []}.
+
+%% Summaries
+
+summaries() ->
+    Ok = #{processes => 12, tracers => 3, events => 12345, verdicts => #{no => 0, yes => 4, inconclusive => 0},
+           vacuous => 1, gaps => 0, monitored => 4, warnings => [], elapsed_ms => 87, outcome => ok, system => normal},
+    [{Ok, {0, #{}}},
+     {Ok#{elapsed_ms := 61_500, system := undefined, verdicts := #{no => 0, yes => 1, inconclusive => 3}, vacuous := 0},
+      {0, #{~"watching stopped before a decision" => 2, ~"events are missing: overload" => 1}}},
+     {Ok#{verdicts := #{no => 2, yes => 1, inconclusive => 0}, vacuous := 0, outcome := violated}, {1, #{}}},
+     {Ok#{monitored := 0, verdicts := #{no => 0, yes => 0, inconclusive => 0}, vacuous := 0, processes := 1, events := 1}, {3, #{}}},
+     {Ok#{verdicts := #{no => 0, yes => 3, inconclusive => 1}, outcome := untrusted}, {3, #{~"the monitor crashed: {error,badarg}" => 1}}},
+     {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}}].
