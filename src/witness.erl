@@ -78,6 +78,7 @@ Starts a system under observation.
 | `instrument`, `source` | `outline`, `evm` | |
 | `timestamps` | whether all events carry their time; without it only those of partitions with several processes do | `false` |
 | `hold_back` | milliseconds that events of a partition with several processes wait to be put in order | `100` |
+| `memory` | bytes that the events which wait for one tracer may take; from there on it goes before the system, which thereby slows down | a quarter of what the node may use |
 | `explain` | steps kept for an explanation | `12` |
 | `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |

@@ -9,7 +9,7 @@ monitor given by itself (`m:witness_outline_map`).
 -doc "Names a property in verdicts and warnings.".
 -type key() :: {Spec :: binary(), Name :: binary() | undefined}.
 
--spec of_spec(witness_spec:map()) -> witness_outline_map:instrumentation().
+-spec of_spec(witness_spec:instrumentation_map()) -> witness_outline_map:instrumentation().
 of_spec(Spec = #{module := Module, entries := Entries}) ->
     Compiled = #{Index => entry(Spec, E) || E = #{index := Index} <- Entries},
     fun(Signature) -> [maps:get(Index, Compiled) || Index <- Module:match(Signature)] end.
@@ -33,7 +33,7 @@ of_monitor(Given = {{M, F, A}, Monitor}) ->
     end.
 
 -doc "A property's name and the text of its signature patterns.".
--spec key(witness_spec:map(), witness_spec:entry()) -> {key(), Signature :: binary()}.
+-spec key(witness_spec:instrumentation_map(), witness_spec:entry()) -> {key(), Signature :: binary()}.
 key(#{file := File}, #{line := Line, name := Name, signature := Signature}) ->
     {{<<File/binary, $:, (integer_to_binary(Line))/binary>>, Name}, Signature}.
 

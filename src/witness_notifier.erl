@@ -74,9 +74,11 @@ log(#{verdict := no} = V, #notifier{log = true}) ->
                  #{domain => [witness], verdict => V});
 log(_, _) -> ok.
 
-telemetry(#{verdict := Verdict} = V) ->
-    _ = erlang:function_exported(telemetry, execute, 3) andalso
-        apply(telemetry, execute, [[witness, verdict], #{count => 1}, V#{verdict => Verdict}]),
+%% The library is the user's: it is called where it is loaded, and nothing depends on it.
+telemetry(V) ->
+    Telemetry = telemetry,
+    _ = erlang:function_exported(Telemetry, execute, 3) andalso
+        Telemetry:execute([witness, verdict], #{count => 1}, V),
     ok.
 
 tell(Message, N = #notifier{subscribers = Subscribers}) ->

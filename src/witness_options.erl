@@ -29,6 +29,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      unobserved := [pid()],
                      timestamps := boolean(),
                      hold_back := pos_integer(),
+                     memory := pos_integer(),
                      explain := pos_integer(),
                      max_verdicts := non_neg_integer(),
                      drain := timeout(),
@@ -38,7 +39,8 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 defaults() ->
     #{scope => tree, specs => [], monitors => [], instrument => outline, source => evm,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
-      timestamps => false, hold_back => 100, explain => 12, max_verdicts => 10_000,
+      timestamps => false, hold_back => 100,
+      memory => witness_memory:available() div 4, explain => 12, max_verdicts => 10_000,
       drain => 30_000, halt => true, log => true}.
 
 -doc "Completes and checks the options of a user.".
@@ -81,7 +83,7 @@ option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
 option(drain, infinity) -> ok;
-option(Key, N) when Key =:= hold_back; Key =:= explain; Key =:= drain ->
+option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= explain; Key =:= drain ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log ->
     is_boolean(Value) orelse expected(Key, "true or false");

@@ -26,7 +26,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               phase = running :: running | draining | finished,
               pool :: undefined | pid(),
               notifier :: pid(),
-              specs :: [witness_spec:map()],
+              specs :: [witness_spec:instrumentation_map()],
               system = running :: running | {ended, term()},
               tree_ended = false :: boolean(),
               lost = false :: boolean(),
@@ -107,7 +107,7 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, specs = Specs, counters = Counters, held = Held}) ->
-    #{system := MFA, scope := Scope, explain := Explain, hold_back := HoldBack,
+    #{system := MFA, scope := Scope, explain := Explain, hold_back := HoldBack, memory := Memory,
       monitors := Monitors, group_leader := GroupLeader, unobserved := Unobserved} = Options,
     Stamps = case maps:get(timestamps, Options) orelse lists:any(fun has_group/1, Specs) of
         true -> always;
@@ -115,7 +115,7 @@ handle_continue(start, R = #run{options = Options, specs = Specs, counters = Cou
     end,
     {ok, Pool} = witness_outline:start_link(
                    #{source => witness_trace_evm, source_options => #{stamps => Stamps},
-                     run => self(), explain => Explain, hold_back => HoldBack,
+                     run => self(), explain => Explain, hold_back => HoldBack, memory => Memory,
                      counters => Counters, held => Held,
                      maps => [witness_instrumentation:of_spec(S) || S <- Specs]
                              ++ [witness_instrumentation:of_monitor(M) || M <- Monitors]}),

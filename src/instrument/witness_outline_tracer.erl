@@ -12,7 +12,7 @@ needs a tracer for a new process, which only ever waits for the VM.
 """.
 
 -export([start_link/1, adopt_node/2, launch/3, stop/2]).
--export([init/1, launcher/3]).
+-export([init/2, launcher/3]).
 
 -export_type([config/0, handle/0]).
 
@@ -22,7 +22,7 @@ are alive of those that the run waits for.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
-                    hold_back := pos_integer(), counters := counters:counters_ref(),
+                    hold_back := pos_integer(), memory := pos_integer(), counters := counters:counters_ref(),
                     held := atomics:atomics_ref()}.
 
 -doc "A tracer and its session, to switch processes on in.".
@@ -34,6 +34,12 @@ are alive of those that the run waits for.
 %% More than this waits for nobody.
 -define(BATCH, 256).
 
+%% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
+-define(HEAP, 2000).
+
+%% About what a small message takes in a mailbox, in bytes: the limit is one on their number.
+-define(MESSAGE, 250).
+
 %% How many ticks the clock of a partition waits for a handover to end, and how many come
 %% after its last event: two cover the window, since a tick is half of it.
 -define(PATIENCE, 40).
@@ -41,6 +47,8 @@ are alive of those that the run waits for.
 
 %% lent: the pool has given this tracer a partition, which it gives back when it is done
 %% batch: events for `readers', newest first
+%% handled: messages since the last look at the mailbox's length
+%% behind: so many messages wait that it goes before the system
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
 -record(tracer, {config :: config(),
@@ -51,6 +59,8 @@ are alive of those that the run waits for.
                  readers = [] :: [pid()],
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
+                 behind = false :: boolean(),
+                 handled = 0 :: non_neg_integer(),
                  alive = #{} :: #{pid() => pos_integer()},
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
@@ -59,9 +69,13 @@ are alive of those that the run waits for.
 -doc "Starts a tracer that waits for its first partition.".
 -spec start_link(config()) -> handle().
 start_link(Config) ->
-    {ok, Handle} = proc_lib:start_link(?MODULE, init, [Config], infinity,
-                                       [{message_queue_data, off_heap}]),
-    Handle.
+    %% Not through proc_lib: its crash report would hold the whole mailbox.
+    Pid = spawn_opt(?MODULE, init, [self(), Config],
+                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+    receive
+        {started, Pid, Session} -> {Pid, Session};
+        {'EXIT', Pid, Reason} -> exit(Reason)
+    end.
 
 -doc """
 Owns every process of the node but those for which `Own` is true, and all that they spawn.
@@ -90,11 +104,11 @@ call(Pid, Request) ->
     end.
 
 -doc false.
--spec init(config()) -> no_return().
-init(Config = #{source := Source, source_options := Options}) ->
+-spec init(pid(), config()) -> no_return().
+init(Pool, Config = #{source := Source, source_options := Options}) ->
     Session = Source:open(self(), Options),
     proc_lib:set_label(witness_tracer),
-    proc_lib:init_ack({ok, {self(), Session}}),
+    Pool ! {started, self(), Session},
     loop(fresh(#tracer{config = Config, source = Source, session = Session,
                        core = new_core(Config, Session)})).
 
@@ -125,15 +139,53 @@ message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
         {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
-            case witness_outline_core:direct(element(2, E), Core) of
-                {ok, Label} -> analyse(S, Label, T);
+            P = element(2, E),
+            case witness_outline_core:direct(P, Core) of
+                {ok, Label} ->
+                    T1 = #tracer{batch = Batch, size = Size} = analyse(S, Label, T),
+                    gather(P, Batch, Size, T1);
                 no -> recycle(handle({own, S}, T))
             end;
         {_, _} = S -> recycle(handle({own, S}, T));
         ignore -> T
     end.
 
-handle(Message, T = #tracer{core = Core}) -> perform(witness_outline_core:handle(Message, Core), T).
+%% The hot path: messages of a process whose events are analysed at once (see
+%% `witness_outline_core:direct/2'), one after the other. Nothing but these is taken here.
+gather(P, Batch, Size, T = #tracer{source = Source}) when Size < ?BATCH ->
+    receive
+        Message ->
+            case Source:decode(Message) of
+                {_, E} = S when element(2, E) =:= P, element(1, E) =:= recv;
+                                element(2, E) =:= P, element(1, E) =:= send ->
+                    gather(P, [S | Batch], Size + 1, T);
+                _ -> message(Message, T#tracer{batch = Batch, size = Size})
+            end
+    after 0 ->
+        T#tracer{batch = Batch, size = Size}
+    end;
+gather(_, Batch, Size, T) ->
+    keep_up(flush(T#tracer{batch = Batch, size = Size})).
+
+%% A tracer that falls far behind would keep the events of a busy system in memory without
+%% bound, and handovers would come too late to help. From some length of its mailbox on it
+%% goes before the system, which thereby slows down to what can be analysed; nothing is lost.
+keep_up(T = #tracer{behind = Behind, config = #{memory := Memory}}) ->
+    {message_queue_len, Length} = process_info(self(), message_queue_len),
+    case Behind of
+        false when Length * ?MESSAGE > Memory ->
+            process_flag(priority, high),
+            T#tracer{behind = true};
+        true when Length * ?MESSAGE * 2 < Memory ->
+            process_flag(priority, normal),
+            T#tracer{behind = false};
+        _ -> T
+    end.
+
+handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH ->
+    perform(witness_outline_core:handle(Message, Core), T#tracer{handled = N + 1});
+handle(Message, T) ->
+    handle(Message, keep_up(T#tracer{handled = 0})).
 
 perform({Effects, Next, Core}, T0) ->
     T = lists:foldl(fun effect/2, T0#tracer{core = Core}, Effects),
@@ -152,15 +204,12 @@ effect({ended, _, Label}, T) -> process_ended(Label, T);
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
 effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
 
-analyse(S = {_, E}, Label, T0 = #tracer{config = #{counters := Counters}}) ->
+analyse(S = {_, E}, Label, T0) ->
     T = case E of
         {fork, _, _, _, _} -> count_fork(Label, T0);
         _ -> T0
     end,
     case witness_outline_map:label(readers, Label) of
-        [] ->
-            counters:add(Counters, ?EVENTS, 1),
-            T;
         Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
             T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
         Readers ->
@@ -309,6 +358,7 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             T1#tracer{lent = false}
     end.
 
+-spec stopped(pid(), reference(), #tracer{}) -> no_return().
 stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
     Runners = lists:usort([Runner || {_, Label} <- witness_outline_core:owned(Core),
                                      Runner <- witness_outline_map:label(readers, Label)]),

@@ -45,6 +45,9 @@ outcome of a monitor that refused its process.
       event := undefined | #{index := pos_integer(), event := witness_event:event()},
       steps := [step()], skipped := non_neg_integer()}.
 
+%% In words: batches come in whole.
+-define(HEAP, 2000).
+
 -record(runner, {module :: module(),
                  state :: term(),
                  run :: pid(),
@@ -57,11 +60,13 @@ outcome of a monitor that refused its process.
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap}]).
+    Pid = spawn_opt(?MODULE, init, [Spec], 
+                    [{priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+    true = is_pid(Pid),
+    Pid.
 
 -doc "The next events of the partition.".
--spec events(pid(), [witness_trace_stamped()]) -> ok.
--type witness_trace_stamped() :: {integer() | none, witness_event:event()}.
+-spec events(pid(), [{Stamp :: integer() | none, witness_event:event()}]) -> ok.
 events(Runner, Events) -> Runner ! {events, Events}, ok.
 
 -doc "No event before this time, in nanoseconds, is on its way any more.".
@@ -118,24 +123,30 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-run([], R) -> loop(R);
-run([E | Events], R = #runner{module = Module, state = State, index = I}) ->
+%% The state of the monitor and what is kept travel as arguments while a batch is worked off.
+run(Events, R = #runner{state = State, index = I, kept = Kept, steps = Steps}) ->
+    run(Events, State, I, Kept, Steps, R).
+
+run([], State, I, Kept, Steps, R) ->
+    loop(R#runner{state = State, index = I, kept = Kept, steps = Steps});
+run([E | Events], State, I0, Kept, Steps0, R = #runner{module = Module, explain = N}) ->
+    I = I0 + 1,
     try Module:handle_event(E, State) of
-        {ok, State1} -> run(Events, keep(E, State1, R));
+        {ok, State1} when Kept < 2 * N ->
+            run(Events, State1, I, Kept + 1, [{I, E, State1} | Steps0], R);
+        {ok, State1} ->
+            %% Twice as many steps as are shown are kept before the older half goes: constant
+            %% space at a constant cost for each event.
+            run(Events, State1, I, N + 1, [{I, E, State1} | lists:sublist(Steps0, N)], R);
         {verdict, Verdict, Info} when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
-            decided(Verdict, Info, undefined, R#runner{index = I + 1, steps = [{I + 1, E, State} | R#runner.steps]},
-                    #{index => I + 1, event => E});
-        Other -> bad_return(handle_event, Other, keep(E, State, R))
+            decided(Verdict, Info, undefined, at(E, State, I, Steps0, R), #{index => I, event => E});
+        Other -> bad_return(handle_event, Other, at(E, State, I, Steps0, R))
     catch
-        Class:Reason:Stack -> crashed({Class, Reason, Stack}, keep(E, State, R))
+        Class:Reason:Stack -> crashed({Class, Reason, Stack}, at(E, State, I, Steps0, R))
     end.
 
-%% Twice as many steps as are shown are kept before the older half goes: constant space
-%% at a constant cost for each event.
-keep(E, State, R = #runner{index = I, steps = Steps, kept = Kept, explain = N}) when Kept < 2 * N ->
-    R#runner{state = State, index = I + 1, kept = Kept + 1, steps = [{I + 1, E, State} | Steps]};
-keep(E, State, R = #runner{steps = Steps, explain = N}) ->
-    keep(E, State, R#runner{steps = lists:sublist(Steps, N), kept = N}).
+at(E, State, I, Steps, R) ->
+    R#runner{state = State, index = I, steps = [{I, E, State} | Steps]}.
 
 ended(How, R = #runner{module = Module, state = State}) ->
     Reason = case How of stopped -> stopped; complete -> undefined end,

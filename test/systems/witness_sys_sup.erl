@@ -25,7 +25,8 @@ crash(N) ->
 -spec init(pid()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Root) ->
     Child = fun(Name) -> #{id => Name, start => {?MODULE, start_worker, [Name, Root]}, shutdown => brutal_kill} end,
-    {ok, {#{strategy => one_for_one, intensity => 10, period => 1}, [Child(steady), (Child(shaky))#{shutdown => 5000}]}}.
+    Flags = #{strategy => one_for_one, intensity => 10, period => 1},
+    {ok, {Flags, [Child(steady), (Child(shaky))#{shutdown => 5000}]}}.
 
 -spec start_worker(atom(), pid()) -> {ok, pid()}.
 start_worker(Name, Root) -> {ok, proc_lib:spawn_link(?MODULE, worker, [Name, Root])}.

@@ -1,0 +1,100 @@
+-module(witness_soak_SUITE).
+-moduledoc "Soundness under load, small: `make soak` is the large one. About 60 seconds.".
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+all() -> [flat_load_is_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
+          processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound,
+          a_broken_handover_is_found, an_unbroken_handover_is_not].
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+flat_load_is_sound(_) ->
+    sound({flat, 4000, 500, 50}, false).
+
+flat_load_is_sound_beside_process_info(_) ->
+    sound({flat, 4000, 500, 20}, true).
+
+tree_load_is_sound(_) ->
+    sound({tree, 8, 5, 3, 3}, true).
+
+processes_that_die_at_once_are_sound(_) ->
+    sound({flat, 10000, 1000, 0}, false).
+
+sound(Load, Pest) ->
+    ?assertEqual([], witness_soak:run(#{load => Load, pest => Pest})).
+
+one_scheduler_is_sound(_) ->
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io,
+                                      args => ["+S", "1", "-pa" | code:get_path()]}),
+    try
+        lists:foreach(fun(Load) ->
+            ?assertEqual([], peer:call(Peer, witness_soak, run, [#{load => Load, pest => true}], infinity))
+        end, [{flat, 3000, 500, 20}, {tree, 4, 5, 3, 3}])
+    after
+        peer:stop(Peer)
+    end.
+
+%% Partitions with several processes need a stamp on every event: the other way of cutting.
+stamped_load_is_sound(_) ->
+    Self = self(),
+    {ok, Run} = witness:start(#{system => {witness_load, flat, [Self, 3000, 500, 20]}, timestamps => true,
+                                monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
+                                log => false}),
+    {ok, Summary} = witness:await(Run, infinity),
+    {ok, _} = witness:stop(Run),
+    ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
+
+%% The check can fail. With an origin that lets go as soon as the next tracer is on, without
+%% waiting for what is still on its way (the hand-over of the paper), the same load has
+%% traces that are not sound.
+a_broken_handover_is_found(_) ->
+    Verdicts = in_peer(fun broken_core/1, verdicts),
+    ct:pal("with the handover broken: ~p", [Verdicts]),
+    ?assertMatch(#{no := No} when No > 0, Verdicts).
+
+%% The same without the fault, so that it is the fault that is found.
+an_unbroken_handover_is_not(_) ->
+    ?assertMatch(#{no := 0, inconclusive := 0}, in_peer(fun(Text) -> Text end, verdicts)).
+
+broken_core(Text) ->
+    Correct = ~"{cut, Cut} -> then({unstash, P}, C#core{route = Route#{P := {cut, Next, Cut}}});",
+    [_, _] = binary:split(Text, Correct),
+    binary:replace(Text, Correct, ~"{cut, _} -> then({unstash, P}, acknowledge(P, Next, C));").
+
+%% In a VM of its own, with the core compiled from what is left of its source.
+in_peer(Edit, Function) ->
+    Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
+    {ok, Text} = file:read_file(Source),
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+    File = filename:join("/tmp", "witness_outline_core_" ++ os:getpid() ++ ".erl"),
+    try
+        ok = file:write_file(File, Edit(Text)),
+        {ok, Module, Beam} = compile:file(File, [binary, {warn_format, 0}]),
+        {module, Module} = peer:call(Peer, code, load_binary, [Module, File, Beam]),
+        peer:call(Peer, ?MODULE, Function, [], infinity)
+    after
+        file:delete(File),
+        peer:stop(Peer)
+    end.
+
+verdicts() ->
+    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 2000, 200, 100]},
+                                monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
+                                log => false}),
+    receive {done, _, _, _} -> ok end,
+    %% With events lost the run may wait for ends that it has missed.
+    drained(Run),
+    {ok, #{verdicts := Verdicts}} = witness:stop(Run),
+    Verdicts.
+
+%% Until no event comes any more.
+drained(Run) ->
+    #{events := Events} = witness:info(Run),
+    receive after 300 -> ok end,
+    case witness:info(Run) of
+        #{events := Events} -> ok;
+        #{} -> drained(Run)
+    end.
