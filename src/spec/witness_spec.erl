@@ -32,9 +32,9 @@ properties, those with `none` included, one of whose signature patterns matches 
 ## Verdicts
 
 Over the linear time of one process: `[a] f` holds if the next event matches `a` and then `f` holds, or if it does not
-match; `<a> f` holds if it matches and then `f` holds. At the complete end of a trace `[a] f` holds and `<a> f` does not.
-`yes` and `no` fall as soon as the formula simplifies to `tt` or `ff` and are irrevocable; what is undecided when watching
-stops is `inconclusive`.
+match; `<a> f` holds if it matches and then `f` holds. At the complete end of a trace `[a] f` holds and `<a> f` does
+not. `yes` and `no` fall as soon as the formula simplifies to `tt` or `ff` and are irrevocable; what is undecided when
+watching stops is `inconclusive`.
 
 The information that comes with a verdict is a map:
 
@@ -50,9 +50,9 @@ Keys that are not known are left out.
 
 ## Errors
 
-Errors and warnings are lists of `t:diagnostic/0`, which `format_diagnostic/1` prints as compilers do. Whatever the input
-is, it is compiled or there is an error: specifications are data. They run no code, since only patterns and guards become
-part of the module, and their size and the number of their names are limited before anything makes atoms.
+Errors and warnings are lists of `t:diagnostic/0`, which `format_diagnostic/1` prints as compilers do. Whatever the
+input is, it is compiled or there is an error: specifications are data. They run no code, since only patterns and guards
+become part of the module, and their size and the number of their names are limited before anything makes atoms.
 """.
 
 -export([compile_file/1, compile_string/2, to_erlang/1, unload/1, format_diagnostic/1]).
@@ -83,7 +83,8 @@ compile_file(File) ->
     end.
 
 -doc "Compiles a specification that is not in a file; `Name` stands for the file in messages.".
--spec compile_string(Name :: binary(), Source :: binary()) -> {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+-spec compile_string(Name :: binary(), Source :: binary()) ->
+    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
 compile_string(Name, Source) ->
     maybe
         {ok, Properties, Units, Warnings} ?= analyse(Source),
@@ -128,11 +129,15 @@ print({Comment, Form}) ->
 unload(#{module := Module}) -> witness_spec_module:unload(Module).
 
 -doc "A diagnostic as text: place, what is wrong, the line with a caret, a hint.".
--spec format_diagnostic(diagnostic()) -> iodata().
+-spec format_diagnostic(diagnostic()) -> binary().
 format_diagnostic(Diagnostic) -> witness_spec_diagnostic:format(Diagnostic).
 
+%% File names need not be Unicode.
 name(File) ->
-    unicode:characters_to_binary(filename:flatten(File)).
+    case unicode:characters_to_binary(filename:flatten(File)) of
+        Name when is_binary(Name) -> Name;
+        _ -> unicode:characters_to_binary(io_lib:format("~tp", [File]))
+    end.
 
 failed(Findings, Name, Source) ->
     Lines = witness_spec_scan:lines(Source),
@@ -149,7 +154,7 @@ analyse(Source) ->
                     {error, Findings};
                 {false, []} ->
                     {error, [witness_spec_diagnostic:error(undefined, empty, "there is no property in this file",
-                                                           "a property is, for example, `with m:f(_) monitor [_ ? stop] ff.`")]};
+                                "a property is, for example, `with m:f(_) monitor [_ ? stop] ff.`")]};
                 {false, _} ->
                     case witness_spec_build:units(Properties) of
                         {ok, Units} -> {ok, Properties, Units, Findings};

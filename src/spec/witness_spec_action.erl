@@ -107,7 +107,8 @@ event({send, Before, At, After}, End, _) ->
             {send, [subject(Before, "the sender", At), witness_spec_pattern:pattern(To, "the receiver", ToEnd),
                     witness_spec_pattern:pattern(Message, "the message", MessageEnd)]};
         [_] ->
-            throw(witness_spec_diagnostic:error(End, syntax, "expected `!` and a message", "a send is written `P : Q ! M`"));
+            throw(witness_spec_diagnostic:error(End, syntax, "expected `!` and a message",
+                "a send is written `P : Q ! M`"));
         [_, {_, Second} | _] ->
             throw(witness_spec_diagnostic:error(Second, syntax, "there is a second `!` here"))
     end;
@@ -163,7 +164,8 @@ list(Elements, Anno) ->
 
 -spec expected_signature(location()) -> no_return().
 expected_signature(Location) ->
-    throw(witness_spec_diagnostic:error(Location, syntax, "expected a signature", "a signature is written `m:f(A, B)`")).
+    throw(witness_spec_diagnostic:error(Location, syntax, "expected a signature",
+        "a signature is written `m:f(A, B)`")).
 
 forms() ->
     "an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`".

@@ -28,7 +28,8 @@ unit({Index, #{formula := Formula, signatures := Signatures, location := Locatio
     Next = First + length(Nodes),
     Next =< ?MAX_NODES + 1 orelse
         throw(witness_spec_diagnostic:error(Location, too_large,
-            io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]), "split it into several files")),
+            io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]),
+            "split it into several files")),
     {#{index => Index, signatures => Signatures, start => Start, nodes => Nodes}, Next};
 unit({Index, #{signatures := Signatures}}, First) ->
     {#{index => Index, signatures => Signatures}, First}.
@@ -55,4 +56,6 @@ object(Module, Units) ->
 finding({{Line, Column}, Module, Reason}) when Line > 0 ->
     witness_spec_diagnostic:error({Line, Column}, erlang, Module:format_error(Reason));
 finding({_, Module, Reason}) ->
-    witness_spec_diagnostic:error(undefined, erlang, Module:format_error(Reason)).
+    %% A limit of the compiler, told in several lines.
+    Lines = string:lexemes(lists:flatten(Module:format_error(Reason)), " \n"),
+    witness_spec_diagnostic:error(undefined, erlang, lists:join(" ", Lines)).

@@ -2,9 +2,9 @@
 -moduledoc """
 What is wrong with a specification that is well-formed, and what is suspicious about it.
 
-Errors: variables and recursion variables that are not bound, recursion without an action in between, what does not belong
-to sHML in a `monitor`, names that are used twice. Warnings: formulas that can reach one verdict only, branches of a
-`monitor` that surely match the same event, variables that only some of the signatures bind.
+Errors: variables and recursion variables that are not bound, recursion without an action in between, what does not
+belong to sHML in a `monitor`, names that are used twice. Warnings: formulas that can reach one verdict only, branches
+of a `monitor` that match the same event, variables that only some of the signatures bind.
 """.
 
 -export([properties/1]).
@@ -36,8 +36,12 @@ property(#{signatures := Signatures} = Property) ->
                   #{pattern := Pattern, guard := Guard} <- Signatures])
         ++ case Property of
             #{formula := Formula, dialect := Dialect} ->
-                formula(Formula, #{dialect => Dialect, scope => Scope, partly => Partly, loops => #{}}, [])
-                    ++ verdicts(Formula);
+                Findings = formula(Formula, #{dialect => Dialect, scope => Scope, partly => Partly, loops => #{}}, []),
+                %% What an error leaves out may be what would have decided.
+                case lists:keymember(error, 1, Findings) of
+                    true -> Findings;
+                    false -> Findings ++ verdicts(Formula)
+                end;
             _ ->
                 []
         end.
@@ -77,7 +81,8 @@ formula({Operator, {Location, _}, Formulas}, Context, Findings) ->
 
 outside(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
     Written = case Construct of dia -> "<...>"; _ -> atom_to_list(Construct) end,
-    [witness_spec_diagnostic:error(Location, not_shml, ["`", Written, "` is not part of sHML, which `monitor` stands for"],
+    [witness_spec_diagnostic:error(Location, not_shml,
+        ["`", Written, "` is not part of sHML, which `monitor` stands for"],
         "use `check` for the whole logic")];
 outside(_, _, _) ->
     [].
@@ -85,18 +90,20 @@ outside(_, _, _) ->
 unbound(Guard, Bound, Partly) ->
     [case ordsets:is_element(Name, Partly) of
         true ->
-            witness_spec_diagnostic:error(Location, unbound_variable, [Quoted, " is not bound by all of the signatures"],
+            witness_spec_diagnostic:error(Location, unbound_variable,
+                [Quoted, " is not bound by all of the signatures"],
                 "a variable of the signatures can be used if each of them binds it");
         false ->
-            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", Quoted, " is not bound"], undefined)
+            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", Quoted, " is not bound"])
      end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound),
             Quoted <- [witness_spec_diagnostic:quote(atom_to_list(Name))]].
 
 partly(Pattern, Scope, Partly) ->
     [witness_spec_diagnostic:warning(Location, partly_bound,
-        [witness_spec_diagnostic:quote(atom_to_list(Name)), " is a new variable here: not all of the signatures bind it"],
-        undefined) || {Name, Location} <- witness_spec_pattern:occurrences(Pattern), not ordsets:is_element(Name, Scope),
-                      ordsets:is_element(Name, Partly)].
+        [witness_spec_diagnostic:quote(atom_to_list(Name)),
+         " is a new variable here: not all of the signatures bind it"], undefined) ||
+     {Name, Location} <- witness_spec_pattern:occurrences(Pattern),
+     not ordsets:is_element(Name, Scope), ordsets:is_element(Name, Partly)].
 
 %% More branches than these are not compared with each other.
 -define(MAX_BRANCHES, 200).

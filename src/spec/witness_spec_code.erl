@@ -27,8 +27,8 @@ The atoms that generated code needs do not depend on the specification: function
 -define(MAX_GROUP, 128).
 
 -doc """
-The forms of the module, each with a comment or without one. `Names` are all variables of the specification: those of the
-generator keep clear of them.
+The forms of the module, each with a comment or without one. `Names` are all variables of the specification: those of
+the generator keep clear of them.
 """.
 -spec generate(module(), [unit()], Names :: [atom()]) -> [{Comment :: binary(), form()}].
 generate(Module, Units, Names) ->
@@ -87,13 +87,13 @@ alphabet() -> function(alphabet, 1, [clause([any()], [], [atom(all)])]).
 
 handle_event(Nodes, Event, Names) ->
     State = var(fresh("State", Names)),
-    Self = {'fun', a(), {function, handle_event, 2}},
+    Self = local(handle_event, 2),
     function(handle_event, 2,
         [clause([Event, state(node_target(Node))], [], [step(node_target(Node), Event)]) || Node <- Nodes]
         ++ [clause([Event, {match, a(), tuple([atom(Operator), any()]), State}], [],
                    [remote(step, [Self, Event, State])]) || Operator <- ['and', 'or']]
         ++ [clause([Event, tuple([atom(fresh), State])], [],
-                   [remote(first, [Self, {'fun', a(), {function, engaged, 2}}, Event, State])])]).
+                   [remote(first, [Self, local(engaged, 2), Event, State])])]).
 
 node_target(#{number := Number, variables := Variables}) -> {node, Number, Variables}.
 
@@ -116,8 +116,8 @@ steps(#{number := Number, operator := Operator, leaves := Leaves, children := Ch
 %% disjunction) stand together as long as their actions exclude each other.
 parts(Operator, Leaves, Scope) ->
     {Neutral, Others} = lists:partition(fun({Modality, _, _}) -> Modality =:= neutral(Operator) end, Leaves),
-    [{group, lists:reverse(Group)} || Group <- lists:foldl(fun(Leaf, Groups) -> place(Leaf, Groups, Scope) end, [], Neutral)]
-        ++ [{single, Leaf} || Leaf <- Others].
+    Groups = lists:foldl(fun(Leaf, Acc) -> place(Leaf, Acc, Scope) end, [], Neutral),
+    [{group, lists:reverse(Group)} || Group <- Groups] ++ [{single, Leaf} || Leaf <- Others].
 
 neutral('and') -> box;
 neutral('or') -> dia.
@@ -192,7 +192,7 @@ bindings(Variables) ->
 %% Whether an action other than `init` matches, for the nodes that can be reached without one.
 engaged(Units, Event) ->
     Clauses = [clauses_engaged(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
-                                               Node <- untouched([Start], #{Number => Node || #{number := Number} = Node <- Nodes}, #{})],
+                                               Node <- untouched([Start], table(Nodes), #{})],
     function(engaged, 2, lists:append(Clauses) ++ [clause([any(), any()], [], [atom(false)])]).
 
 clauses_engaged(#{leaves := Leaves, children := Children} = Node, Event) ->
@@ -202,6 +202,8 @@ clauses_engaged(#{leaves := Leaves, children := Children} = Node, Event) ->
         ++ [clause([Event, State], [], [lists:foldr(fun(Child, Else) ->
                {op, a(), 'orelse', call(engaged, [Event, state(Child)]), Else}
            end, atom(false), Children)]) || Children =/= []].
+
+table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
 
 untouched([Number | Numbers], Nodes, Seen) when is_map_key(Number, Seen) ->
     untouched(Numbers, Nodes, Seen);
@@ -216,16 +218,17 @@ untouched([], _, _) ->
 handle_end() ->
     State = var('State'),
     function(handle_end, 2,
-        [clause([atom(complete), State], [], [remote(at_end, [{'fun', a(), {function, ending, 1}}, {'fun', a(), {function, text, 1}}, State])]),
+        [clause([atom(complete), State], [], [remote(at_end, [local(ending, 1), local(text, 1), State])]),
          clause([atom(stopped), any()], [], [tuple([atom(inconclusive), map([])])])]).
 
 ending(Nodes) ->
-    Table = #{Number => Node || #{number := Number} = Node <- Nodes},
+    Table = table(Nodes),
     {Endings, _} = lists:mapfoldl(fun(Node, Known) ->
         {Ending, More} = ending(Node, Table, Known),
         {{Node, Ending}, More}
     end, #{}, Nodes),
-    function(ending, 1, [clause([state(node_target(Node))], [], [tuple([atom(Verdict), info(Node#{variables := []}, Action, [])])]) ||
+    function(ending, 1, [clause([state(node_target(Node))], [],
+                                [tuple([atom(Verdict), info(Node#{variables := []}, Action, [])])]) ||
                          {Node, {Verdict, Action}} <- Endings]
                         ++ [clause([any()], [], [tuple([atom(inconclusive), map([])])])]).
 
@@ -237,7 +240,8 @@ ending(#{number := Number, operator := {constant, Verdict}}, _, Known) ->
     Ending = {Verdict, undefined},
     {Ending, Known#{Number => Ending}};
 ending(#{number := Number, operator := Operator, leaves := Leaves, children := Children}, Table, Known) ->
-    {Inner, After} = lists:mapfoldl(fun({node, Child, _}, Acc) -> ending(map_get(Child, Table), Table, Acc) end, Known, Children),
+    {Inner, After} = lists:mapfoldl(fun({node, Child, _}, Acc) -> ending(map_get(Child, Table), Table, Acc) end,
+                                    Known, Children),
     Zero = zero(Operator),
     Endings = [{case Modality of box -> yes; dia -> no end, Action} || {Modality, Action, _} <- Leaves] ++ Inner,
     Ending = case {[Found || {Verdict, _} = Found <- Endings, Verdict =:= Zero], Endings} of
@@ -251,7 +255,7 @@ ending(#{number := Number, operator := Operator, leaves := Leaves, children := C
 
 describe() ->
     State = var('State'),
-    function(describe, 1, [clause([State], [], [remote(describe, [{'fun', a(), {function, text, 1}}, State])])]).
+    function(describe, 1, [clause([State], [], [remote(describe, [local(text, 1), State])])]).
 
 text(Nodes) ->
     function(text, 1, [clause([state(node_target(Node))], [], [tuple([binary(Text), bindings(Variables)])]) ||
@@ -274,6 +278,7 @@ state({node, Number, Variables}) -> tuple([{integer, a(), Number} | vars(Variabl
 binary(Text) ->
     {bin, a(), [{bin_element, a(), {string, a(), unicode:characters_to_list(Text)}, default, [utf8]}]}.
 call(Name, Arguments) -> {call, a(), atom(Name), Arguments}.
+local(Name, Arity) -> {'fun', a(), {function, Name, Arity}}.
 remote(Name, Arguments) -> {call, a(), {remote, a(), atom(witness_spec_formula), atom(Name)}, Arguments}.
 clause(Patterns, Guard, Body) -> {clause, a(), Patterns, Guard, Body}.
 function(Name, Arity, Clauses) -> {function, a(), Name, Arity, Clauses}.

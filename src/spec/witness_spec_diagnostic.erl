@@ -63,7 +63,7 @@ diagnostic({Severity, Location, Code, Text, Hint}, File, Table) ->
 source(Line, Table) when is_integer(Line), Line =< tuple_size(Table) -> element(Line, Table);
 source(_, _) -> undefined.
 
-text(Chardata) -> unicode:characters_to_binary(Chardata).
+text(Chardata) -> <<_/binary>> = unicode:characters_to_binary(Chardata).
 
 -doc """
 A diagnostic as compilers print it:
@@ -77,10 +77,10 @@ calc.hml:3:12: error: expected `]`, found `.`
 
 Long lines are cut around the column; control characters, which could change what a terminal shows, become `?`.
 """.
--spec format(diagnostic()) -> iodata().
+-spec format(diagnostic()) -> binary().
 format(#{severity := Severity, file := File, text := Text} = Diagnostic) ->
-    [plain(File), position(Diagnostic), ": ", atom_to_binary(Severity), ": ", plain(Text), excerpt(Diagnostic),
-     hint(Diagnostic)].
+    iolist_to_binary([plain(File), position(Diagnostic), ": ", atom_to_binary(Severity), ": ", plain(Text),
+                      excerpt(Diagnostic), hint(Diagnostic)]).
 
 position(#{line := undefined}) -> "";
 position(#{line := Line, column := undefined}) -> [":", integer_to_binary(Line)];

@@ -8,8 +8,8 @@ several are, they form a positive boolean combination of leaves, which this modu
 
 - conjunctions and disjunctions are flat and alternate, and have at least two members;
 - no member stands twice (members are compared exactly: `1` and `1.0` are different data);
-- a leaf that a conjunction demands is taken as true inside its other members, and one that a disjunction offers as false
-  (this is absorption, at every depth).
+- a leaf that a conjunction demands is taken as true inside its other members, and one that a disjunction offers as
+  false (this is absorption, at every depth).
 
 So loops that fall together again become one. A combination holds at most 1000 leaves; beyond, the verdict is
 `inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded.

@@ -2,10 +2,10 @@
 -moduledoc """
 The bounded pool of module names for generated code: `witness_spec_code_1` to `witness_spec_code_1024`.
 
-Module names are atoms and are never given back, so generated modules share these. A name is taken while a module of that
-name is loaded, has old code left, or lies on the code path: no module is ever replaced. Compiling and loading under a
-name happens in a process that holds a lock (a registered name), so that two compilations cannot choose the same one; the
-lock goes with its process, however that ends, and needs no application to run.
+Module names are atoms and are never given back, so generated modules share these. A name is taken while a module of
+that name is loaded, has old code left, or lies on the code path: no module is ever replaced. Compiling and loading
+under a name happens in a process that holds a lock (a registered name), so that two compilations cannot choose the same
+one; the lock goes with its process, however that ends, and needs no application to run.
 """.
 
 -export([load/1, unload/1]).
@@ -19,9 +19,10 @@ returned instead.
 """.
 -spec load(fun((module()) -> {ok, binary()} | Failure)) -> {ok, module()} | {error, pool_exhausted} | Failure.
 load(Compile) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> lock(), exit({loaded, claim(Compile, 1)}) end),
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> lock(), Self ! {self(), claim(Compile, 1)} end),
     receive
-        {'DOWN', Monitor, process, Pid, {loaded, Result}} -> Result;
+        {Pid, Result} -> demonitor(Monitor, [flush]), Result;
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
     end.
 

@@ -42,16 +42,17 @@ quoted(Chars, Limit) ->
     quoted(lists:reverse(Chars), none, none, none, #{}, Limit).
 
 %% From the right. An end is the text from a place up to the quote that closes an atom which is open there, as its hash
-%% and length; none where no quote closes it. It follows from the ends one and two places further (`End1`, `End2`), since
-%% a backslash takes its successor with it. `C1` is the character one place further.
+%% and length; none where no quote closes it. It follows from the ends one and two places further (`End1`, `End2`),
+%% since a backslash takes its successor with it. `C1` is the character one place further.
 quoted(_, _, _, _, Seen, Limit) when map_size(Seen) > Limit -> true;
 quoted([], _, _, _, _, _) -> false;
 quoted([$' | Left], _, End1, _, Seen, Limit) -> quoted(Left, $', {0, 0}, End1, seen(End1, Seen), Limit);
-quoted([$\\ | Left], C1, End1, End2, Seen, Limit) -> quoted(Left, $\\, longer($\\, longer(C1, End2)), End1, Seen, Limit);
+quoted([$\\ | Left], C1, End1, End2, Seen, Limit) ->
+    quoted(Left, $\\, longer($\\, longer(C1, End2)), End1, Seen, Limit);
 quoted([C | Left], _, End1, _, Seen, Limit) -> quoted(Left, C, longer(C, End1), End1, Seen, Limit).
 
 longer(C, {Hash, Length}) when is_integer(C), Length < ?LONGEST ->
-    {erlang:phash2([C | Hash], 1 bsl 32), Length + 1};
+    {erlang:phash2({C, Hash}, 1 bsl 32), Length + 1};
 longer(_, _) ->
     none.
 

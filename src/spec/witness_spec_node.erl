@@ -3,8 +3,9 @@
 From a formula to numbered nodes, the states of the generated monitor.
 
 A node is a maximal boolean combination of modalities: what has to be satisfied between two events. First the constants
-are folded away (`simplify/1`); then every combination gets a number (`nodes/3`). A fixpoint is its body, and a recursion
-variable is the node of its fixpoint: since recursion is guarded, an event lies between a node and its recurrence.
+are folded away (`simplify/1`); then every combination gets a number (`nodes/3`). A fixpoint is its body, and a
+recursion variable is the node of its fixpoint: since recursion is guarded, an event lies between a node and its
+recurrence.
 
 A node is identified by its place and holds the variables that are used from there on, those of the fixpoints it may
 return to included. At a recurrence these have the values that they had where the fixpoint began: what was bound inside

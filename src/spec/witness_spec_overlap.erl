@@ -3,7 +3,7 @@
 Whether two actions can match the same event, as far as simple means can tell.
 
 Both answers are certain when they are `true`: `disjoint/3` lets the code generator put actions into one `case`, where
-the first match is the only one; `overlapping/3` is what a warning is given for. For many pairs neither is known.
+the first match is the only one; `overlapping/3` is what a warning is given for. For many pairs neither is so.
 """.
 
 -export([disjoint/3, overlapping/3]).
@@ -115,11 +115,14 @@ opposites('>=') -> ['<'];
 opposites('=<') -> ['>'];
 opposites(_) -> [].
 
--doc "Some event matches both: patterns without guards that can be unified, or the same action twice.".
+-doc """
+Some event matches both, where the patterns can be unified and there are no guards; or it is the same action twice.
+""".
 -spec overlapping(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
 overlapping(#{kind := Kind, pattern := Left, guard := []}, #{kind := Kind, pattern := Right, guard := []}, Scope) ->
     unify(Left, Right, free(Left, Scope), free(Right, Scope));
-overlapping(#{kind := Kind, pattern := Left, guard := LeftGuard}, #{kind := Kind, pattern := Right, guard := RightGuard}, _) ->
+overlapping(#{kind := Kind, pattern := Left, guard := LeftGuard},
+            #{kind := Kind, pattern := Right, guard := RightGuard}, _) ->
     canonical([Left | LeftGuard], same, #{}) =:= canonical([Right | RightGuard], same, #{});
 overlapping(_, _, _) ->
     false.

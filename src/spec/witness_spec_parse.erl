@@ -54,7 +54,8 @@ file(Tokens, Properties, Findings) ->
     try property(Tokens) of
         {Property, Rest} -> file(Rest, [Property | Properties], Findings)
     catch
-        throw:{error, Location, _, _, _} = Finding -> file(resume(Tokens, Location, []), Properties, [Finding | Findings])
+        throw:{error, Location, _, _, _} = Finding ->
+            file(resume(Tokens, Location, []), Properties, [Finding | Findings])
     end.
 
 %% After the dot that ends the property with the error: the first one from there on that is not the dot of a fixpoint,
@@ -67,8 +68,8 @@ resume([{dot, _} = Dot | Rest], Location, Before) ->
 resume([{eof, _}] = End, _, _) -> End;
 resume([Token | Rest], Location, Before) -> resume(Rest, Location, [Token | Before]).
 
-fixpoint_dot([{var, _, _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
-fixpoint_dot([{var, _, _}, {'(', _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
+fixpoint_dot([_, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
+fixpoint_dot([_, {'(', _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
 fixpoint_dot(_) -> false.
 
 begins([{atom, _, with} | _]) -> true;
@@ -219,8 +220,7 @@ list(Open, Tokens) ->
             {[Formula], close(Open, Rest)}
     end.
 
-%% After `max` or `min`. Inside `max(X. ...)` the closing parenthesis ends the formula, so that one at its beginning does
-%% not.
+%% After `max` or `min`. Inside `max(X. ...)` the closing parenthesis ends the formula, one at its beginning does not.
 fixpoint([{'(', _} = Open | Rest]) ->
     {Name, Body} = recursion(Rest),
     {Formula, After} = formula(Body),
@@ -305,7 +305,8 @@ meta([First | _] = Tokens, [Next | _]) ->
 expected(What, Tokens) -> throw(unexpected(What, Tokens)).
 
 unexpected(What, [{'>', _} = Token | _]) ->
-    witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, ["expected ", What, ", found `>`"], braces());
+    witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
+        ["expected ", What, ", found `>`"], braces());
 unexpected(What, [{eof, _} = Token | _]) ->
     witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected ", What, ", found the end of the file"]);

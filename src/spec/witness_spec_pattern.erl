@@ -24,7 +24,8 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 -spec pattern([token()], What :: unicode:chardata(), End :: location()) -> expr().
 pattern([], What, End) ->
     fail(End, syntax, ["expected a pattern for ", What]);
-pattern([{atom, _, Name} = Token, {'(', _} | _], _, _) when Name =:= call; Name =:= cast; Name =:= reply; Name =:= info ->
+pattern([{atom, _, Name} = Token, {'(', _} | _], _, _) when
+        Name =:= call; Name =:= cast; Name =:= reply; Name =:= info ->
     unsupported(Token, ["message pattern `", atom_to_list(Name), "(...)`"]);
 pattern(Tokens, What, End) ->
     sized(Tokens),
@@ -195,10 +196,11 @@ is_guard({op, _, Op, Left, Right} = Expr) when Op =/= '!', Op =/= '++', Op =/= '
 is_guard({op, _, Op, Operand} = Expr) ->
     allowed(erl_internal:arith_op(Op, 1) orelse erl_internal:bool_op(Op, 1), Expr), is_guard(Operand);
 is_guard({call, _, {atom, _, Name}, Arguments} = Expr) -> function(Name, Arguments, Expr);
-is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) -> function(Name, Arguments, Expr);
+is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) ->
+    function(Name, Arguments, Expr);
 is_guard({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Expr) ->
     not_a_guard(Expr, io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)]));
-is_guard(Expr) -> allowed(false, Expr).
+is_guard(Expr) -> no_place(Expr).
 
 is_guard_field({_, _, Key, Value}) -> is_guard(Key), is_guard(Value).
 
@@ -220,11 +222,15 @@ function(Name, Arguments, Expr) ->
 
 -spec not_a_guard(expr(), unicode:chardata()) -> no_return().
 not_a_guard(Expr, Function) ->
-    throw(witness_spec_diagnostic:error(location(Expr), not_a_guard, [witness_spec_diagnostic:quote(Function),
-        " is not a function that a guard may call"], "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_guard,
+        [witness_spec_diagnostic:quote(Function), " is not a function that a guard may call"],
+        "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
 
 allowed(true, _) -> ok;
-allowed(false, Expr) -> fail(location(Expr), not_a_guard, "this has no place in a guard").
+allowed(false, Expr) -> no_place(Expr).
+
+-spec no_place(expr()) -> no_return().
+no_place(Expr) -> fail(location(Expr), not_a_guard, "this has no place in a guard").
 
 -doc "The names of all variables in a pattern or guard, without `_`.".
 -spec variables(expr() | guard() | [expr()]) -> ordsets:ordset(atom()).

@@ -23,15 +23,23 @@ and their text, so that messages and explanations can say things as their author
 file(File) ->
     case file:open(File, [read, raw, binary]) of
         {ok, Device} ->
-            try file:read(Device, ?MAX_BYTES + 1) of
-                {ok, Source} -> {ok, Source};
-                eof -> {ok, <<>>};
-                {error, Reason} -> {error, unreadable(Reason)}
+            try
+                read(Device, <<>>)
             after
                 file:close(Device)
             end;
         {error, Reason} ->
             {error, unreadable(Reason)}
+    end.
+
+%% A pipe gives what it has, so one read is not enough.
+read(_, Source) when byte_size(Source) > ?MAX_BYTES ->
+    {ok, Source};
+read(Device, Source) ->
+    case file:read(Device, ?MAX_BYTES + 1 - byte_size(Source)) of
+        {ok, More} -> read(Device, <<Source/binary, More/binary>>);
+        eof -> {ok, Source};
+        {error, Reason} -> {error, unreadable(Reason)}
     end.
 
 unreadable(Reason) ->
@@ -141,12 +149,12 @@ token_text(Token) ->
     end.
 
 -doc """
-The source text from the first token up to, and without, `End`: on one line, comments left out, white space as one space,
-cut to a limit.
+The source text from the first token up to, and without, `End`: on one line, comments left out, white space as one
+space, cut to a limit.
 """.
 -spec text([token()], End :: witness_spec_diagnostic:location()) -> binary().
 text(Tokens, End) ->
-    unicode:characters_to_binary(text(Tokens, End, none, 0)).
+    <<_/binary>> = unicode:characters_to_binary(text(Tokens, End, none, 0)).
 
 text([Token | Rest], End, Previous, Length) ->
     case location(Token) of

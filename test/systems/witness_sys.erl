@@ -210,8 +210,6 @@ groups() ->
 odd() ->
     [{root_crashes, {witness_sys_crashed, main, [4]}, ["crashed.hml"],
       [{~"root_crashes", no, 1}, {~"child_goes_on", yes, 4}]},
-     {sensitive, {witness_sys_secret, main, []}, ["secret.hml"],
-      [{~"says_hello", inconclusive, 1}, {~"says_hello", yes, 2}]},
      {faulty_monitors, {witness_sys_pingpong, pairs, [3, 7]},
       ["pingpong.hml" | [{{'_', pong, 1}, {witness_sys_faulty, How}}
                          || How <- [crash, crash_in_init, ignore, undecided, rude]]],

@@ -1,0 +1,357 @@
+%% Verdicts of compiled specifications, construct by construct, in both dialects and both notations.
+-module(witness_spec_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(P, p).
+-define(Q, q).
+
+%% The examples of the documentation.
+
+calc() ->
+    "% the replies of a calculator\n"
+    "reply_is_sum: with calc_server:loop(_)        % optional name\n"
+    "monitor                                       % sHML (safety)\n"
+    "  and([_ <- _, calc_server:loop(_)]\n"
+    "    max(X. and([_ ? {_, {add, A, B}}]\n"
+    "      and([_:_ ! {ok, R} when R =/= A + B] ff,\n"
+    "          [_:_ ! {ok, R} when R =:= A + B] X)))).\n".
+
+calc_replies_that_are_sums_are_undecided_test() ->
+    Trace = [init(calc_server, loop, [0]), recv({c, {add, 1, 2}}), send({ok, 3}), recv({c, {add, 2, 2}}), send({ok, 4})],
+    ?assertEqual(undecided, verdict(calc(), {calc_server, loop, [0]}, Trace)).
+
+calc_reply_that_is_no_sum_is_a_violation_with_place_and_bindings_test() ->
+    Trace = [init(calc_server, loop, [0]), recv({c, {add, 1, 2}}), send({ok, 3}), recv({c, {add, 2, 2}}), send({ok, 5})],
+    ?assertEqual({no, 5, #{line => 6, column => 12, action => <<"_:_ ! {ok, R} when R =/= A + B">>,
+                           bindings => [{<<"A">>, 2}, {<<"B">>, 2}, {<<"R">>, 5}], vacuous => false}},
+                 verdict(calc(), {calc_server, loop, [0]}, Trace)).
+
+calc_that_is_asked_something_else_satisfies_and_that_is_not_vacuous_after_a_request_test() ->
+    Trace = [init(calc_server, loop, [0]), recv({c, {add, 1, 2}}), send({ok, 3}), recv(stop)],
+    ?assertMatch({yes, 4, #{vacuous := false, line := 5, action := <<"_ ? {_, {add, A, B}}">>}},
+                 verdict(calc(), {calc_server, loop, [0]}, Trace)).
+
+calc_that_is_never_asked_satisfies_vacuously_test() ->
+    ?assertMatch({yes, 2, #{vacuous := true}},
+                 verdict(calc(), {calc_server, loop, [0]}, [init(calc_server, loop, [0]), died(normal)])).
+
+token() ->
+    "with token_server:loop(_, _)\n"
+    "check\n"
+    "  [{_ <- _, token_server:loop(Own, _)}]\n"
+    "  max X.([{_ ? _}]([{_:_ ! Tok when Own =:= Tok}] ff and [{_:_ ! Tok when Own =/= Tok}] X)).\n".
+
+token_server_that_gives_other_tokens_is_undecided_test() ->
+    Trace = [init(token_server, loop, [1, 2]), recv(0), send(2), recv(0), send(3)],
+    ?assertEqual(undecided, verdict(token(), {token_server, loop, [1, 2]}, Trace)).
+
+token_server_that_gives_its_own_token_away_violates_test() ->
+    Trace = [init(token_server, loop, [1, 2]), recv(0), send(2), recv(0), send(1)],
+    ?assertMatch({no, 5, #{line := 4, column := 22, bindings := [{<<"Own">>, 1}, {<<"Tok">>, 1}]}},
+                 verdict(token(), {token_server, loop, [1, 2]}, Trace)).
+
+%% Actions.
+
+every_kind_of_action_matches_its_event_only_test_() ->
+    Events = #{fork => {fork, ?P, ?Q, {m, g, [1]}, 0}, init => {init, ?P, ?Q, {m, g, [1]}, 0}, exit => died(normal),
+               send => send(msg), recv => recv(msg)},
+    Written = [{fork, "A -> B, m:g(X)"}, {fork, "A --> B, m:g(_)"}, {fork, "_ -> _, Sig"},
+               {init, "A <- B, m:g(X)"}, {init, "A <-- B, M:F(1)"}, {init, "_ <- _, _"},
+               {exit, "A ** normal"}, {exit, "A * R"}, {exit, "A*R"},
+               {send, "A : B ! msg"}, {send, "_:_!_"}, {recv, "A ? msg"}, {recv, "_?_"}],
+    [{Text, [?_assertEqual({Kind, Verdict}, {Kind, element(1, verdict(["with m:f(_) check ", Formula, "."], [Event]))}) ||
+             {Kind, Event} <- maps:to_list(Events),
+             {Formula, Verdict} <- [{["[", Text, "] ff"], if Kind =:= Matched -> no; true -> yes end},
+                                    {["[{", Text, "}] ff"], if Kind =:= Matched -> no; true -> yes end},
+                                    {["<", Text, "> tt"], if Kind =:= Matched -> yes; true -> no end},
+                                    {["<{", Text, "}> tt"], if Kind =:= Matched -> yes; true -> no end}]]} ||
+     {Matched, Text} <- Written].
+
+patterns_and_guards_are_erlangs_own_test_() ->
+    Cases = [{"#{a := A, {k, 1} := [_ | T]}", #{a => 1, {k, 1} => [x]}, #{a => 1}},
+             {"<<\"ab\", N, Rest:N/binary, _/bits>>", <<"ab", 2, "xyz">>, <<"ab", 9, "xyz">>},
+             {"\"text\" ++ _", "texts", "tex"},
+             {"~\"bin\"", <<"bin">>, "bin"},
+             {"$c", $c, $d},
+             {"{A, A}", {1, 1}, {1, 1.0}},
+             {"{A, B} = {_, {c, _}}", {1, {c, 2}}, {1, 2}},
+             {"[1, 2.5, -3, 16#ff, 'quoted atom']", [1, 2.5, -3, 255, 'quoted atom'], [1, 2.5, 3, 255, 'quoted atom']},
+             {"(2 * 3)", 6, 5},
+             {"X when X > 3, X < 7; X =:= stop", 5, 8},
+             {"X when (X =:= 1) or (X =:= 2) andalso true", 2, 3},
+             {"X when is_map_key(a, X) andalso map_get(a, X) > 1", #{a => 2}, #{a => 1}},
+             {"{A, B} when #{A => B} =:= #{1 => 2}", {1, 2}, {2, 1}},
+             {"{A, B} when A + length(B) >= 3; B =:= x", {1, [a, b]}, {1, [a]}},
+             {"{A, B} when <<A, 1>> =:= B", {0, <<0, 1>>}, {0, <<0, 2>>}},
+             {"X when erlang:is_atom(X), not is_boolean(X)", a, true},
+             {"[_, {'é', \"ü→\"}]", [0, {'é', "ü→"}], [0, {'é', "ü"}]}],
+    [{Text, ?_assertEqual({no, yes}, {element(1, verdict(["with m:f(_) monitor [P ? ", Text, "] ff."], [recv(Good)])),
+                                      element(1, verdict(["with m:f(_) monitor [P ? ", Text, "] ff."], [recv(Bad)]))})} ||
+     {Text, Good, Bad} <- Cases].
+
+a_guard_with_greater_in_a_diamond_needs_parentheses_or_braces_test() ->
+    [?assertMatch({yes, 1, _}, verdict(["with m:f(_) check ", Formula], [recv(3)])) ||
+     Formula <- ["<P ? X when (X > 2)> tt.", "<{P ? X when X > 2}> tt.", "<P ? X when X >= 2> tt.", "<P ? X when 2 < X> tt."]],
+    ?assertMatch({yes, 1, _}, verdict("with m:f(_) check <{P ? <<1>>}> tt.", [recv(<<1>>)])),
+    ?assertMatch({yes, 1, _}, verdict("with m:f(_) check <P ? <<1>>>tt.", [recv(<<1>>)])),
+    ?assertMatch({yes, 1, _}, verdict("with m:f(_) check <{P ? #{a := b}}> tt.", [recv(#{a => b})])).
+
+a_tuple_pattern_of_a_process_is_not_taken_for_braces_test() ->
+    ?assertMatch({no, 1, _}, verdict("with m:f(_) monitor [{external, N} ? a] ff.", [{recv, {external, <<"x">>}, undefined, a, 0}])).
+
+%% Formulas.
+
+both_notations_mean_the_same_test_() ->
+    Forms = ["max(X. and([_ ? a] X, [_ ? b] ff))",
+             "max X. and([_ ? a] X, [_ ? b] ff)",
+             "max X.(and([_ ? a] X, [_ ? b] ff))",
+             "max X. [_ ? a] X and [_ ? b] ff",
+             "max X.([_ ? a] X and [_ ? b] ff)",
+             "max(X.([_ ? a] X) and [_ ? b] (ff))",
+             "(max X . ([{_ ? a}] X and ([{_ ? b}] ff)))",
+             "max X.\n  [_ ? a] X % comment. with dot\n  and [_ ? b]\n ff"],
+    [{Form, [?_assertMatch({no, 3, _}, verdict(["with m:f(_) ", Dialect, " ", Form, "."], [recv(a), recv(a), recv(b)])) ||
+             Dialect <- ["monitor", "check"]]} || Form <- Forms].
+
+or_binds_less_than_and_and_modalities_bind_most_test() ->
+    Formula = "with m:f(_) check <_ ? a> tt or <_ ? b> tt and <_ ? c> tt.",
+    ?assertMatch({yes, 1, _}, verdict(Formula, [recv(a)])),
+    ?assertMatch({no, 1, _}, verdict(Formula, [recv(b)])),
+    ?assertMatch({no, 1, _}, verdict("with m:f(_) check <_ ? a> ff and tt or ff.", [recv(a)])).
+
+prefix_or_offers_alternatives_test() ->
+    Formula = "with m:f(_) check or(<_ ? a> tt, <_ ? b> <_ ? c> tt, [_ ? _] ff).",
+    ?assertMatch({yes, 1, _}, verdict(Formula, [recv(a)])),
+    ?assertMatch({yes, 2, _}, verdict(Formula, [recv(b), recv(c)])),
+    ?assertMatch({no, 2, _}, verdict(Formula, [recv(b), recv(d)])),
+    ?assertMatch({yes, 1, _}, verdict(Formula, [send(b)])).
+
+min_is_unfolded_as_max_is_and_false_at_the_end_test() ->
+    Formula = "with m:f(_) check min X. or(<_ ? b> tt, <_ ? a> X).",
+    ?assertMatch({yes, 3, _}, verdict(Formula, [recv(a), recv(a), recv(b)])),
+    ?assertMatch({no, 2, _}, verdict(Formula, [recv(a), recv(c)])),
+    ?assertMatch({no, complete, #{line := 1, column := 19}}, verdict(Formula, [recv(a), recv(a), complete])).
+
+what_is_true_or_false_at_once_is_told_at_the_first_event_test() ->
+    ?assertMatch({yes, 1, #{vacuous := true, line := 1, column := 19}}, verdict("with m:f(_) check tt.", [recv(a)])),
+    ?assertMatch({no, 1, #{vacuous := false}}, verdict("with m:f(_) check ff and [_ ? a] tt.", [recv(a)])),
+    ?assertMatch({yes, 1, _}, verdict("with m:f(_) check [_ ? a] ff or (tt and max X. tt).", [recv(a)])).
+
+the_end_rule_holds_boxes_and_fails_diamonds_test() ->
+    [?assertMatch({Verdict, complete, _}, verdict(["with m:f(_) check [_ ? x] ", Formula, "."], [recv(x), complete])) ||
+     {Formula, Verdict} <- [{"[_ ? a] ff", yes}, {"<_ ? a> tt", no}, {"([_ ? a] ff and <_ ? a> tt)", no},
+                            {"([_ ? a] ff or <_ ? a> tt)", yes}, {"([_ ? a] ff or max X.(<_ ? a> X and [_ ? b] ff))", yes}]].
+
+watching_that_stops_is_inconclusive_test() ->
+    ?assertEqual({inconclusive, stopped, #{}}, verdict("with m:f(_) check [_ ? x] ff.", [stopped])),
+    ?assertEqual({inconclusive, stopped, #{}}, verdict("with m:f(_) check [_ ? x] <_ ? y> ff.", [recv(x), stopped])).
+
+variables_scope_over_the_continuation_and_mean_equality_test() ->
+    Formula = "with m:f(_) monitor [_ ? {req, Id}] max X. and([_ : _ ! {res, Id, V}] [_ : _ ! V] ff, [_ ? _] X).",
+    ?assertMatch({no, 4, #{bindings := [{<<"V">>, 7}]}}, verdict(Formula, [recv({req, 1}), recv(x), send({res, 1, 7}), send(7)])),
+    ?assertMatch({yes, 2, _}, verdict(Formula, [recv({req, 1}), send({res, 2, 7})])),
+    ?assertMatch({yes, 3, _}, verdict(Formula, [recv({req, 1}), send({res, 1, 7}), send(7.0)])).
+
+variables_bound_in_a_loop_are_new_each_time_around_test() ->
+    Formula = "with m:f(_) monitor max X. [_ ? N] and([_ : _ ! N] X, [_ : _ ! M when M =/= N] ff).",
+    ?assertEqual(undecided, verdict(Formula, [recv(1), send(1), recv(2), send(2)])),
+    ?assertMatch({no, 4, _}, verdict(Formula, [recv(1), send(1), recv(2), send(1)])).
+
+variables_in_front_of_a_loop_keep_their_value_test() ->
+    Formula = "with m:f(_) monitor [_ ? N] max X. and([_ ? M when M =:= N] ff, [_ ? M when M =/= N] X).",
+    ?assertMatch({no, 4, _}, verdict(Formula, [recv(1), recv(2), recv(3), recv(1)])).
+
+inner_loops_return_to_outer_ones_test() ->
+    Formula = "with m:f(_) monitor max X. [_ ? A] max Y. and([_ ? {in, A}] Y, [_ ? out] X, [_ ? {bad, A}] ff).",
+    ?assertMatch({no, 6, _}, verdict(Formula, [recv(1), recv({in, 1}), recv({in, 1}), recv(out), recv(2), recv({bad, 2})])),
+    ?assertMatch({yes, 5, _}, verdict(Formula, [recv(1), recv({in, 1}), recv(out), recv(2), recv({bad, 1})])).
+
+obligations_that_pile_up_are_kept_apart_by_their_data_test() ->
+    Formula = "with m:f(_) check max X. and([_ ? {req, Id}] (X and min Y. or(<_ : _ ! {res, Id}> tt, <_ ? _> Y,"
+              " <_ : _ ! {res, Other} when Other =/= Id> Y)), [_ : _ ! _] X).",
+    ?assertEqual(undecided, verdict(Formula, [recv({req, 1}), recv({req, 2}), recv({req, 1}), send({res, 2}), send({res, 1})])),
+    ?assertMatch({no, complete, #{bindings := [{<<"Id">>, 2}]}},
+                 verdict(Formula, [recv({req, 1}), recv({req, 2}), recv({req, 1}), send({res, 1}), complete])).
+
+too_many_obligations_are_inconclusive_test() ->
+    Formula = "with m:f(_) check max X. [_ ? Id] (X and max Y.([_ ? A when A =/= Id] Y and [_ ? Id] ff)).",
+    ?assertEqual(undecided, verdict(Formula, [recv(N) || N <- lists:seq(1, 900)])),
+    ?assertMatch({no, 901, _}, verdict(Formula, [recv(N) || N <- lists:seq(1, 900)] ++ [recv(450)])),
+    ?assertMatch({inconclusive, _, #{reason := too_many_obligations}},
+                 verdict(Formula, [recv(N) || N <- lists:seq(1, 1100)])).
+
+data_that_is_equal_but_not_the_same_is_not_one_obligation_test() ->
+    Formula = "with m:f(_) check max X. [_ ? Id] (X and max Y.([_ ? {stop, Id}] ff and [_ ? A when A =/= {stop, Id}] Y)).",
+    ?assertMatch({no, 3, _}, verdict(Formula, [recv(1), recv(1.0), recv({stop, 1})])),
+    ?assertMatch({no, 3, _}, verdict(Formula, [recv(1), recv(1.0), recv({stop, 1.0})])).
+
+names_that_the_generator_likes_are_free_for_authors_test() ->
+    Formula = "with m:f(Event, State, Signature) monitor [_ ? {Event, State}] [_ ? Event@1] [_ ? {Signature, Event@1}] ff.",
+    ?assertMatch({no, 3, _}, verdict(Formula, {m, f, [1, 2, 3]}, [recv({1, 2}), recv(x), recv({3, x})])).
+
+overlapping_branches_all_have_to_hold_test() ->
+    Formula = "with m:f(_) check [_ ? {A, _}] [_ ? A] tt and [_ ? {_, B}] [_ ? B] ff and [_ ? {x, x}] ff.",
+    ?assertMatch({no, 2, #{column := 61}}, verdict(Formula, [recv({1, 2}), recv(2)])),
+    ?assertMatch({yes, 2, _}, verdict(Formula, [recv({1, 2}), recv(1)])),
+    ?assertMatch({no, 1, _}, verdict(Formula, [recv({x, x})])).
+
+%% Signatures and entries.
+
+variables_of_every_signature_scope_over_the_formula_test() ->
+    Source = "with m:f(A, _) when A > 1, m:g(A) when is_atom(A), erlang:is_atom(A), n:f(_, A) group check [_ ? A] ff.",
+    ?assertMatch({no, 1, _}, verdict(Source, {m, f, [2, 0]}, [recv(2)])),
+    ?assertMatch({yes, 1, _}, verdict(Source, {m, f, [2, 0]}, [recv(0)])),
+    ?assertMatch({no, 1, _}, verdict(Source, {m, g, [a]}, [recv(a)])),
+    ?assertMatch({no, 1, _}, verdict(Source, {n, f, [0, 5]}, [recv(5)])),
+    ?assertEqual(ignore, verdict(Source, {m, f, [1, 0]}, [recv(1)])),
+    ?assertEqual(ignore, verdict(Source, {m, g, [1]}, [recv(1)])),
+    ?assertEqual(ignore, verdict(Source, {m, g, []}, [recv(1)])).
+
+entries_say_what_stands_in_the_file_test() ->
+    Source = "one: with m:f(A) when A > 0, erlang:is_integer(A), n:f(_) group\nmonitor [_ ? a] ff.\n\n"
+             "with 'Elixir.My.Mod':'f!'(), M:F(x) check [_ ? b] ff,\n'the third': with m:f(_) none.",
+    with_spec(Source, fun(#{file := <<"test.hml">>, module := Module, entries := Entries}) ->
+        ?assertEqual([#{index => 1, name => <<"one">>, line => 1, group => true, action => monitor,
+                        signature => <<"m:f(A) when A > 0, erlang:is_integer(A), n:f(_)">>},
+                      #{index => 2, name => undefined, line => 4, group => false, action => monitor,
+                        signature => <<"'Elixir.My.Mod':'f!'(), M:F(x)">>},
+                      #{index => 3, name => <<"the third">>, line => 5, group => false, action => none,
+                        signature => <<"m:f(_)">>}], Entries),
+        ?assertEqual([1, 3], Module:match({m, f, [1]})),
+        ?assertEqual([3], Module:match({m, f, [0]})),
+        ?assertEqual([1], Module:match({n, f, [0]})),
+        ?assertEqual([2], Module:match({'Elixir.My.Mod', 'f!', []})),
+        ?assertEqual([2], Module:match({a, b, [x]})),
+        ?assertEqual([], Module:match({n, f, []})),
+        ?assertEqual([], Module:match({erlang, is_integer, [1]})),
+        ?assertEqual([], Module:match(nonsense)),
+        ?assertEqual(all, Module:alphabet(1)),
+        ?assertEqual(ignore, Module:init({m, f, [1]}, self(), 3)),
+        ?assertEqual(ignore, Module:init({m, f, [1]}, self(), 17))
+    end).
+
+words_of_the_language_are_atoms_inside_guards_and_patterns_test() ->
+    Source = "with m:f(A) when A =:= check; A =:= monitor group monitor [group ? {with, monitor, check, none, tt, ff, max}] ff.",
+    ?assertMatch({no, 1, _}, verdict(Source, {m, f, [check]}, [{recv, group, 0, {with, monitor, check, none, tt, ff, max}, 0}])).
+
+%% Explanations.
+
+a_description_is_the_source_text_with_the_bindings_test() ->
+    with_spec(calc(), fun(#{module := Module}) ->
+        {ok, S0} = Module:init({calc_server, loop, [0]}, self(), 1),
+        ?assertMatch(#{formula := <<"[_ <- _, calc_server:loop(_)] max(X. and([_ ? {_, ", _/binary>>, bindings := []},
+                     Module:describe(S0)),
+        {ok, S1} = Module:handle_event(init(calc_server, loop, [0]), S0),
+        {ok, S2} = Module:handle_event(recv({c, {add, 1, 2}}), S1),
+        ?assertEqual(#{formula => <<"and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X)">>,
+                       bindings => [{<<"A">>, 1}, {<<"B">>, 2}]}, Module:describe(S2))
+    end).
+
+a_description_of_several_obligations_joins_them_and_is_bounded_test() ->
+    with_spec("with m:f(_) check max X. [_ ? Id] (X and max Y. [_ : _ ! Id] Y).", fun(#{module := Module}) ->
+        {ok, S0} = Module:init({m, f, [0]}, self(), 1),
+        {ok, S1} = Module:handle_event(recv(7), S0),
+        ?assertEqual(#{formula => <<"X and max Y. [_ : _ ! Id] Y">>, bindings => [{<<"Id">>, 7}]}, Module:describe(S1))
+    end),
+    with_spec("with m:f(_) check max X. [_ ? Id] (X and max Y. [_ ? _] Y and [_ : _ ! Id] ff).", fun(#{module := Module}) ->
+        {ok, S0} = Module:init({m, f, [0]}, self(), 1),
+        #{formula := Formula} = Module:describe(run_all(Module, [recv(N) || N <- lists:seq(1, 500)], S0)),
+        ?assert(byte_size(Formula) < 2000),
+        ?assertMatch({_, _}, binary:match(Formula, <<"more">>))
+    end).
+
+the_text_of_a_long_formula_is_cut_test() ->
+    Source = ["with m:f(_) monitor ", [["[_ ? {number, ", integer_to_list(N), "}] "] || N <- lists:seq(1, 100)], "ff."],
+    with_spec(Source, fun(#{module := Module}) ->
+        {ok, S0} = Module:init({m, f, [0]}, self(), 1),
+        #{formula := Formula} = Module:describe(S0),
+        ?assert(byte_size(Formula) < 300),
+        ?assertEqual(<<"...">>, binary:part(Formula, byte_size(Formula), -3))
+    end).
+
+%% The generated module.
+
+a_loop_without_data_allocates_no_state_test() ->
+    with_spec("with m:f(_) monitor max X. and([_ ? a] X, [_ ? b] ff).", fun(#{module := Module}) ->
+        {ok, S0} = Module:init({m, f, [0]}, self(), 1),
+        {ok, S1} = Module:handle_event(recv(a), S0),
+        {ok, S2} = Module:handle_event(recv(a), S1),
+        ?assert(is_integer(S2))
+    end).
+
+the_generated_source_compiles_to_the_same_monitor_test() ->
+    File = write("generated.hml", [calc(), token(), "with m:f(Ü) check [_ ? {Ü, 'ä→', \"→\"}] ff or <_ ? _> tt.",
+                                   " with m:g() none."]),
+    {ok, Source} = witness_spec:to_erlang(File),
+    ok = remove(File),
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Source)),
+    Forms = [begin {ok, Form} = erl_parse:parse_form(Part), Form end || Part <- split(Tokens, [])],
+    {ok, Module, Object} = compile:forms(Forms, [binary, return_errors, nowarn_behaviours]),
+    try
+        {module, Module} = code:load_binary(Module, "", Object),
+        {ok, S0} = Module:init({calc_server, loop, [0]}, self(), 1),
+        {ok, S1} = Module:handle_event(init(calc_server, loop, [0]), S0),
+        {ok, S2} = Module:handle_event(recv({c, {add, 1, 2}}), S1),
+        ?assertMatch({verdict, no, #{line := 6}}, Module:handle_event(send({ok, 4}), S2)),
+        ?assertEqual([3], Module:match({m, f, [0]}))
+    after
+        code:delete(Module),
+        code:purge(Module)
+    end.
+
+split([{dot, _} = Dot | Rest], Form) -> [lists:reverse(Form, [Dot]) | split(Rest, [])];
+split([Token | Rest], Form) -> split(Rest, [Token | Form]);
+split([], []) -> [].
+
+a_file_is_compiled_under_its_name_test() ->
+    File = write("calc.hml", calc()),
+    {ok, #{file := Name} = Map, []} = witness_spec:compile_file(File),
+    ok = remove(File),
+    ?assertEqual(unicode:characters_to_binary(File), Name),
+    ?assertEqual(ok, witness_spec:unload(Map)).
+
+%% Helpers.
+
+init(M, F, Args) -> {init, ?P, ?Q, {M, F, Args}, 0}.
+died(Reason) -> {exit, ?P, Reason, 0}.
+recv(Msg) -> {recv, ?P, ?Q, Msg, 0}.
+send(Msg) -> {send, ?P, ?Q, Msg, 0}.
+
+verdict(Source, Trace) -> verdict(Source, {m, f, [0]}, Trace).
+
+%% The verdict of the first property with the number of the event at which it fell.
+verdict(Source, Signature, Trace) ->
+    with_spec(Source, fun(#{module := Module}) ->
+        case Module:init(Signature, self(), 1) of
+            {ok, State} -> run(Module, Trace, 1, State);
+            ignore -> ignore
+        end
+    end).
+
+run(Module, [End], _, State) when End =:= complete; End =:= stopped ->
+    {Verdict, Info} = Module:handle_end(End, State),
+    {Verdict, End, Info};
+run(Module, [Event | Events], N, State) ->
+    case Module:handle_event(Event, State) of
+        {ok, Next} -> run(Module, Events, N + 1, Next);
+        {verdict, Verdict, Info} -> {Verdict, N, Info}
+    end;
+run(_, [], _, _) ->
+    undecided.
+
+run_all(Module, Events, State) ->
+    lists:foldl(fun(Event, S) -> {ok, Next} = Module:handle_event(Event, S), Next end, State, Events).
+
+with_spec(Source, Fun) ->
+    case witness_spec:compile_string(<<"test.hml">>, unicode:characters_to_binary(Source)) of
+        {ok, Map, _} -> try Fun(Map) after witness_spec:unload(Map) end;
+        {error, Diagnostics} -> error({rejected, [iolist_to_binary(witness_spec:format_diagnostic(D)) || D <- Diagnostics]})
+    end.
+
+write(Name, Source) ->
+    File = filename:join([filename:basedir(user_cache, "witness_test"), os:getpid(), Name]),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, unicode:characters_to_binary(Source)),
+    File.
+
+remove(File) -> file:del_dir_r(filename:dirname(File)).
