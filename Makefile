@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 soak bench-overhead clean
+.PHONY: help all build demo test test-otp27 agreement soak bench-overhead clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -19,6 +19,9 @@ test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, the comman
 
 test-otp27: ## The same test suites on OTP 27
 	@WITNESS_OTP=27 bin/gate
+
+agreement: ## The shared set of systems, 100 runs each, also with one scheduler: verdicts are the expected ones
+	@$(toolchain) && WITNESS_AGREEMENT_RUNS=100 rebar3 ct --suite=test/witness_agreement_SUITE
 
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak

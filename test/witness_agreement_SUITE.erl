@@ -5,7 +5,7 @@ in one with a single scheduler. Adding specifications and monitors changes nothi
 
 Each system is a group. Several are run at the same time, in lanes, so runs of Witness also stand beside each other;
 the VM with one scheduler works at the same time. The environment variable `WITNESS_AGREEMENT_RUNS` says how often each
-system is run, in both.
+system is run, in both; `make agreement` runs each 100 times.
 """.
 
 -include_lib("stdlib/include/assert.hrl").
@@ -16,8 +16,7 @@ system is run, in both.
 -export([prepare/0, runs/3]).
 
 -define(LANES, 4).
--define(RUNS, 100).
--define(RUNS_IN_PEER, 40).
+-define(RUNS, 20).
 -define(RUNS_WITH_MORE, 3).
 -define(RUN_TIMEOUT, 20_000).
 
@@ -76,14 +75,10 @@ the_set_has_at_least_thirty_systems(_) ->
 
 verdicts_are_as_expected(Config) ->
     System = proplists:get_value(system, Config),
-    agree(System, expected(System), runs(Config, System, #{}, how_often(Config))).
+    agree(System, expected(System), runs(Config, System, #{}, how_often())).
 
-how_often(Config) ->
-    Default = case proplists:is_defined(peer, Config) of
-        true -> ?RUNS_IN_PEER;
-        false -> ?RUNS
-    end,
-    list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(Default))).
+how_often() ->
+    list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(?RUNS))).
 
 %% The verdicts of what was added are not looked at, except that it cannot be violated.
 more_specifications_change_nothing(Config) ->

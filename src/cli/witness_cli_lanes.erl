@@ -5,7 +5,7 @@ The steps of an explanation as a sequence chart in plain characters.
 Each process that exchanges messages has a lane, headed by its identifier and, where it is known, the module that it
 was spawned with. Each event is a row: `*` stands in the lane of the process whose
 event it is, an arrow goes from the sender of a message to its receiver, and the text right of the lanes says what
-happened. What the monitor knew after a step, and what was still to hold then, stands below it where that has changed; a
+happened. What the monitor knew after a step stands below it where that has changed, and so does a formula; a
 formula that stood there before is named by its step. The deciding row is marked `=>`.
 
 ```

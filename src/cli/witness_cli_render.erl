@@ -34,11 +34,21 @@ verdict(#{verdict := Verdict, process := Process, signature := {Module, _, _}, s
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_cli_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_cli_lanes:chart(Steps, #{Process => Module}, decided(V), Look)
+          ++ witness_cli_lanes:chart(last_formula(Steps), #{Process => Module}, decided(V), Look)
           ++ [witness_cli_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
           ++ [~""]).
+
+%% The chart is read at a glance: of the formulas, only the one that the deciding event met.
+%% All of them are in the verdict, and in the output for programs.
+last_formula(Steps) ->
+    {Plain, Later} = lists:splitwith(fun(#{formula := Formula}) -> Formula =:= undefined end, lists:reverse(Steps)),
+    case Later of
+        [] -> Steps;
+        [Step | Earlier] ->
+            [S#{formula := undefined} || S <- lists:reverse(Earlier)] ++ [Step | lists:reverse(Plain)]
+    end.
 
 headline(Verdict, #{process := Process, signature := Signature} = V, Look) ->
     {Word, Style} = word(Verdict),
