@@ -50,8 +50,10 @@ those named. They are never observed.
 own(Unobserved) ->
     {ok, Modules} = application:get_key(witness, modules),
     fun(P) ->
-            lists:member(P, Unobserved) orelse
-                case proc_lib:translate_initial_call(P) of
-                    {M, _, _} -> lists:member(M, Modules)
-                end
+            Calls = [proc_lib:translate_initial_call(P) | [MFA || {_, MFA} <- [process_info(P, initial_call)]]],
+            lists:member(P, Unobserved)
+                orelse lists:any(fun(Call) -> lists:member(module(Call), Modules) end, Calls)
     end.
+
+module({supervisor, M, _}) -> M;
+module({M, _, _}) -> M.

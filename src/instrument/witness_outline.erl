@@ -78,29 +78,31 @@ init(Config0) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
     {reply, term(), #pool{}} | {stop, normal, term(), #pool{}}.
-handle_call(tracer, _, P = #pool{free = [Handle = {Pid, _} | Free], idle = Idle, least = Least}) ->
-    {reply, Handle, lent(Pid, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
+handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
+    {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
-    Handle = {Pid, _} = witness_outline_tracer:start_link(Config),
-    {reply, Handle, lent(Pid, P#pool{least = 0})};
+    Handle = witness_outline_tracer:start_link(Config),
+    {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
-handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _}}) ->
-    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _} <- Free],
+handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
     ok = await_all(Pids, Tag),
     {stop, normal, ok, P}.
 
-lent(Pid, P = #pool{busy = Busy, most = Most}) ->
+%% The tracer may see events of its new partition before it is told of it.
+lent({Pid, _, Lent}, P = #pool{busy = Busy, most = Most}) ->
+    ok = atomics:put(Lent, 1, 1),
     Busy1 = Busy#{Pid => []},
     P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
 
 -doc false.
 -spec handle_cast(term(), #pool{}) -> {noreply, #pool{}}.
-handle_cast({give_back, Handle = {Pid, _}}, P = #pool{busy = Busy, free = Free, idle = Idle}) ->
+handle_cast({give_back, Handle = {Pid, _, _}}, P = #pool{busy = Busy, free = Free, idle = Idle}) ->
     {noreply, P#pool{busy = maps:remove(Pid, Busy), free = [Handle | Free], idle = Idle + 1}}.
 
 -doc false.
@@ -110,9 +112,9 @@ handle_info(sweep, P = #pool{free = Free, idle = Idle, least = Least, going = Go
     %% The oldest were given back first: they are at the end.
     {Kept, Gone} = lists:split(Idle - min(Least, ?SWEPT), Free),
     Tag = make_ref(),
-    lists:foreach(fun({Pid, _}) -> witness_outline_tracer:stop(Pid, Tag) end, Gone),
+    lists:foreach(fun({Pid, _, _}) -> witness_outline_tracer:stop(Pid, Tag) end, Gone),
     Idle1 = Idle - length(Gone),
-    Going1 = maps:merge(Going, #{Pid => [] || {Pid, _} <- Gone}),
+    Going1 = maps:merge(Going, #{Pid => [] || {Pid, _, _} <- Gone}),
     {noreply, P#pool{free = Kept, idle = Idle1, least = Idle1, going = Going1}};
 handle_info({stopped, _, _}, P) ->
     {noreply, P};

@@ -12,8 +12,8 @@ its successor is on:
 
 ```
 T (sees the fork of C)        N (will own C)             O (origin of C, may be T)
- |-- take C from O ----------->|
- |-- switch C to N ------------------------------------->|  share: C on in N's session,
+ |-- take C from O ----------->|                         |
+ |                             |-- switch C to N -------->|  share: C on in N's session,
  |                             |                         |  cut := a stamp after it
  |                             |<------ routed e ---------|  each e of C up to the cut
  |                             | (direct e wait)         |
@@ -24,7 +24,24 @@ T (sees the fork of C)        N (will own C)             O (origin of C, may be 
 
 The first event beyond the cut proves that all events before it have come, since the
 source keeps the order of one process for one tracer. The `eof` travels along the route
-and is the acknowledgement that `dtc` is in the paper.
+and is the acknowledgement that `dtc` is in the paper. Where T is the origin, it shares at
+once, without waiting for the `switch`.
+
+Direct events may still be on their way when `eof` has come, and before `take` has. So what
+was routed is dropped until the first event beyond it, and a tracer that is lent but does
+not know yet what for keeps what it does not know.
+
+## Overlaps
+
+A process that forks while it is on in two sessions has its child born in both. The owner
+takes such a child from its own session, and the origin is told, or sees by itself, to
+`discard` it: to switch it off and to drop its events, with the children of the child.
+
+Duplicates of an overlap may reach a tracer after its partition has ended, even in its next
+one. Then it may have been the origin of a process that it is to own, it may be on the way
+of a process whose duplicates it also gets (so a hop is for one origin only), and the new
+process may be, or may have been, on in its session by birth. Hence `traced` is asked before
+a process is shared, and events that are older than the answer are dropped.
 
 ## Interface
 
@@ -36,12 +53,13 @@ interleaving of tracers can be explored.
 ## What the state means
 
 - `own`, the traced map: a process is `direct`, or `priority` (its origin still routes
-  events that precede those gathered directly, which wait), or `routed` (it died before
-  the switch: everything comes from its origin);
+  events that precede those gathered directly, which wait), then `late` (everything was
+  routed that had to be, but some of it may still come directly), or `routed` (it died
+  before the switch: everything comes from its origin);
 - `route`, the routing map: `live` (own session is the origin), `cut` (the same, after the
   switch), or `hop` (its events come routed and are passed on);
 - `stash`: events of a process whose fork has not come yet (A4 does not hold; `init` is
-  always first, so a stash begins with it);
+  always first, so a stash begins with it), or whose `take` has not come yet;
 - `discarded`: processes that were born in this session during an overlap, whose tracer
   has them complete, and whose `init` is still to come here.
 
@@ -66,12 +84,15 @@ errors name the invariant of the RIARC text, appendix B.2, see
 
 -doc """
 Messages to a tracer: an event of its own session, an event or `eof` routed to it from an
-origin's session, and the three messages of a handover.
+origin's session, and the three messages of a handover. `take` says how far the origin is:
+the process ended before it was shared, or is being shared (events of the new session that
+are older than the stamp are duplicates), or waits for `switch`.
 """.
 -type message() ::
     {own, witness_trace:stamped()}
   | {routed, Origin :: tracer(), witness_trace:stamped() | {eof, witness_event:proc()}}
-  | {take, Child :: witness_event:proc(), Origin :: tracer(), witness_event:event(), label()}
+  | {take, Child :: witness_event:proc(), Origin :: tracer(), witness_event:event(), label(),
+     dead | {shared, Now :: integer()} | ask}
   | {switch, witness_event:proc(), sink()}
   | {discard, witness_event:proc()}.
 
@@ -90,15 +111,19 @@ switch a process off in the own session; say that its stamps are not compared an
 -doc """
 Questions, with their answers:
 
-- `{tracer, C}`: a fresh tracer for `C`; `{tracer(), sink()}`;
+- `{tracer, C}`: a tracer for `C` that owns nothing; `{tracer(), sink()}`;
 - `{adopt, C, Fork, Label}`: this tracer owns `C` from now on; its label with the monitors;
-- `{traced, C}`: is `C` on in the own session; `true`, `false`, or `dead`;
+- `lent`: has this tracer been named to somebody since its last partition ended; a boolean;
+- `{traced, C}`: is `C` on in the own session; `true`, `dead`, or `{false, Stamp}` with a
+  stamp after all events so far; `{traced, C, Sink}`: the same for another session;
 - `{share, C, Sink}`: switch `C` on in the sink's session too; `{cut, Stamp}` or `dead`.
 """.
 -type question() ::
     {tracer, witness_event:proc()}
   | {adopt, witness_event:proc(), witness_event:event(), label()}
+  | lent
   | {traced, witness_event:proc()}
+  | {traced, witness_event:proc(), sink()}
   | {share, witness_event:proc(), sink()}.
 
 -doc "What handling a message comes to.".
@@ -106,14 +131,15 @@ Questions, with their answers:
 
 -type own() ::
     {direct, label()}
-  | {priority, Origin :: tracer(), Last :: witness_trace:stamp(),
+  | {late, Last :: integer(), label()}
+  | {priority, Origin :: tracer(), Last :: integer(),
      Waiting :: [witness_trace:stamped()], label()}
   | {routed, Origin :: tracer(), label()}.
 
 -type route() ::
     {live, Next :: tracer(), Seen :: boolean()}
   | {cut, Next :: tracer(), Cut :: integer()}
-  | {hop, Next :: tracer()}.
+  | {hop, Origin :: tracer(), Next :: tracer()}.
 
 -record(core, {self :: tracer(),
                sink :: sink(),
@@ -151,7 +177,7 @@ owned(#core{own = Own}) -> [{P, label(O)} || P := O <- Own].
 -doc "Whether a process of this partition is still being handed over.".
 -spec settling(core()) -> boolean().
 settling(#core{own = Own}) ->
-    lists:any(fun({direct, _}) -> false; (_) -> true end, maps:values(Own)).
+    lists:any(fun({direct, _}) -> false; ({late, _, _}) -> false; (_) -> true end, maps:values(Own)).
 
 -doc """
 The label of a process whose own events are analysed at once. For such a process
@@ -180,8 +206,7 @@ run(C = #core{asked = {Question, _}}) -> {lists:reverse(C#core.effects), Questio
 task({own, S}, C) -> gathered(S, C);
 task({routed, O, {eof, P}}, C) -> eof(P, O, C);
 task({routed, O, S}, C) -> routed(S, O, C);
-task({take, P, O, Fork, Label}, C) ->
-    ask({adopt, P, Fork, Label}, {priority, P, O}, C);
+task({take, P, O, Fork, Label, How}, C) -> taken(P, Fork, Label, How, O, overdue(P, C));
 task({switch, P, Sink}, C) -> switch(P, Sink, C);
 task({discard, P}, C) -> discard_routed(P, C);
 task({unstash, P}, C) -> unstash(P, C).
@@ -191,9 +216,13 @@ task({unstash, P}, C) -> unstash(P, C).
 gathered(S = {U, E}, C = #core{own = Own}) ->
     P = element(2, E),
     case Own of
-        #{P := {direct, Label}} -> analyse(S, C#core.self, Label, C);
-        #{P := {priority, _, Last, _, _}} when U =/= none, Last =/= none, U < Last ->
-            C;                                      % was routed already
+        #{P := {direct, Label}} -> analyse(S, own, Label, C);
+        #{P := {priority, _, Last, _, _}} when U =:= none; U < Last ->
+            C;                                      % was routed already, or is older than that
+        #{P := {late, Last, _}} when U =:= none; U < Last ->
+            C;
+        #{P := {late, _, Label}} ->
+            analyse(S, own, Label, effect({settle, P}, C#core{own = Own#{P := {direct, Label}}}));
         #{P := {priority, O, Last, Waiting, Label}} ->
             C#core{own = Own#{P := {priority, O, Last, [S | Waiting], Label}}};
         #{P := {routed, _, _}} -> C;                % its origin delivers all of it
@@ -205,7 +234,7 @@ gathered_foreign(P, S = {U, _}, C = #core{route = Route}) ->
         #{P := {live, Next, _}} -> dispatch(P, S, Next, C);
         #{P := {cut, Next, Cut}} when U =:= none; U =< Cut -> dispatch(P, S, Next, C);
         #{P := {cut, Next, _}} -> duplicate(S, acknowledge(P, Next, C));
-        #{P := {hop, _}} -> duplicate(S, C);
+        #{P := {hop, _, _}} -> duplicate(S, C);
         #{} -> unknown(P, S, C)
     end.
 
@@ -233,18 +262,27 @@ acknowledge(P, Next, C) ->
 
 %% The process's tracer has this event from its own session, and with it the child, which
 %% was born in both sessions.
-duplicate({_, {fork, _, Child, _, _}}, C = #core{own = Own, route = Route})
-  when not is_map_key(Child, Own), not is_map_key(Child, Route) ->
-    discard(Child, C);
+duplicate({_, {fork, _, Child, _, _}}, C = #core{own = Own, route = Route}) ->
+    case Route of
+        #{Child := {hop, _, _}} -> discard(Child, C);
+        #{Child := _} -> C;
+        #{} when is_map_key(Child, Own) -> C;
+        #{} -> discard(Child, C)
+    end;
 duplicate(_, C) -> C.
 
-discard(P, C0) ->
-    C = #core{stash = Stash} = effect({off, P}, C0),
+discard(P, C0 = #core{stash = Stash}) ->
+    C = effect({off, P}, C0),
+    case Stash of
+        #{P := _} -> unstashed(P, C);
+        #{} -> C#core{discarded = (C#core.discarded)#{P => []}}
+    end.
+
+%% What was stashed of a process that belongs to another tracer are duplicates.
+unstashed(P, C = #core{stash = Stash}) ->
     case maps:take(P, Stash) of
-        {Stashed, Rest} ->
-            lists:foldl(fun duplicate/2, C#core{stash = Rest}, lists:reverse(Stashed));
-        error ->
-            C#core{discarded = (C#core.discarded)#{P => []}}
+        {Stashed, Rest} -> lists:foldl(fun duplicate/2, C#core{stash = Rest}, lists:reverse(Stashed));
+        error -> C
     end.
 
 %% A4 does not hold: the fork of this process is still on its way, or will never come
@@ -257,8 +295,16 @@ unknown(P, S = {_, {init, _, _, _, _}}, C = #core{discarded = Discarded}) ->
 unknown(P, S, C = #core{stash = Stash}) ->
     case Stash of
         #{P := Stashed} -> C#core{stash = Stash#{P := [S | Stashed]}};
+        #{} when map_size(C#core.own) =:= 0, map_size(C#core.route) =:= 0 ->
+            ask(lent, {early, P, S}, C);
         #{} -> duplicate(S, C)
     end.
+
+%% What came between being lent and `take', other than of the process that is to be taken:
+%% duplicates from an earlier partition.
+overdue(P, C = #core{stash = Stash}) ->
+    Others = [Q || Q := Stashed <- Stash, Q =/= P, element(1, element(2, lists:last(Stashed))) =/= init],
+    lists:foldl(fun unstashed/2, C, Others).
 
 unstash(P, C = #core{stash = Stash}) ->
     case maps:take(P, Stash) of
@@ -273,12 +319,12 @@ routed(S = {U, E}, O, C = #core{own = Own, route = Route}) ->
     P = element(2, E),
     case Own of
         #{P := {priority, O, Last, Waiting, Label}} ->
-            Last1 = case U of none -> Last; _ -> U end,
-            analyse(S, O, Label, C#core{own = Own#{P := {priority, O, Last1, Waiting, Label}}});
-        #{P := {routed, O, Label}} -> analyse(S, O, Label, C);
+            Last1 = case U of none -> Last; _ -> max(U, Last) end,
+            analyse(S, {origin, O}, Label, C#core{own = Own#{P := {priority, O, Last1, Waiting, Label}}});
+        #{P := {routed, O, Label}} -> analyse(S, {origin, O}, Label, C);
         #{} ->
             case Route of
-                #{P := {hop, Next}} -> forward(P, S, O, Next, C);
+                #{P := {hop, O, Next}} -> forward(P, S, O, Next, C);
                 #{} -> overlap(S, O, C)
             end
     end.
@@ -293,18 +339,17 @@ forward(P, S = {_, E}, O, Next, C) ->
     C1 = send(Next, {routed, O, S}, C),
     case E of
         {exit, _, _, _} -> remove_route(P, C1);
-        {fork, _, Child, _, _} -> add_route(Child, {hop, Next}, C1);        % I10
+        {fork, _, Child, _, _} -> add_route(Child, {hop, O, Next}, C1);     % I10
         _ -> C1
     end.
 
 eof(P, O, C = #core{own = Own, route = Route}) ->
     case Own of
         #{P := {priority, O, Last, Waiting, Label}} ->
-            C1 = effect({settle, P}, C#core{own = Own#{P := {direct, Label}}}),
-            then([{own, S} || S = {U, _} <- lists:reverse(Waiting), Last =:= none orelse U > Last], C1);
+            then([{own, S} || S <- lists:reverse(Waiting)], C#core{own = Own#{P := {late, Last, Label}}});
         #{} ->
             case Route of
-                #{P := {hop, Next}} ->                                      % I12
+                #{P := {hop, O, Next}} ->                                   % I12
                     remove_route(P, send(Next, {routed, O, {eof, P}}, C));
                 #{} -> C                            % direct since its birth, or ended
             end
@@ -312,48 +357,61 @@ eof(P, O, C = #core{own = Own, route = Route}) ->
 
 %% --- analysis --------------------------------------------------------------------
 
-%% O: the tracer whose session the event comes from.
+%% From: the session that the event comes from, the own one or that of an origin. This tracer
+%% can be the origin too, in an earlier partition.
 analyse({_, {other, _}}, _, _, C) -> C;
-analyse(S = {_, E}, O, Label, C0) ->
+analyse(S = {_, E}, From, Label, C0) ->
     C = effect({analyse, Label, S}, C0),
     case E of
-        {fork, _, Child, _, _} when O =:= C#core.self -> place(Child, E, Label, true, O, C);
-        {fork, _, Child, _, _} -> ask({traced, Child}, {traced, Child, E, Label, O}, C);
+        {fork, _, Child, _, _} when From =:= own -> place(Child, E, Label, true, own, C);
+        {fork, _, Child, _, _} -> ask({traced, Child}, {traced, Child, E, Label, From}, C);
         {exit, P, _, _} -> effect({ended, P, Label}, disown(P, C));         % I5
         _ -> C
     end.
 
 %% Here: whether the child is on in the own session. A child whose fork was routed may
 %% nevertheless have been born in the own session, during the overlap.
-place(Child, Fork, Parent, Here, O, C0) ->
-    {Origin, C} = case Here of
-        true when O =:= C0#core.self -> {O, C0};
-        true -> {C0#core.self, send(O, {discard, Child}, C0)};
-        _ -> {O, C0#core{stash = maps:remove(Child, C0#core.stash)}}
-    end,
-    {fork, _, _, Signature, _} = Fork,
+place(Child, Fork, Parent, true, {origin, O}, C) ->
+    place(Child, Fork, Parent, true, own, send(O, {discard, Child}, C));
+place(Child, Fork = {fork, _, _, Signature, _}, Parent, Here, From, C) ->
     case (C#core.assign)(Signature, Parent) of
-        {own, Label} -> ask({tracer, Child}, {tracer, Child, Fork, Label, Origin}, C);
-        {shared, Label} when Origin =:= C#core.self ->
-            ask({adopt, Child, Fork, Label}, {direct, Child}, C);
-        {shared, Label} when Here =:= dead ->
-            ask({adopt, Child, Fork, Label}, {routed, Child, Origin}, C);
-        {shared, Label} ->
-            C1 = send(Origin, {switch, Child, C#core.sink}, C),
-            ask({adopt, Child, Fork, Label}, {priority, Child, Origin}, C1)
+        {own, Label} when From =:= own -> ask({tracer, Child}, {tracer, Child, Fork, Label, own}, C);
+        {own, Label} -> ask({tracer, Child}, {tracer, Child, Fork, Label, From}, unstashed(Child, C));
+        {shared, Label} -> take(Child, Fork, Label, Here, From, C)
     end.
 
-answered({traced, Child, Fork, Parent, O}, Here, C) -> place(Child, Fork, Parent, Here, O, C);
-answered({direct, Child}, Label, C) -> then({unstash, Child}, own(Child, {direct, Label}, C));
-answered({routed, Child, O}, Label, C) -> own(Child, {routed, O, Label}, C);
-answered({priority, Child, O}, Label, C) -> own(Child, {priority, O, none, [], Label}, C);
-answered({tracer, Child, Fork, Label, Origin}, {Next, Sink}, C) ->
-    C1 = send(Next, {take, Child, Origin, Fork, Label}, C),
-    case Origin =:= C#core.self of
-        true ->                                                             % I8
-            switch(Child, Sink, add_route(Child, {live, Next, false}, C1));
-        false ->
-            add_route(Child, {hop, Next}, send(Origin, {switch, Child, Sink}, C1))
+%% What is on here by birth is complete here. Of what has ended, its origin has everything,
+%% and children that were born here are taken when their fork comes routed.
+take(P, Fork, Label, true, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct}, C);
+take(P, Fork, Label, dead, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {own, P, {routed, O}}, C);
+take(P, Fork, Label, {false, Now}, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {switch, P, O, Now}, C).
+
+taken(P, Fork, Label, ask, O, C) -> ask({traced, P}, {take, P, Fork, Label, O}, C);
+taken(P, Fork, Label, dead, O, C) -> take(P, Fork, Label, dead, {origin, O}, C);
+taken(P, Fork, Label, {shared, Now}, O, C) ->
+    ask({adopt, P, Fork, Label}, {own, P, {priority, O, Now}}, C).
+
+answered({traced, Child, Fork, Parent, From}, Here, C) -> place(Child, Fork, Parent, Here, From, C);
+answered({early, _, S}, false, C) -> duplicate(S, C);
+answered({early, P, S}, true, C = #core{stash = Stash}) -> C#core{stash = Stash#{P => [S]}};
+answered({own, P, direct}, Label, C) -> then({unstash, P}, own(P, {direct, Label}, C));
+answered({own, P, {routed, O}}, Label, C) -> then({unstash, P}, own(P, {routed, O, Label}, C));
+answered({own, P, {priority, O, Now}}, Label, C) ->
+    then({unstash, P}, own(P, {priority, O, Now, [], Label}, C));
+answered({switch, P, O, Now}, Label, C = #core{sink = Sink}) ->
+    answered({own, P, {priority, O, Now}}, Label, send(O, {switch, P, Sink}, C));
+answered({take, Child, Fork, Label, O}, true, C) ->
+    take(Child, Fork, Label, true, own, send(O, {discard, Child}, C));
+answered({take, Child, Fork, Label, O}, Here, C) -> take(Child, Fork, Label, Here, {origin, O}, C);
+answered({tracer, Child, Fork, Label, own}, {Next, Sink}, C) ->             % I8
+    ask({traced, Child, Sink}, {lend, Child, Fork, Label, Next, Sink}, add_route(Child, {live, Next, false}, C));
+answered({tracer, Child, Fork, Label, {origin, O}}, {Next, _}, C) ->
+    add_route(Child, {hop, O, Next}, send(Next, {take, Child, O, Fork, Label, ask}, C));
+answered({lend, Child, Fork, Label, Next, Sink}, Here, C = #core{self = Self}) ->
+    case Here of
+        {false, Now} -> switch(Child, Sink, send(Next, {take, Child, Self, Fork, Label, {shared, Now}}, C));
+        dead -> then({unstash, Child}, send(Next, {take, Child, Self, Fork, Label, dead}, C));
+        true -> then({unstash, Child}, send(Next, {take, Child, Self, Fork, Label, ask}, C))
     end;
 answered({share, P}, Answer, C = #core{route = Route}) ->
     #{P := {live, Next, _}} = Route,
@@ -373,11 +431,14 @@ switch(P, Sink, C = #core{route = Route}) ->
 
 discard_routed(P, C = #core{route = Route}) ->
     case Route of
-        #{P := {live, _, false}} -> discard(P, remove_route(P, C));
-        #{P := {hop, _}} -> C;
-        #{P := _} -> remove_route(P, effect({off, P}, C));
+        #{P := {live, Next, false}} -> discard(P, unroute(P, Next, C));
+        #{P := {live, Next, true}} -> effect({off, P}, unroute(P, Next, C));
         #{} -> C
     end.
+
+%% The tracers on the way to the owner have a route too, which `eof' ends; to the owner,
+%% which has the process directly, it says nothing.
+unroute(P, Next, C) -> remove_route(P, send(Next, {routed, C#core.self, {eof, P}}, C)).
 
 %% --- the maps, with their invariants ---------------------------------------------
 
@@ -398,6 +459,7 @@ remove_route(P, C = #core{route = Route}) ->
     C#core{route = maps:remove(P, Route)}.
 
 label({direct, Label}) -> Label;
+label({late, _, Label}) -> Label;
 label({priority, _, _, _, Label}) -> Label;
 label({routed, _, Label}) -> Label.
 

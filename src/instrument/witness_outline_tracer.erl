@@ -25,8 +25,11 @@ are alive of those that the run waits for.
                     hold_back := pos_integer(), memory := pos_integer(), counters := counters:counters_ref(),
                     held := atomics:atomics_ref()}.
 
--doc "A tracer and its session, to switch processes on in.".
--type handle() :: {pid(), witness_trace:session()}.
+-doc """
+A tracer, its session, to switch processes on in, and whether it is lent: 1 from the moment
+when the pool names it to somebody, 0 from the end of the partition.
+""".
+-type handle() :: {pid(), witness_trace:session(), Lent :: atomics:atomics_ref()}.
 
 -define(PROCESSES, 1).
 -define(EVENTS, 2).
@@ -45,7 +48,8 @@ are alive of those that the run waits for.
 -define(PATIENCE, 40).
 -define(TICKS, 3).
 
-%% lent: the pool has given this tracer a partition, which it gives back when it is done
+%% flag: what the handle says, unknown to the tracer of the run's first processes
+%% lent: this tracer has been told its partition, which it gives back when it is done
 %% batch: events for `readers', newest first
 %% handled: messages since the last look at the mailbox's length
 %% behind: so many messages wait that it goes before the system
@@ -55,6 +59,7 @@ are alive of those that the run waits for.
                  source :: module(),
                  session :: witness_trace:session(),
                  core :: witness_outline_core:core(),
+                 flag :: atomics:atomics_ref(),
                  lent = false :: boolean(),
                  readers = [] :: [pid()],
                  batch = [] :: [witness_trace:stamped()],
@@ -73,7 +78,7 @@ start_link(Config) ->
     Pid = spawn_opt(?MODULE, init, [self(), Config],
                     [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
     receive
-        {started, Pid, Session} -> {Pid, Session};
+        {started, Handle = {Pid, _, _}} -> Handle;
         {'EXIT', Pid, Reason} -> exit(Reason)
     end.
 
@@ -81,7 +86,7 @@ start_link(Config) ->
 Owns every process of the node but those for which `Own` is true, and all that they spawn.
 """.
 -spec adopt_node(handle(), fun((pid()) -> boolean())) -> ok.
-adopt_node({Pid, _}, Own) -> call(Pid, {adopt_node, Own}).
+adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
 
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
@@ -89,7 +94,7 @@ event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends 
 the run as `{system_ended, Reason}`.
 """.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
-launch({Pid, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
+launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
@@ -108,16 +113,14 @@ call(Pid, Request) ->
 init(Pool, Config = #{source := Source, source_options := Options}) ->
     Session = Source:open(self(), Options),
     proc_lib:set_label(witness_tracer),
-    Pool ! {started, self(), Session},
-    loop(fresh(#tracer{config = Config, source = Source, session = Session,
-                       core = new_core(Config, Session)})).
+    Flag = atomics:new(1, []),
+    Pool ! {started, {self(), Session, Flag}},
+    loop(#tracer{config = Config, source = Source, session = Session, flag = Flag,
+                 core = new_core(Config, Session)}).
 
 new_core(#{maps := Maps}, Session) ->
     Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
     witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
-
-fresh(T = #tracer{config = Config, session = Session}) ->
-    T#tracer{core = new_core(Config, Session), alive = #{}, ticking = #{}}.
 
 loop(T) ->
     receive
@@ -130,7 +133,7 @@ loop(T) ->
     end.
 
 message({routed, _, _} = Message, T) -> recycle(handle(Message, T));
-message({take, _, _, _, _} = Message, T) -> recycle(handle(Message, fresh(T#tracer{lent = true})));
+message({take, _, _, _, _, _} = Message, T) -> recycle(handle(Message, T#tracer{lent = true}));
 message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
@@ -256,13 +259,20 @@ reader_ended({_, Runner, true}, T = #tracer{alive = Alive, ticking = Ticking}) -
 question({tracer, _}, T = #tracer{config = #{pool := Pool}}) ->
     case witness_outline:tracer(Pool) of
         stopping -> receive {stop, From, Tag} -> stopped(From, Tag, flush(T)) end;
-        Handle -> {Handle, T}
+        {Tracer, Sink, _} -> {{Tracer, Sink}, T}
     end;
 question({adopt, P, {fork, _, P, Signature, _}, Label}, T) ->
     {Label1, T1} = start_monitors(P, Signature, Label, T),
     {Label1, T1};
-question({traced, P}, T = #tracer{source = Source, session = Session}) ->
-    {Source:traced(Session, P), T};
+question(lent, T = #tracer{flag = Flag}) ->
+    {atomics:get(Flag, 1) =:= 1, T};
+question({traced, P}, T = #tracer{session = Session}) ->
+    question({traced, P, Session}, T);
+question({traced, P, Session}, T = #tracer{source = Source}) ->
+    case Source:traced(Session, P) of
+        false -> {{false, Source:now()}, T};
+        Known -> {Known, T}
+    end;
 question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
     {Source:share(Session, Sink, P), T}.
 
@@ -346,15 +356,17 @@ own(P, Label, T = #tracer{core = Core}) ->
 
 %% --- the end of a partition, and of a run ----------------------------------------
 
-%% What still comes afterwards are duplicates of overlaps. The tracer of the run's first
-%% processes was never lent.
+%% The core stays: duplicates of overlaps may still come, and a process that was born into
+%% this session by an overlap may be taken in the next partition. The tracer of the run's
+%% first processes was never lent.
 recycle(T = #tracer{lent = false}) -> T;
 recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
     case witness_outline_core:is_done(Core) of
         false -> T;
         true ->
-            T1 = fresh(flush(T)),
-            witness_outline:give_back(Pool, {self(), T#tracer.session}),
+            T1 = (flush(T))#tracer{alive = #{}, ticking = #{}},
+            ok = atomics:put(T#tracer.flag, 1, 0),
+            witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
     end.
 

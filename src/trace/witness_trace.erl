@@ -67,6 +67,12 @@ performs until some moment before the call returns have a stamp of at most `Cut`
 -doc "Says that the stamps of a process are not compared any more (it is in one session).".
 -callback settle(session(), witness_event:proc()) -> ok.
 
+-doc """
+A stamp that is greater than those of all events so far, and less than those of all events
+to come.
+""".
+-callback now() -> integer().
+
 -doc "Switches a process off; events on their way still arrive.".
 -callback off(session(), witness_event:proc()) -> ok.
 

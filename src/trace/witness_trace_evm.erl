@@ -25,7 +25,8 @@ has one, which partitions of several processes need.
 """.
 -behaviour(witness_trace).
 
--export([open/2, close/1, on/2, share/3, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+-export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+-compile({no_auto_import, [now/0]}).
 
 -doc "The trace session and whether every event is stamped.".
 -type session() :: {trace:session(), always | handover}.
@@ -59,9 +60,12 @@ share({From, Stamps}, {To, _}, P) ->
     %% lies before every cut.
     _ = Stamps =:= handover andalso set(From, P, true, [?STAMP]),
     case set(To, P, true, [?STAMP | ?FLAGS]) of
-        ok -> {cut, erlang:unique_integer([monotonic])};
+        ok -> {cut, now()};
         dead -> dead
     end.
+
+-spec now() -> integer().
+now() -> erlang:unique_integer([monotonic]).
 
 -spec settle(session(), pid()) -> ok.
 settle({_, always}, _) -> ok;

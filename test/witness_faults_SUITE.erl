@@ -1,0 +1,265 @@
+-module(witness_faults_SUITE).
+-moduledoc """
+Harmless: whatever dies, crashes or hangs in Witness, the system does what it does without
+Witness, nothing is left behind, and no verdict is wrong.
+
+The loads number their messages and their monitor asserts a sound trace, so a verdict `no`
+would be a wrong one.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [{group, flat}, {group, tree}, {group, monitors}, {group, scope}].
+
+groups() ->
+    Deaths = [nothing_dies, the_root_tracer_dies, a_busy_tracer_dies, an_idle_tracer_dies, the_pool_dies,
+              a_runner_dies, every_runner_dies, the_run_dies, the_supervisor_dies, the_owner_dies,
+              the_notifier_dies, the_run_is_stopped],
+    [{flat, [], Deaths},
+     {tree, [], Deaths},
+     {monitors, [], [a_crashing_monitor, a_monitor_with_wrong_returns, a_monitor_that_never_returns, a_slow_monitor,
+                     a_monitor_that_kills_its_runner, a_monitor_that_floods_its_runner, a_raising_callback]},
+     {scope, [], [the_whole_node_but_witness, the_load_is_sound_while_the_node_is_observed,
+                  a_tracer_dies_that_observes_the_node]}].
+
+init_per_group(flat, Config) -> [{load, {flat, [3000, 200, 10]}} | Config];
+init_per_group(tree, Config) -> [{load, {tree, [30, 3, 3, 6]}} | Config];
+init_per_group(scope, Config) -> [{load, {flat, [1000, 200, 10]}} | Config];
+init_per_group(_, Config) -> [{load, {flat, [300, 100, 10]}} | Config].
+
+end_per_group(_, _) -> ok.
+
+init_per_testcase(_, Config) ->
+    {ok, _} = application:ensure_all_started(witness),
+    Config.
+
+end_per_testcase(_, _) -> application:stop(witness).
+
+%% --- deaths ----------------------------------------------------------------------
+
+nothing_dies(Config) ->
+    #{summary := {ok, Summary}, verdicts := Verdicts} = run(Config, fun(_) -> [] end),
+    #{verdicts := #{yes := N, no := 0, inconclusive := 0}, monitored := N, outcome := ok, gaps := 0} = Summary,
+    ?assertEqual(N, length(Verdicts)).
+
+the_root_tracer_dies(Config) -> events_are_lost(Config, fun(Pool) -> [element(1, pool(root, Pool))] end).
+
+a_busy_tracer_dies(Config) ->
+    events_are_lost(Config, fun(Pool) -> [hd(maps:keys(some(fun() -> pool(busy, Pool) end)))] end).
+
+an_idle_tracer_dies(Config) ->
+    events_are_lost(Config, fun(Pool) -> [element(1, hd(some(fun() -> pool(free, Pool) end)))] end).
+
+the_pool_dies(Config) -> events_are_lost(Config, fun(Pool) -> [Pool] end).
+
+%% Everything that is not decided by then ends with a gap, and the run says so.
+events_are_lost(Config, Victims) ->
+    #{summary := {ok, Summary}, verdicts := Verdicts} = run(Config, fun(_) -> Victims(labelled(witness_tracers)) end),
+    #{verdicts := #{no := 0, inconclusive := Gaps}, gaps := Gaps, outcome := untrusted, warnings := Warnings} = Summary,
+    ?assert(Gaps > 0),
+    ?assertMatch([#{code := tracer_lost}], [W || W = #{code := tracer_lost} <- Warnings]),
+    ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
+
+a_runner_dies(Config) ->
+    runners_die(Config, fun(Runners) -> [hd(Runners)] end).        % that of the load's first process
+
+every_runner_dies(Config) ->
+    runners_die(Config, fun(Runners) -> Runners end).
+
+%% A killed runner makes its own verdict inconclusive and no other.
+runners_die(Config, Victims) ->
+    #{summary := {ok, Summary}, verdicts := Verdicts, victims := Killed} =
+        run(Config, fun(_) -> Victims(some(fun runners/0)) end),
+    #{verdicts := #{no := 0, inconclusive := N}, monitored := Monitored, gaps := 0, outcome := untrusted} = Summary,
+    ?assertEqual(Monitored, length(Verdicts)),
+    ?assert(N >= 1),
+    ?assert(N =< length(Killed)),
+    ?assertEqual([{crashed, killed}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
+
+the_run_dies(Config) -> the_run_is_lost(Config, fun(Run) -> [Run] end).
+
+the_supervisor_dies(Config) -> the_run_is_lost(Config, fun(_) -> [whereis(witness_sup)] end).
+
+the_notifier_dies(Config) -> the_run_is_lost(Config, fun(_) -> [labelled(witness_notifier)] end).
+
+the_run_is_lost(Config, Victims) ->
+    #{summary := Summary} = run(Config, Victims),
+    ?assertMatch({error, {run_died, _}}, Summary).
+
+the_owner_dies(Config) ->
+    #{summary := Summary} = run(Config, fun(_) -> [owner] end),
+    ?assertMatch({error, {run_died, _}}, Summary).
+
+the_run_is_stopped(Config) ->
+    #{summary := Summary} = run(Config, fun(Run) -> self() ! {stopped, witness:stop(Run)}, [] end),
+    ?assertMatch({error, {run_died, _}}, Summary),
+    Stopped = receive {stopped, {ok, S}} -> S end,
+    ?assertMatch(#{verdicts := #{no := 0}, gaps := 0, outcome := ok}, Stopped).
+
+%% --- monitors --------------------------------------------------------------------
+
+%% A monitor that misbehaves, beside the one of the load: the verdicts of the latter are those
+%% that it gives alone.
+
+a_crashing_monitor(Config) ->
+    [?assertMatch({crashed, {error, oops, [_ | _]}}, Reason) || Reason <- beside(Config, #{}, crash)].
+
+a_monitor_with_wrong_returns(Config) ->
+    ?assertEqual([{crashed, {bad_return, handle_event, nonsense}}], lists:usort(beside(Config, #{}, nonsense))).
+
+a_monitor_that_never_returns(Config) ->
+    ?assertEqual([{crashed, overdue}], lists:usort(beside(Config, #{drain => 500}, forever))).
+
+a_slow_monitor(Config) ->
+    ?assertEqual([undefined], lists:usort(beside(Config, #{}, slow))).
+
+a_monitor_that_kills_its_runner(Config) ->
+    ?assertEqual([{crashed, killed}], lists:usort(beside(Config, #{}, suicide))).
+
+a_monitor_that_floods_its_runner(Config) ->
+    ?assertEqual([undefined], lists:usort(beside(Config, #{}, flood))).
+
+beside(Config, Options, Arg) ->
+    #{summary := {ok, Summary}, verdicts := Verdicts} =
+        run(Config, Options#{monitors => [the_loads(), {{witness_load, '_', '_'}, {?MODULE, Arg}}]}, fun(_) -> [] end),
+    {Good, Bad} = lists:partition(fun(#{spec := Spec}) -> Spec =:= ~"witness_load_monitor" end, Verdicts),
+    ?assertEqual(301, length(Good)),
+    ?assertEqual(301, length(Bad)),
+    ?assertEqual([yes], lists:usort([V || #{verdict := V} <- Good])),
+    ?assertEqual([inconclusive], lists:usort([V || #{verdict := V} <- Bad])),
+    Outcome = case [R || #{reason := {crashed, _} = R} <- Bad] of [] -> ok; _ -> untrusted end,
+    ?assertMatch(#{outcome := Outcome, gaps := 0, monitored := 602}, Summary),
+    [R || #{reason := R} <- Bad].
+
+%% The user's function runs in the notifier: it is taken off, and everything else goes on.
+a_raising_callback(Config) ->
+    Self = self(),
+    #{summary := {ok, Summary}, verdicts := Verdicts} =
+        run(Config, #{on_verdict => fun(V) -> Self ! {verdict, V}, error(oops) end}, fun(_) -> [] end),
+    ?assertMatch(#{verdicts := #{yes := 301, no := 0, inconclusive := 0}, outcome := ok}, Summary),
+    ?assertEqual(301, length(Verdicts)).
+
+%% The monitor that misbehaves.
+init(_, _, Arg) -> {ok, Arg}.
+
+handle_event({init, _, _, _, _}, Arg) -> {ok, Arg};
+handle_event(_, quiet) -> {ok, quiet};
+handle_event(_, crash) -> error(oops);
+handle_event(_, nonsense) -> nonsense;
+handle_event(_, forever) -> receive never -> {ok, forever} end;
+handle_event(_, suicide) -> exit(self(), kill), receive never -> {ok, suicide} end;
+handle_event(_, slow) -> {ok, lists:foldl(fun(_, A) -> A end, slow, lists:seq(1, 20_000))};
+handle_event(_, flood) ->
+    [self() ! {noise, N} || N <- lists:seq(1, 100)],
+    {ok, flood}.
+
+%% --- scope node ------------------------------------------------------------------
+
+the_whole_node_but_witness(_) ->
+    Self = self(),
+    {ok, Run} = witness:start(#{system => {?MODULE, waits, [Self]}, scope => node, log => false,
+                                monitors => [{{?MODULE, waits, 1}, {?MODULE, quiet}}]}),
+    System = receive {waits, Root} -> Root end,
+    ?assert(lists:all(fun ours/1, [System, Self, whereis(init), whereis(application_controller), whereis(logger)])),
+    Own = own(),
+    ?assert(lists:member(Run, Own)),
+    ?assertEqual([], [P || P <- [whereis(witness_sup) | Own], ours(P)]),
+    System ! go,
+    ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, 60_000)),
+    {ok, _} = witness:stop(Run),
+    eventually(fun() -> [P || P <- processes(), ours(P)] =:= [] end).
+
+waits(Test) ->
+    Test ! {waits, self()},
+    receive go -> ok end.
+
+the_load_is_sound_while_the_node_is_observed(Config) ->
+    #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [] end),
+    ?assertMatch(#{verdicts := #{yes := 1001, no := 0, inconclusive := 0}, outcome := ok, gaps := 0}, Summary).
+
+a_tracer_dies_that_observes_the_node(Config) ->
+    #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [element(1, pool(root, labelled(witness_tracers)))] end),
+    ?assertMatch(#{verdicts := #{no := 0}, outcome := untrusted}, Summary).
+
+%% --- a run -----------------------------------------------------------------------
+
+run(Config, Victims) -> run(Config, #{}, Victims).
+
+%% Observes the load, and when the first verdict is out, kills what Victims says; sees that
+%% the load does what it does alone, and that nothing is left of the run.
+run(Config, Options, Victims) ->
+    {load, {Load, Args}} = lists:keyfind(load, 1, Config),
+    Expected = alone(Load, Args),
+    Self = self(),
+    Before = processes(),
+    Defaults = #{system => {witness_load, Load, [Self | Args]}, log => false, monitors => [the_loads()],
+                 on_verdict => fun(V) -> Self ! {verdict, V} end, max_verdicts => 1_000_000},
+    Owner = spawn(fun() -> own(Self, maps:merge(Defaults, Options)) end),
+    Run = receive {run, Owner, {ok, R}} -> R end,
+    receive {verdict, _} -> ok end,
+    Killed = [case V of owner -> Owner; _ -> V end || V <- Victims(Run)],
+    Refs = [{monitor(process, V), exit(V, kill)} || V <- Killed],
+    [receive {'DOWN', Ref, process, _, _} -> ok end || {Ref, _} <- Refs],
+    ?assertEqual(Expected, receive {done, _, Messages, _} -> Messages end),
+    Summary = witness:await(Run, 60_000),
+    Verdicts = try witness:verdicts(Run) catch exit:_ -> [] end,
+    Told = told(),
+    ?assertEqual([], [V || #{verdict := no} = V <- Verdicts ++ Told]),
+    _ = witness:stop(Run),
+    exit(Owner, kill),
+    clean(Before),
+    #{summary => Summary, verdicts => Verdicts, victims => Killed}.
+
+own(Test, Options) ->
+    Test ! {run, self(), witness:start(Options)},
+    receive never -> ok end.
+
+the_loads() -> {{witness_load, '_', '_'}, {witness_load_monitor, check}}.
+
+alone(Load, Args) ->
+    spawn_link(witness_load, Load, [self() | Args]),
+    receive {done, _, Messages, _} -> Messages end.
+
+told() -> receive {verdict, V} -> [V | told()] after 0 -> [] end.
+
+%% No process of the run and no session, on any process, once those that were told to end
+%% have done so. What else the node has started meanwhile is not Witness's.
+clean(Before) ->
+    eventually(fun() -> own() =:= [] end),
+    eventually(fun() -> [P || P <- processes(), ours(P)] =:= [] end),
+    eventually(fun() -> [P || P <- processes() -- Before, {M, _, _} <- [proc_lib:translate_initial_call(P)],
+                              M =:= witness_load] =:= [] end).
+
+ours(P) ->
+    case trace:session_info(P) of
+        undefined -> false;
+        Sessions -> lists:keymember(witness, 1, Sessions)
+    end.
+
+own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
+
+is_own({witness_monitor, _, _}) -> true;
+is_own(Label) -> lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_notifier]).
+
+%% Those that read the oldest processes first.
+runners() ->
+    element(2, lists:unzip(lists:sort([{Read, P} || P <- processes(), {witness_monitor, _, Read} <- [proc_lib:get_label(P)]]))).
+
+labelled(Label) ->
+    [P] = [P || P <- processes(), proc_lib:get_label(P) =:= Label],
+    P.
+
+pool(Field, Pool) ->
+    State = sys:get_state(Pool),
+    element(case Field of root -> 3; free -> 4; busy -> 7 end, State).
+
+some(Fun) ->
+    case Fun() of
+        Empty when Empty =:= []; Empty =:= #{} -> erlang:yield(), some(Fun);
+        Some -> Some
+    end.
+
+eventually(Holds) -> Holds() orelse begin erlang:yield(), eventually(Holds) end.

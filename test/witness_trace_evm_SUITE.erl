@@ -1,0 +1,442 @@
+-module(witness_trace_evm_SUITE).
+-moduledoc "The source of events against the real VM.".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 1}}].
+
+all() ->
+    [birth_to_exit, sends, receives, system_messages, a_gen_server_replies_to_an_alias,
+     an_expired_after_is_no_event, a_message_timeout_of_a_process_is, other_trace_messages_are_no_events,
+     signatures_are_what_the_author_wrote, children_inherit_the_session, a_process_that_is_off_has_no_events,
+     every_event_has_a_stamp_and_a_time, without_a_handover_nothing_has, a_handover_switches_stamps_on_and_off,
+     sharing_leaves_no_gap, sharing_a_process_that_forks_leaves_no_gap, a_child_has_the_sessions_of_its_parent_in_reverse,
+     now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing, a_session_ends_with_its_owner,
+     another_session_is_not_disturbed, legacy_tracing_is_not_disturbed, what_is_no_trace_message_is_ignored,
+     guarantees].
+
+%% --- decoding --------------------------------------------------------------------
+
+birth_to_exit(_) ->
+    Self = self(),
+    {P, Events} = events(fun() ->
+        {C, Ref} = spawn_monitor(fun() -> receive Self -> exit(why) end end),
+        C ! Self,
+        receive {'DOWN', Ref, process, C, why} -> C end
+    end),
+    [C] = [C || {fork, _, C, _, _} <- Events, C =/= P],
+    Of = fun(Q) -> [E || E <- Events, element(2, E) =:= Q] end,
+    ?assertMatch([{init, C, P, {?MODULE, _, []}, undefined}, {recv, C, P, Self, undefined}, {exit, C, why, undefined}],
+                 Of(C)),
+    ?assertMatch([{recv, P, _, go, _}, {fork, P, C, {?MODULE, _, []}, _}, {send, P, C, Self, _},
+                  {recv, P, C, {'DOWN', _, process, C, why}, _}, {exit, P, normal, _}], Of(P)).
+
+sends(_) ->
+    register(?MODULE, self()),
+    Me = self(),
+    Gone = gone(),
+    Alias = alias(),
+    {P, Events} = events(fun() ->
+        Me ! pid, ?MODULE ! name, {?MODULE, node()} ! remote_name, Gone ! nobody, Alias ! alias,
+        self() ! own, receive own -> ok end, erlang:send(Me, send3, [noconnect]), erlang:send_nosuspend(Me, nosuspend),
+        try no_such_name ! lost catch error:badarg -> ok end
+    end),
+    unregister(?MODULE),
+    ?assertEqual([{Me, pid}, {?MODULE, name}, {{?MODULE, node()}, remote_name}, {Gone, nobody}, {Alias, alias},
+                  {P, own}, {Me, send3}, {Me, nosuspend}],
+                 [{To, M} || {send, Q, To, M, _} <- Events, Q =:= P, M =/= lost]),
+    ?assertMatch([{recv, _, P, own, _}], [E || {recv, _, _, own, _} = E <- Events]),
+    [receive M -> ok end || M <- [pid, name, remote_name, alias, send3, nosuspend]].
+
+receives(_) ->
+    Me = self(),
+    {P, Events} = events(fun() ->
+        register(witness_trace_evm_receiver, self()),
+        Alias = alias(),
+        Me ! {ready, self(), Alias},
+        receive last -> ok end
+    end, fun(P) ->
+        Alias = receive {ready, P, A} -> A end,
+        P ! pid, witness_trace_evm_receiver ! name, Alias ! alias, P ! last
+    end),
+    ?assertEqual([{Me, pid}, {Me, name}, {Me, alias}, {Me, last}],
+                 [{From, M} || {recv, Q, From, M, _} <- Events, Q =:= P, M =/= go]).
+
+%% What the VM itself sends has a process as its sender where it is about one.
+system_messages(_) ->
+    Gone = gone(),
+    {P, Events} = events(fun() ->
+        process_flag(trap_exit, true),
+        Ref = monitor(process, Gone),
+        receive {'DOWN', Ref, _, _, noproc} -> ok end,
+        C = spawn_link(fun() -> exit(why) end),
+        receive {'EXIT', C, why} -> ok end,
+        erlang:send_after(0, self(), after_0),
+        receive after_0 -> ok end,
+        T = erlang:start_timer(0, self(), timer),
+        receive {timeout, T, timer} -> ok end,
+        Port = open_port({spawn, "echo hi"}, [exit_status]),
+        receive {Port, {data, _}} -> ok end,
+        receive {Port, {exit_status, 0}} -> ok end,
+        ok
+    end),
+    Seen = [{M, From} || {recv, Q, From, M, _} <- Events, Q =:= P, M =/= go],
+    [C] = [C || {fork, Q, C, _, _} <- Events, Q =:= P],
+    ?assertEqual(Gone, proplists:get_value(down, [{down, F} || {{'DOWN', _, _, _, _}, F} <- Seen])),
+    ?assertEqual([C], [F || {{'EXIT', Q, why}, F} <- Seen, Q =:= C]),
+    ?assertEqual([undefined], [F || {after_0, F} <- Seen]),
+    ?assertEqual([undefined], [F || {{timeout, _, timer}, F} <- Seen]),
+    ?assertMatch([_, _], [F || {{Port, {_, _}}, F} <- Seen, is_port(Port), F =:= undefined orelse F =:= Port]).
+
+a_gen_server_replies_to_an_alias(_) ->
+    {P, Events} = events(fun() ->
+        {ok, Server} = gen_server:start(?MODULE, [arg], []),
+        pong = gen_server:call(Server, ping),
+        gen_server:stop(Server)
+    end),
+    [{fork, P, S, Signature, _}] = [E || {fork, Q, _, _, _} = E <- Events, Q =:= P],
+    ?assertEqual({?MODULE, init, [[arg]]}, Signature),
+    ?assertMatch([{init, S, P, Signature, _}], [E || {init, Q, _, _, _} = E <- Events, Q =:= S]),
+    [{Asker, Tag}] = [From || {recv, Q, P1, {'$gen_call', From, ping}, _} <- Events, Q =:= S, P1 =:= P],
+    ?assertEqual(P, Asker),
+    [Alias] = [A || {send, Q, A, {T, pong}, _} <- Events, Q =:= S, T =:= Tag],
+    ?assert(is_reference(Alias)),
+    ?assertEqual([S], [From || {recv, Q, From, {T, pong}, _} <- Events, Q =:= P, T =:= Tag]).
+
+an_expired_after_is_no_event(_) ->
+    {P, Events} = events(fun() ->
+        receive never -> ok after 0 -> ok end,
+        receive never -> ok after 1 -> ok end,
+        timer:sleep(1),
+        Silent = spawn(fun() -> receive stop -> ok end end),
+        try gen_server:call(Silent, request, 1) catch exit:{timeout, _} -> ok end,
+        Silent ! stop,
+        receive go_on -> ok after 0 -> ok end
+    end),
+    ?assertMatch([{recv, _, _, go, _}], [E || {recv, Q, _, _, _} = E <- Events, Q =:= P]).
+
+a_message_timeout_of_a_process_is(_) ->
+    Me = self(),
+    {P, Events} = events(fun() -> receive timeout -> ok end end, fun(P) -> P ! timeout end),
+    ?assertMatch([{recv, P, Me, timeout, _}], [E || {recv, Q, _, timeout, _} = E <- Events, Q =:= P]).
+
+other_trace_messages_are_no_events(_) ->
+    {P, Stamped} = gathered(always, fun() ->
+        C = spawn(fun() -> receive stop -> ok end end),
+        link(C), unlink(C), register(witness_trace_evm_other, self()), unregister(witness_trace_evm_other), C ! stop
+    end, fun(_) -> ok end),
+    Others = [U || {U, {other, Q}} <- Stamped, Q =:= P],
+    ?assertEqual(4, length(Others)),
+    ?assert(lists:all(fun is_integer/1, Others)).
+
+signatures_are_what_the_author_wrote(_) ->
+    {P, Events} = events(fun() ->
+        Wait = fun(Q) -> Ref = monitor(process, Q), receive {'DOWN', Ref, _, _, _} -> ok end end,
+        Wait(spawn(?MODULE, nothing, [1])),
+        Wait(proc_lib:spawn(?MODULE, nothing, [2])),
+        Wait(erlang:spawn(?MODULE, nothing, [3]))
+    end),
+    ?assertEqual([{?MODULE, nothing, [N]} || N <- [1, 2, 3]], [S || {fork, Q, _, S, _} <- Events, Q =:= P]),
+    ?assertEqual([{?MODULE, nothing, [N]} || N <- [1, 2, 3]], lists:sort([S || {init, _, Q, S, _} <- Events, Q =:= P])).
+
+nothing(_) -> ok.
+
+init(Arg) -> {ok, Arg}.
+handle_call(ping, _, S) -> {reply, pong, S}.
+handle_cast(_, S) -> {noreply, S}.
+
+what_is_no_trace_message_is_ignored(_) ->
+    [?assertEqual(ignore, witness_trace_evm:decode(M)) || M <- [x, {}, {a, b}, {trace}, {trace, self()}, [], 1.0, {tick, 3}]].
+
+%% --- on and off ------------------------------------------------------------------
+
+children_inherit_the_session(_) ->
+    T = tracer(always),
+    P = waiting(fun() -> Q = spawn(fun() -> receive stop -> ok end end), receive stop -> Q ! stop end end),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! go,
+    [{fork, P, C, _, _}] = [E || {_, {fork, Q, _, _, _} = E} <- until(T, kind_of(fork, P)), Q =:= P],
+    ?assertEqual(true, witness_trace_evm:traced(session(T), C)),
+    ?assertEqual(true, witness_trace_evm:traced(session(T), P)),
+    P ! stop,
+    _ = until(T, kind_of(exit, C)).
+
+a_process_that_is_off_has_no_events(_) ->
+    T = tracer(always),
+    P = waiting(fun Loop() -> receive {ask, From} -> From ! answered, Loop(); stop -> ok end end),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! go,
+    ask(P),
+    ok = witness_trace_evm:off(session(T), P),
+    ?assertEqual(false, witness_trace_evm:traced(session(T), P)),
+    ?assertEqual([], trace:session_info(P)),
+    ask(P),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! stop,
+    Events = [E || {_, E} <- until(T, kind_of(exit, P))],
+    ?assertMatch([{recv, P, _, go, _}, {recv, P, _, {ask, _}, _}, {send, P, _, answered, _}, {recv, P, _, stop, _}, {exit, P, _, _}],
+                 Events).
+
+ask(P) -> P ! {ask, self()}, receive answered -> ok end.
+
+what_has_ended_is_dead(_) ->
+    T = tracer(always),
+    T2 = tracer(always),
+    Gone = gone(),
+    ?assertEqual(dead, witness_trace_evm:on(session(T), Gone)),
+    ?assertEqual(dead, witness_trace_evm:share(session(T), session(T2), Gone)),
+    ?assertEqual(dead, witness_trace_evm:traced(session(T), Gone)),
+    ?assertEqual(ok, witness_trace_evm:off(session(T), Gone)),
+    ?assertEqual(ok, witness_trace_evm:settle(session(T), Gone)).
+
+a_closed_session_leaves_nothing(_) ->
+    T = tracer(always),
+    P = waiting(fun() -> ok end),
+    ok = witness_trace_evm:on(session(T), P),
+    ?assertMatch([_], trace:session_info(P)),
+    ok = witness_trace_evm:close(session(T)),
+    ?assertEqual([], trace:session_info(P)),
+    ?assertEqual(ok, witness_trace_evm:close(session(T))),
+    P ! go.
+
+%% However the owner dies, and whoever has been sent the handle.
+a_session_ends_with_its_owner(_) ->
+    lists:foreach(fun(How) ->
+        P = waiting(fun() -> ok end),
+        Me = self(),
+        {Owner, Ref} = spawn_monitor(fun() ->
+            Session = witness_trace_evm:open(self(), #{stamps => handover}),
+            ok = witness_trace_evm:on(Session, P),
+            Me ! on,
+            receive crash -> error(crash); stop -> witness_trace_evm:traced(Session, P) end
+        end),
+        receive on -> ok end,
+        ?assertMatch([_], trace:session_info(P)),
+        case How of kill -> exit(Owner, kill); _ -> Owner ! How end,
+        receive {'DOWN', Ref, process, _, _} -> ok end,
+        eventually(fun() -> trace:session_info(P) =:= [] end),
+        P ! go
+    end, [kill, crash, stop]).
+
+%% --- stamps ----------------------------------------------------------------------
+
+every_event_has_a_stamp_and_a_time(_) ->
+    Before = erlang:monotonic_time(nanosecond),
+    {P, Stamped} = gathered(always, fun() -> [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 100)] end, fun(_) -> ok end),
+    After = erlang:monotonic_time(nanosecond),
+    Us = [U || {U, E} <- Stamped, element(2, E) =:= P],
+    Ts = [witness_event:ts(E) || {_, E} <- Stamped],
+    ?assertEqual(lists:usort(Us), Us),
+    ?assert(length(Us) > 200),
+    ?assertEqual(lists:sort(Ts), Ts),
+    ?assert(Before =< hd(Ts)),
+    ?assert(lists:last(Ts) =< After).
+
+without_a_handover_nothing_has(_) ->
+    {_, Stamped} = gathered(handover, fun() -> self() ! x end, fun(_) -> ok end),
+    ?assertEqual([none], lists:usort([U || {U, _} <- Stamped])),
+    ?assertEqual([undefined], lists:usort([witness_event:ts(E) || {_, E} <- Stamped])).
+
+a_handover_switches_stamps_on_and_off(_) ->
+    From = tracer(handover),
+    To = tracer(handover),
+    P = waiting(fun Loop() -> receive {ask, Q} -> Q ! answered, Loop(); stop -> ok end end),
+    ok = witness_trace_evm:on(session(From), P),
+    P ! go,
+    ask(P),
+    {cut, Cut} = witness_trace_evm:share(session(From), session(To), P),
+    ask(P),
+    ok = witness_trace_evm:settle(session(To), P),
+    ask(P),
+    ok = witness_trace_evm:off(session(From), P),
+    P ! stop,
+    Direct = until(To, kind_of(exit, P)),
+    Routed = all_of(From),
+    {Early, Late} = lists:splitwith(fun({U, _}) -> U =:= none end, Routed),
+    ?assertEqual(3, length(Early)),
+    ?assertEqual(4, length(Late)),
+    ?assert(lists:all(fun({U, _}) -> is_integer(U) andalso U > Cut end, Late)),
+    {Stamped, Settled} = lists:split(2, Direct),
+    ?assert(lists:all(fun({U, _}) -> is_integer(U) andalso U > Cut end, Stamped)),
+    ?assertEqual([none, none, none, none], [U || {U, _} <- Settled]).
+
+%% A busy process is shared again and again: what the old session has up to the cut and what
+%% the new one has that is not older than that is each event once, in order.
+sharing_leaves_no_gap(_) ->
+    lists:foreach(fun(_) ->
+        Sink = spawn_link(fun Drop() -> receive _ -> Drop() end end),
+        {_, Routed, Direct} = shared(fun Count(N) ->
+            Sink ! N,
+            receive stop -> Sink ! last after 0 -> Count(N + 1) end
+        end),
+        Sent = [M || {_, {send, _, _, M, _}} <- Routed ++ Direct],
+        ?assertEqual(lists:seq(1, length(Sent) - 1) ++ [last], Sent),
+        unlink(Sink),
+        exit(Sink, kill)
+    end, lists:seq(1, 200)).
+
+sharing_a_process_that_forks_leaves_no_gap(_) ->
+    lists:foreach(fun(_) ->
+        {_, Routed, Direct} = shared(fun Count(N) ->
+            spawn(?MODULE, nothing, [N]),
+            receive stop -> spawn(?MODULE, nothing, [last]) after 0 -> Count(N + 1) end
+        end),
+        Forked = [N || {_, {fork, _, _, {_, nothing, [N]}, _}} <- Routed ++ Direct],
+        ?assertEqual(lists:seq(1, length(Forked) - 1) ++ [last], Forked)
+    end, lists:seq(1, 50)).
+
+%% The events of a process that is shared while it works, as its owner would take them.
+shared(Work) ->
+    From = tracer(handover),
+    To = tracer(handover),
+    P = waiting(fun() -> Work(1) end),
+    ok = witness_trace_evm:on(session(From), P),
+    P ! go,
+    _ = until(From, fun(All) -> length(All) > 20 end),
+    {cut, Cut} = witness_trace_evm:share(session(From), session(To), P),
+    _ = until(To, fun(All) -> length(All) > 20 end),
+    P ! stop,
+    Is = fun({_, E}) -> element(2, E) =:= P end,
+    Routed = [S || S = {U, _} <- lists:filter(Is, until(From, kind_of(exit, P))), U =:= none orelse U =< Cut],
+    Last = lists:max([U || {U, _} <- Routed, U =/= none] ++ [first]),
+    Direct = [S || S = {U, _} <- lists:filter(Is, until(To, kind_of(exit, P))), Last =:= first orelse U > Last],
+    stop(From),
+    stop(To),
+    {P, Routed, Direct}.
+
+%% Each session has a stamp of its own for an event, in this order. `m:witness_outline_core`
+%% relies on the first part: what is switched on last comes first.
+a_child_has_the_sessions_of_its_parent_in_reverse(_) ->
+    [A, B, C] = Ts = [tracer(always) || _ <- [a, b, c]],
+    P = waiting(fun() -> spawn(?MODULE, nothing, [x]) end),
+    [ok = witness_trace_evm:on(session(T), P) || T <- Ts],
+    P ! go,
+    Seen = [{T, until(T, fun(All) -> length([x || {_, {exit, _, _, _}} <- All]) =:= 2 end)} || T <- Ts],
+    Order = fun(Is) -> [T || {_, T} <- lists:sort([{U, T} || {T, Events} <- Seen, {U, E} <- Events, Is(E)])] end,
+    ?assertEqual([C, B, A], Order(fun(E) -> element(1, E) =:= fork end)),
+    ?assertEqual([A, B, C], Order(fun(E) -> element(1, E) =:= init end)).
+
+now_is_between_events(_) ->
+    T = tracer(always),
+    P = waiting(fun Loop() -> receive {ask, From} -> From ! answered, Loop(); stop -> ok end end),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! go,
+    ask(P),
+    Now = witness_trace_evm:now(),
+    P ! stop,
+    Us = [U || {U, _} <- until(T, kind_of(exit, P))],
+    ?assertEqual(3, length([U || U <- Us, U < Now])),
+    ?assertEqual(2, length([U || U <- Us, U > Now])).
+
+%% --- beside others ---------------------------------------------------------------
+
+another_session_is_not_disturbed(_) ->
+    Other = collector(),
+    Session = trace:session_create(another, Other, []),
+    undisturbed(Other, fun(P) -> 1 = trace:process(Session, P, true, [send, 'receive', procs, timestamp]) end),
+    trace:session_destroy(Session).
+
+legacy_tracing_is_not_disturbed(_) ->
+    Other = collector(),
+    undisturbed(Other, fun(P) -> 1 = erlang:trace(P, true, [send, 'receive', procs, timestamp, {tracer, Other}]) end).
+
+undisturbed(Other, On) ->
+    T = tracer(handover),
+    P = waiting(fun Loop() -> receive {ask, From} -> From ! answered, Loop(); stop -> ok after 0 -> Loop() end end),
+    On(P),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! go,
+    ask(P),
+    ok = witness_trace_evm:off(session(T), P),
+    ask(P),
+    ok = witness_trace_evm:on(session(T), P),
+    ok = witness_trace_evm:close(session(T)),
+    P ! stop,
+    Messages = wait(Other, fun(All) -> lists:any(fun(M) -> element(3, M) =:= exit end, All) end),
+    %% The other tracer has asked for no filter: it sees the expiries too.
+    Kinds = [element(3, M) || M <- Messages, element(4, M) =/= timeout],
+    ?assertEqual(['receive', 'receive', send, 'receive', send, 'receive', exit], Kinds),
+    ?assert(length(Messages) > length(Kinds)).
+
+guarantees(_) ->
+    ?assertMatch(#{inheritance := true, sets := true, fork_first := false, causal := false}, witness_trace_evm:guarantees()).
+
+%% --- helpers ---------------------------------------------------------------------
+
+%% What a process does after `go', with its descendants' part, decoded and without stamps.
+events(Fun) -> events(Fun, fun(_) -> ok end).
+
+events(Fun, Meanwhile) ->
+    {P, Stamped} = gathered(handover, Fun, Meanwhile),
+    {P, [E || {_, E} <- Stamped, element(1, E) =/= other]}.
+
+gathered(Stamps, Fun, Meanwhile) ->
+    T = tracer(Stamps),
+    P = waiting(Fun),
+    ok = witness_trace_evm:on(session(T), P),
+    P ! go,
+    Meanwhile(P),
+    Stamped = until(T, fun(All) -> ended(P, All) end),
+    stop(T),
+    {P, Stamped}.
+
+%% The process and all that it has forked have ended.
+ended(P, All) ->
+    Exits = [Q || {_, {exit, Q, _, _}} <- All],
+    [P | [C || {_, {fork, _, C, _, _}} <- All]] -- Exits =:= [].
+
+waiting(Fun) -> spawn(fun() -> receive go -> Fun() end end).
+
+gone() ->
+    {P, Ref} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Ref, process, P, _} -> P end.
+
+kind_of(Kind, P) -> fun(All) -> lists:any(fun({_, E}) -> element(1, E) =:= Kind andalso element(2, E) =:= P end, All) end.
+
+%% A tracer keeps what its session delivers.
+tracer(Stamps) ->
+    Collector = collector(),
+    Collector ! {open, self(), Stamps},
+    receive {Collector, Session} -> {Collector, Session} end.
+
+session({_, Session}) -> Session.
+
+stop({Collector, _}) -> unlink(Collector), exit(Collector, kill), ok.
+
+until({Collector, _}, Enough) ->
+    Decoded = fun(All) -> [S || M <- All, S <- [witness_trace_evm:decode(M)], S =/= ignore] end,
+    Decoded(wait(Collector, fun(All) -> Enough(Decoded(All)) end)).
+
+all_of(T) -> until(T, fun(_) -> true end).
+
+collector() -> spawn_link(fun() -> collect([], []) end).
+
+wait(Collector, Enough) ->
+    Ref = make_ref(),
+    Collector ! {wait, self(), Ref, Enough},
+    receive {Ref, All} -> All end.
+
+%% Whoever waits is told when the mailbox is empty: each look reads everything.
+collect(All, Waiting) ->
+    receive
+        M -> collected(M, All, Waiting)
+    after 0 ->
+        Left = lists:filter(fun(W) -> not told(W, lists:reverse(All)) end, Waiting),
+        receive M -> collected(M, All, Left) end
+    end.
+
+collected({open, From, Stamps}, All, Waiting) ->
+    From ! {self(), witness_trace_evm:open(self(), #{stamps => Stamps})},
+    collect(All, Waiting);
+collected({wait, From, Ref, Enough}, All, Waiting) -> collect(All, [{From, Ref, Enough} | Waiting]);
+collected(M, All, Waiting) -> collect([M | All], Waiting).
+
+told({From, Ref, Enough}, All) ->
+    case Enough(All) of
+        true -> From ! {Ref, All}, true;
+        false -> false
+    end.
+
+%% The VM gives no sign when it has ended a session.
+eventually(Holds) -> Holds() orelse begin erlang:yield(), eventually(Holds) end.
