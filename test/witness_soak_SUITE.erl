@@ -80,9 +80,9 @@ in_peer(Edit, Function) ->
         peer:stop(Peer)
     end.
 
-%% Workers that live long enough to be handed over while they work.
+%% All workers at once, and they live long enough to be handed over while they work.
 verdicts() ->
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 100, 10, 2000]},
+    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 20, 20, 10_000]},
                                 monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
                                 log => false}),
     receive {done, _, _, _} -> ok end,

@@ -76,7 +76,7 @@ when the pool names it to somebody, 0 from the end of the partition.
 start_link(Config) ->
     %% Not through proc_lib: its crash report would hold the whole mailbox.
     Pid = spawn_opt(?MODULE, init, [self(), Config],
-                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+                    [link, {priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
     receive
         {started, Handle = {Pid, _, _}} -> Handle;
         {'EXIT', Pid, Reason} -> exit(Reason)
@@ -170,9 +170,10 @@ gather(P, Batch, Size, T = #tracer{source = Source}) when Size < ?BATCH ->
 gather(_, Batch, Size, T) ->
     keep_up(flush(T#tracer{batch = Batch, size = Size})).
 
-%% A tracer that falls far behind would keep the events of a busy system in memory without
-%% bound, and handovers would come too late to help. From some length of its mailbox on it
-%% goes before the system, which thereby slows down to what can be analysed; nothing is lost.
+%% The system comes first: tracers have low priority, which costs nothing where the node is
+%% not busy. But one that falls far behind would keep events in memory without bound. From
+%% some length of its mailbox on it goes before the system, which thereby slows down to what
+%% can be analysed; nothing is lost.
 keep_up(T = #tracer{behind = Behind, config = #{memory := Memory}}) ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
     case Behind of
@@ -180,7 +181,7 @@ keep_up(T = #tracer{behind = Behind, config = #{memory := Memory}}) ->
             process_flag(priority, high),
             T#tracer{behind = true};
         true when Length * ?MESSAGE * 2 < Memory ->
-            process_flag(priority, normal),
+            process_flag(priority, low),
             T#tracer{behind = false};
         _ -> T
     end.
