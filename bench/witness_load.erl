@@ -4,7 +4,9 @@ Loads in which every message is numbered, so that a monitor can tell whether its
 complete and in order (`m:witness_load_monitor`).
 
 - `flat/4`: a master and its workers, of which only so many are alive at a time;
-- `tree/5`: nested spawns; each process serves its children before it becomes a client.
+- `tree/5`: nested spawns; each process serves its children before it becomes a client;
+- `chains/4`: processes that each spawn the next and end at once, which handovers and the
+  pool of tracers find hardest.
 
 A worker asks its parent `Requests` times and ends:
 
@@ -21,7 +23,7 @@ The number counts the messages from one process to another. The collector gets
 `{done, Root, Messages, Microseconds}`: what the system did and how long that took it.
 """.
 
--export([flat/4, tree/5, node/4]).
+-export([flat/4, tree/5, chains/4, node/4, link/3]).
 
 -doc "A master that gives `Workers` workers, `Alive` of them at a time, `Requests` requests each.".
 -spec flat(pid(), non_neg_integer(), pos_integer(), non_neg_integer()) -> ok.
@@ -38,6 +40,24 @@ tree(Collector, Rounds, Depth, Branch, Requests) ->
     timed(Collector, fun() ->
         lists:sum([children(Depth, Branch, Requests) || _ <- lists:seq(1, Rounds)])
     end).
+
+-doc "`Chains` chains of `Length` processes that send themselves `Ticks` messages each.".
+-spec chains(pid(), pos_integer(), non_neg_integer(), non_neg_integer()) -> ok.
+chains(Collector, Chains, Length, Ticks) ->
+    timed(Collector, fun() ->
+        lists:foreach(fun(_) -> spawn(?MODULE, link, [self(), Length, Ticks]) end, lists:seq(1, Chains)),
+        lists:foreach(fun(_) -> receive chain_ended -> ok end end, lists:seq(1, Chains)),
+        Chains
+    end).
+
+-doc "A process of a chain.".
+-spec link(pid(), non_neg_integer(), non_neg_integer()) -> term().
+link(Root, Length, Ticks) ->
+    lists:foreach(fun(N) -> self() ! {tick, N}, receive {tick, N} -> ok end end, lists:seq(1, Ticks)),
+    case Length of
+        0 -> Root ! chain_ended;
+        _ -> spawn(?MODULE, link, [Root, Length - 1, Ticks])
+    end.
 
 timed(Collector, Work) ->
     Start = erlang:monotonic_time(microsecond),

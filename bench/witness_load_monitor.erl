@@ -18,6 +18,8 @@ checks nothing: the cost of being monitored.
 
 -spec init(witness_event:signature(), pid(), check | empty) -> {ok, term()}.
 init(_, _, empty) -> {ok, empty};
+init({witness_load, chains, _}, _, check) -> {ok, empty};
+init({witness_load, link, [_, Length, Ticks]}, P, check) -> {ok, {link, P, 0, 0, Ticks, min(Length, 1)}};
 init({witness_load, node, [Parent, Depth, Branch, Requests]}, P, check) ->
     Expected = case Depth of 0 -> 0; _ -> Branch end,
     {ok, #s{self = P, parent = Parent, requests = Requests, expected = Expected}};
@@ -30,6 +32,14 @@ init({witness_load, tree, [_, Rounds, _, Branch, Requests]}, P, check) ->
     {ok, term()} | {verdict, yes | no, term()}.
 handle_event({exit, _, _, _}, empty) -> {verdict, yes, empty};
 handle_event(_, empty) -> {ok, empty};
+handle_event({init, P, _, _, _}, {link, P, 0, 0, Ticks, Forks}) -> {ok, {link, P, 1, 1, Ticks, Forks}};
+handle_event({send, P, P, {tick, N}, _}, {link, P, N, N, Ticks, Forks}) -> {ok, {link, P, N + 1, N, Ticks, Forks}};
+handle_event({recv, P, _, {tick, N}, _}, {link, P, M, N, Ticks, Forks}) when M =:= N + 1 ->
+    {ok, {link, P, M, M, Ticks, Forks}};
+handle_event({fork, P, _, _, _}, {link, P, N, N, Ticks, 1}) when N =:= Ticks + 1 -> {ok, {link, P, N, N, Ticks, done}};
+handle_event({send, P, _, chain_ended, _}, {link, P, N, N, Ticks, 0}) when N =:= Ticks + 1 -> {ok, {link, P, N, N, Ticks, done}};
+handle_event({exit, P, normal, _}, {link, P, _, _, _, done}) -> {verdict, yes, sound};
+handle_event(E, S) when element(1, S) =:= link -> fault({link, S}, E);
 handle_event({init, P, _, _, _}, S = #s{self = P, phase = new}) -> {ok, S#s{phase = alive}};
 handle_event(E, #s{phase = new}) -> fault(before_init, E);
 handle_event(E, #s{self = P}) when element(2, E) =/= P -> fault(foreign, E);

@@ -11,8 +11,8 @@ that differs from what it is without Witness.
 -export([main/1, run/1]).
 
 -doc """
-What to run: `{flat, Workers, Alive, Requests}` or `{tree, Rounds, Depth, Branch, Requests}`,
-and whether another process asks for `process_info` of all processes in a loop meanwhile.
+What to run: `{flat, Workers, Alive, Requests}`, `{tree, Rounds, Depth, Branch, Requests}` or
+`{chains, Chains, Length, Ticks}`, and whether another process asks for `process_info` of all processes in a loop meanwhile.
 """.
 -type load() :: #{load := tuple(), pest := boolean()}.
 
@@ -46,7 +46,7 @@ run(#{load := Load, pest := Pest}) ->
     Pester = [spawn_link(fun pest/0) || Pest],
     {ok, Run} = witness:start(#{system => {witness_load, Kind, [Self | Arguments]},
                                 monitors => [{{witness_load, F, '_'}, {witness_load_monitor, check}}
-                                             || F <- [Kind, node]],
+                                             || F <- [Kind, node, link]],
                                 max_verdicts => 10, drain => infinity, log => false,
                                 on_verdict => fun(#{verdict := yes}) -> ok;
                                                  (V) -> Self ! {unsound, maps:with([verdict, reason, info, process], V)}
@@ -69,6 +69,7 @@ unsound(0) -> [];
 unsound(N) -> receive {unsound, V} -> [V | unsound(N - 1)] after 0 -> [] end.
 
 processes({flat, Workers, _, _}) -> Workers + 1;
+processes({chains, Chains, Length, _}) -> 1 + Chains * (Length + 1);
 processes({tree, Rounds, Depth, Branch, _}) -> 1 + Rounds * descendants(Depth, Branch).
 
 descendants(0, Branch) -> Branch;
@@ -76,6 +77,7 @@ descendants(Depth, Branch) -> Branch + Branch * descendants(Depth - 1, Branch).
 
 %% What the first process serves.
 messages({flat, Workers, _, Requests}) -> Workers * (Requests + 1);
+messages({chains, Chains, _, _}) -> Chains;
 messages({tree, Rounds, _, Branch, Requests}) -> Rounds * Branch * (Requests + 1).
 
 %% Processes and memory come back once the last processes have ended, which nothing tells:

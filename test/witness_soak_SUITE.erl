@@ -5,7 +5,7 @@
 
 -compile(export_all).
 
-all() -> [flat_load_is_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
+all() -> [flat_load_is_sound, chains_are_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
           processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound,
           a_broken_handover_is_found, an_unbroken_handover_is_not].
 
@@ -19,6 +19,9 @@ flat_load_is_sound_beside_process_info(_) ->
 
 tree_load_is_sound(_) ->
     sound({tree, 8, 5, 3, 3}, true).
+
+chains_are_sound(_) ->
+    sound({chains, 20, 50, 20}, false).
 
 processes_that_die_at_once_are_sound(_) ->
     sound({flat, 10000, 1000, 0}, false).

@@ -299,8 +299,9 @@ shared(Work) ->
     P ! stop,
     Is = fun({_, E}) -> element(2, E) =:= P end,
     Routed = [S || S = {U, _} <- lists:filter(Is, until(From, kind_of(exit, P))), U =:= none orelse U =< Cut],
-    Last = lists:max([U || {U, _} <- Routed, U =/= none] ++ [first]),
-    Direct = [S || S = {U, _} <- lists:filter(Is, until(To, kind_of(exit, P))), Last =:= first orelse U > Last],
+    %% What was performed between the switch and the cut comes twice.
+    Last = lists:last([none | [U || {U, _} <- Routed, U =/= none]]),
+    Direct = [S || S = {U, _} <- lists:filter(Is, until(To, kind_of(exit, P))), Last =:= none orelse U > Last],
     stop(From),
     stop(To),
     {P, Routed, Direct}.

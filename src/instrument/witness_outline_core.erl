@@ -238,7 +238,7 @@ gathered_foreign(P, S = {U, _}, C = #core{route = Route}) ->
         #{} -> unknown(P, S, C)
     end.
 
-%% I19, I13: the origin routes what it gathers of processes that others own.
+%% I18, I13: the origin routes what it gathers of processes that others own.
 dispatch(_, {_, {other, _}}, _, C) -> C;
 dispatch(P, S = {_, E}, Next, C) ->
     C1 = send(Next, {routed, C#core.self, S}, C),
@@ -334,7 +334,7 @@ routed(S = {U, E}, O, C = #core{own = Own, route = Route}) ->
 overlap({_, {fork, _, Child, _, _}}, O, C) -> send(O, {discard, Child}, C);
 overlap(_, _, C) -> C.
 
-%% I20: an event that is routed through.
+%% I19: an event that is routed through.
 forward(P, S = {_, E}, O, Next, C) ->
     C1 = send(Next, {routed, O, S}, C),
     case E of
