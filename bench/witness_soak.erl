@@ -63,7 +63,7 @@ run(#{load := Load, pest := Pest}) ->
         ++ [{monitored, Monitored, Expected} || Monitored =/= Expected]
         ++ [{verdicts, Verdicts} || Verdicts =/= #{yes => Expected, no => 0, inconclusive => 0}]
         ++ [{gaps, Gaps} || Gaps =/= 0]
-        ++ left(Before, 100).
+        ++ left(Before, 1200).
 
 unsound(0) -> [];
 unsound(N) -> receive {unsound, V} -> [V | unsound(N - 1)] after 0 -> [] end.

@@ -18,7 +18,7 @@ system is run, in both; `make agreement` runs each 100 times.
 -define(LANES, 4).
 -define(RUNS, 20).
 -define(RUNS_WITH_MORE, 3).
--define(RUN_TIMEOUT, 20_000).
+-define(RUN_TIMEOUT, 120_000).
 
 all() ->
     [the_set_has_at_least_thirty_systems, {group, both}].

@@ -10,7 +10,7 @@ would be a wrong one.
 
 -compile(export_all).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [{group, flat}, {group, tree}, {group, monitors}, {group, scope}].
 
@@ -111,7 +111,7 @@ a_monitor_with_wrong_returns(Config) ->
     ?assertEqual([{crashed, {bad_return, handle_event, nonsense}}], lists:usort(beside(Config, #{}, nonsense))).
 
 a_monitor_that_never_returns(Config) ->
-    ?assertEqual([{crashed, overdue}], lists:usort(beside(Config, #{drain => 500}, forever))).
+    ?assertEqual([{crashed, overdue}], lists:usort(beside(Config, #{drain => 5_000}, forever))).
 
 a_slow_monitor(Config) ->
     ?assertEqual([undefined], lists:usort(beside(Config, #{}, slow))).
@@ -168,7 +168,7 @@ the_whole_node_but_witness(_) ->
     ?assert(lists:member(Run, Own)),
     ?assertEqual([], [P || P <- [whereis(witness_sup) | Own], ours(P)]),
     System ! go,
-    ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, 60_000)),
+    ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, infinity)),
     {ok, _} = witness:stop(Run),
     eventually(fun() -> [P || P <- processes(), ours(P)] =:= [] end).
 
@@ -204,7 +204,7 @@ run(Config, Options, Victims) ->
     Refs = [{monitor(process, V), exit(V, kill)} || V <- Killed],
     [receive {'DOWN', Ref, process, _, _} -> ok end || {Ref, _} <- Refs],
     ?assertEqual(Expected, receive {done, _, Messages, _} -> Messages end),
-    Summary = witness:await(Run, 60_000),
+    Summary = witness:await(Run, infinity),
     Verdicts = try witness:verdicts(Run) catch exit:_ -> [] end,
     Told = told(),
     ?assertEqual([], [V || #{verdict := no} = V <- Verdicts ++ Told]),

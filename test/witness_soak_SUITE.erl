@@ -50,17 +50,19 @@ stamped_load_is_sound(_) ->
     {ok, _} = witness:stop(Run),
     ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
 
-%% The check can fail. With an origin that lets go as soon as the next tracer is on, without
-%% waiting for what is still on its way (the hand-over of the paper), the same load has
-%% traces that are not sound.
+%% The check can fail. With an origin that lets go as soon as the next tracer is on, without waiting for what is still on
+%% its way (the handover of the paper), the same load has traces that are not sound. Whether a handover is in the way of
+%% an event is up to the VM's schedulers, so the load is repeated until one was.
+-define(ATTEMPTS, 50).
+
 a_broken_handover_is_found(_) ->
-    Verdicts = in_peer(fun broken_core/1, verdicts),
-    ct:pal("with the handover broken: ~p", [Verdicts]),
-    ?assertMatch(#{no := No} when No > 0, Verdicts).
+    {Attempts, #{no := No}} = in_peer(fun broken_core/1, until_violated, [?ATTEMPTS]),
+    ct:pal("with the handover broken: ~w unsound traces, at attempt ~w", [No, Attempts]),
+    ?assert(No > 0).
 
 %% The same without the fault, so that it is the fault that is found.
 an_unbroken_handover_is_not(_) ->
-    ?assertMatch(#{no := 0, inconclusive := 0}, in_peer(fun(Text) -> Text end, verdicts)).
+    ?assertMatch({3, #{no := 0}}, in_peer(fun(Text) -> Text end, until_violated, [3])).
 
 broken_core(Text) ->
     Correct = ~"{cut, Cut} -> then({unstash, P}, C#core{route = Route#{P := {cut, Next, Cut}}});",
@@ -68,7 +70,7 @@ broken_core(Text) ->
     binary:replace(Text, Correct, ~"{cut, _} -> then({unstash, P}, acknowledge(P, Next, C));").
 
 %% In a VM of its own, with the core compiled from what is left of its source.
-in_peer(Edit, Function) ->
+in_peer(Edit, Function, Args) ->
     Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
     {ok, Text} = file:read_file(Source),
     {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
@@ -77,28 +79,41 @@ in_peer(Edit, Function) ->
         ok = file:write_file(File, Edit(Text)),
         {ok, Module, Beam} = compile:file(File, [binary, {warn_format, 0}]),
         {module, Module} = peer:call(Peer, code, load_binary, [Module, File, Beam]),
-        peer:call(Peer, ?MODULE, Function, [], infinity)
+        peer:call(Peer, ?MODULE, Function, Args, infinity)
     after
         file:delete(File),
         peer:stop(Peer)
     end.
 
-%% All workers at once, and they live long enough to be handed over while they work.
+%% The verdicts of the first run with a violation, or of the last one, and how many runs it took.
+until_violated(Attempts) -> until_violated(1, Attempts).
+
+until_violated(N, Attempts) ->
+    case verdicts() of
+        #{no := 0} when N < Attempts -> until_violated(N + 1, Attempts);
+        Verdicts -> {N, Verdicts}
+    end.
+
+%% All workers at once, and they live long enough to be handed over while they work. With events lost the run may wait
+%% for ends that it has missed, so it is stopped when the load is done; a trace that is incomplete then is only undecided.
 verdicts() ->
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 20, 20, 10_000]},
+    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 20, 20, 2_000]},
                                 monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
                                 log => false}),
     receive {done, _, _, _} -> ok end,
-    %% With events lost the run may wait for ends that it has missed.
-    drained(Run),
+    quiet(Run, 0),
     {ok, #{verdicts := Verdicts}} = witness:stop(Run),
     Verdicts.
 
-%% Until no event comes any more.
-drained(Run) ->
-    #{events := Events} = witness:info(Run),
-    receive after 300 -> ok end,
+%% Every monitor has its verdict, or no event has come for a while.
+quiet(Run, Times) ->
     case witness:info(Run) of
-        #{events := Events} -> ok;
-        #{} -> drained(Run)
+        #{phase := finished} -> ok;
+        #{} when Times =:= 20 -> ok;
+        #{events := Events} ->
+            receive after 50 -> ok end,
+            case witness:info(Run) of
+                #{events := Events} -> quiet(Run, Times + 1);
+                #{} -> quiet(Run, 0)
+            end
     end.
