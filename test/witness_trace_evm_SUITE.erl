@@ -87,7 +87,7 @@ system_messages(_) ->
     ?assertEqual([C], [F || {{'EXIT', Q, why}, F} <- Seen, Q =:= C]),
     ?assertEqual([undefined], [F || {after_0, F} <- Seen]),
     ?assertEqual([undefined], [F || {{timeout, _, timer}, F} <- Seen]),
-    ?assertMatch([_, _], [F || {{Port, {_, _}}, F} <- Seen, is_port(Port), F =:= undefined orelse F =:= Port]).
+    ?assertMatch([_, _], [F || {{Port, {_, _}}, F} <- Seen, is_port(Port), F =:= Port]).
 
 a_gen_server_replies_to_an_alias(_) ->
     {P, Events} = events(fun() ->

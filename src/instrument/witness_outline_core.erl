@@ -426,6 +426,7 @@ answered({share, P}, Answer, C = #core{route = Route}) ->
 switch(P, Sink, C = #core{route = Route}) ->
     case Route of
         #{P := {live, _, _}} -> ask({share, P, Sink}, {share, P}, C);
+        #{P := _} -> error({invariant, 'I17', P});  % shared before, or gathered elsewhere
         #{} -> C
     end.
 
@@ -442,8 +443,9 @@ unroute(P, Next, C) -> remove_route(P, send(Next, {routed, C#core.self, {eof, P}
 
 %% --- the maps, with their invariants ---------------------------------------------
 
-own(P, Mode, C = #core{own = Own}) ->
+own(P, Mode, C = #core{own = Own, route = Route}) ->
     is_map_key(P, Own) andalso error({invariant, 'I2', P}),
+    is_map_key(P, Route) andalso error({invariant, 'I22', P}),
     C#core{own = Own#{P => Mode}}.
 
 disown(P, C = #core{own = Own}) ->

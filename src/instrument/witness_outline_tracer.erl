@@ -126,7 +126,7 @@ loop(T) ->
     receive
         Message -> loop(message(Message, T))
     after 0 ->
-        T1 = flush(T),
+        T1 = idle(flush(T)),
         receive
             Message -> loop(message(Message, T1))
         end
@@ -186,6 +186,9 @@ keep_up(T = #tracer{behind = Behind, config = #{memory := Memory}}) ->
         _ -> T
     end.
 
+idle(T = #tracer{behind = true}) -> keep_up(T);
+idle(T) -> T.
+
 handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH ->
     perform(witness_outline_core:handle(Message, Core), T#tracer{handled = N + 1});
 handle(Message, T) ->
@@ -208,11 +211,8 @@ effect({ended, _, Label}, T) -> process_ended(Label, T);
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
 effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
 
-analyse(S = {_, E}, Label, T0) ->
-    T = case E of
-        {fork, _, _, _, _} -> count_fork(Label, T0);
-        _ -> T0
-    end,
+analyse(S = {_, E}, Label, T) ->
+    _ = element(1, E) =:= fork andalso count_fork(Label, T),
     case witness_outline_map:label(readers, Label) of
         Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
             T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
@@ -224,10 +224,9 @@ analyse(S = {_, E}, Label, T0) ->
 %% Counted where the parent is analysed, so before the parent's own end is: as long as
 %% one process that the run waits for is alive, or its end not analysed, the count is
 %% above zero.
-count_fork(Label, T = #tracer{config = #{counters := Counters, held := Held}}) ->
+count_fork(Label, #tracer{config = #{counters := Counters, held := Held}}) ->
     counters:add(Counters, ?PROCESSES, 1),
-    _ = witness_outline_map:label(held, Label) andalso atomics:add(Held, 1, 1),
-    T.
+    witness_outline_map:label(held, Label) andalso atomics:add(Held, 1, 1).
 
 flush(T = #tracer{size = 0}) -> T;
 flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = Batch, size = Size}) ->
@@ -263,8 +262,7 @@ question({tracer, _}, T = #tracer{config = #{pool := Pool}}) ->
         {Tracer, Sink, _} -> {{Tracer, Sink}, T}
     end;
 question({adopt, P, {fork, _, P, Signature, _}, Label}, T) ->
-    {Label1, T1} = start_monitors(P, Signature, Label, T),
-    {Label1, T1};
+    start_monitors(P, Signature, Label, T);
 question(lent, T = #tracer{flag = Flag}) ->
     {atomics:get(Flag, 1) =:= 1, T};
 question({traced, P}, T = #tracer{session = Session}) ->
@@ -277,11 +275,10 @@ question({traced, P, Session}, T = #tracer{source = Source}) ->
 question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
     {Source:share(Session, Sink, P), T}.
 
-start_monitors(P, Signature, Label, T = #tracer{config = #{run := Run, explain := Explain}}) ->
+start_monitors(P, Signature, Label, T = #tracer{config = Config = #{run := Run}}) ->
+    Given = (maps:with([run, explain, max_slices], Config))#{process => P, signature => Signature},
     Started = [begin
-                   Runner = witness_monitor_runner:start(
-                              #{monitor => Monitor, process => P, signature => Signature,
-                                run => Run, explain => Explain, ordered => Group}),
+                   Runner = witness_monitor_runner:start(Given#{monitor => Monitor, ordered => Group}),
                    Run ! {monitor, Runner, #{process => P, signature => Signature,
                                              spec => Spec, name => Name}},
                    {Map, Runner, Group}

@@ -35,8 +35,10 @@ has one, which partitions of several processes need.
 -define(STAMP, strict_monotonic_timestamp).
 
 %% The expiry of a receive's `after` is reported as a message `timeout' of the clock
-%% service: it is no message. Everything else carries its sender.
+%% service: it is no message. Everything else carries its sender; a port stands in the place
+%% of the node.
 -define(RECEIVE, [{[clock_service, '_', timeout], [], [{message, false}]},
+                  {['$1', '_', '_'], [{is_port, '$1'}], [{message, '$1'}]},
                   {['_', '$1', '_'], [], [{message, '$1'}]}]).
 
 -spec open(pid(), #{stamps := always | handover}) -> session().
