@@ -13,6 +13,7 @@ all() ->
      every_event_has_a_stamp_and_a_time, without_a_handover_nothing_has, a_handover_switches_stamps_on_and_off,
      sharing_leaves_no_gap, sharing_a_process_that_forks_leaves_no_gap, a_child_has_the_sessions_of_its_parent_in_reverse,
      now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing, a_session_ends_with_its_owner,
+     kinds_that_nobody_reads_are_not_traced, only_messages_that_somebody_reads_are_traced,
      another_session_is_not_disturbed, legacy_tracing_is_not_disturbed, what_is_no_trace_message_is_ignored,
      guarantees].
 
@@ -330,6 +331,38 @@ now_is_between_events(_) ->
     ?assertEqual(3, length([U || U <- Us, U < Now])),
     ?assertEqual(2, length([U || U <- Us, U > Now])).
 
+%% --- filter ----------------------------------------------------------------------
+
+kinds_that_nobody_reads_are_not_traced(_) ->
+    Kinds = fun(Alphabet) -> lists:usort([element(1, E) || {_, E} <- filtered([Alphabet])]) end,
+    ?assertEqual([exit, fork, init, recv, send], Kinds(all)),
+    ?assertEqual([exit, fork, init], Kinds([fork])),
+    ?assertEqual([exit, fork, init, send], Kinds([send, exit])),
+    ?assertEqual([exit, fork, init, recv], Kinds([recv])).
+
+%% Children and processes that were switched on later are filtered too; who sent it is not lost.
+only_messages_that_somebody_reads_are_traced(_) ->
+    Events = filtered([[{send, [{['_', {b, '_'}], [], []}]}, {recv, [{['_', {a, '_'}], [], []}]}],
+                       [{recv, [{['$1', {c, '$2'}], [{is_port, '$1'}, {'>', '$2', 0}], []}]}]]),
+    ?assertEqual([{b, 1}, {b, 2}], lists:sort([M || {_, {send, _, _, M, _}} <- Events])),
+    ?assertMatch([{{a, 1}, P}, {{a, 2}, C}, {{c, 1}, P}, {{c, 2}, C}] when P =/= C andalso P =/= undefined,
+                 lists:sort([{M, From} || {_, {recv, _, From, M, _}} <- Events])).
+
+%% A process and its child receive and send `a', `b' and `c'.
+filtered(Alphabets) ->
+    {Collector, Session} = T = tracer(#{stamps => handover, filter => witness_trace_filter:union(Alphabets)}),
+    P = waiting(fun() ->
+        Work = fun(N) -> [begin self() ! {X, N}, receive {X, N} -> ok end end || X <- [a, b, c]] end,
+        {C, Ref} = spawn_monitor(fun() -> receive go -> Work(2) end end),
+        C ! go,
+        receive {'DOWN', Ref, _, _, _} -> Work(1) end
+    end),
+    ok = witness_trace_evm:on(Session, P),
+    P ! go,
+    Events = until(T, fun(All) -> ended(P, All) end),
+    stop({Collector, Session}),
+    Events.
+
 %% --- beside others ---------------------------------------------------------------
 
 another_session_is_not_disturbed(_) ->
@@ -396,9 +429,10 @@ gone() ->
 kind_of(Kind, P) -> fun(All) -> lists:any(fun({_, E}) -> element(1, E) =:= Kind andalso element(2, E) =:= P end, All) end.
 
 %% A tracer keeps what its session delivers.
-tracer(Stamps) ->
+tracer(Stamps) when is_atom(Stamps) -> tracer(#{stamps => Stamps});
+tracer(Options) ->
     Collector = collector(),
-    Collector ! {open, self(), Stamps},
+    Collector ! {open, self(), Options},
     receive {Collector, Session} -> {Collector, Session} end.
 
 session({_, Session}) -> Session.
@@ -427,8 +461,8 @@ collect(All, Waiting) ->
         receive M -> collected(M, All, Left) end
     end.
 
-collected({open, From, Stamps}, All, Waiting) ->
-    From ! {self(), witness_trace_evm:open(self(), #{stamps => Stamps})},
+collected({open, From, Options}, All, Waiting) ->
+    From ! {self(), witness_trace_evm:open(self(), Options)},
     collect(All, Waiting);
 collected({wait, From, Ref, Enough}, All, Waiting) -> collect(All, [{From, Ref, Enough} | Waiting]);
 collected(M, All, Waiting) -> collect([M | All], Waiting).

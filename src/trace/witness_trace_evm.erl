@@ -22,46 +22,66 @@ streams of two sessions have to be cut, so `#{stamps => handover}` switches it o
 process just before it is switched on in a second session and off again when the process
 is settled. Events without a stamp carry no time. With `#{stamps => always}` each event
 has one, which partitions of several processes need.
+
+## Filter
+
+`#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all: a kind
+that nobody wants is not switched on, and of the others the VM tests the messages against match specifications.
 """.
 -behaviour(witness_trace).
 
 -export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
 -compile({no_auto_import, [now/0]}).
 
--doc "The trace session and whether every event is stamped.".
--type session() :: {trace:session(), always | handover}.
+-doc "The trace session, whether every event is stamped, and what is traced of a process.".
+-type session() :: {trace:session(), always | handover, Flags :: [atom()]}.
 
--define(FLAGS, [procs, send, 'receive', set_on_spawn]).
+-define(FLAGS, [procs, set_on_spawn]).
 -define(STAMP, strict_monotonic_timestamp).
 
 %% The expiry of a receive's `after` is reported as a message `timeout' of the clock
 %% service: it is no message. Everything else carries its sender; a port stands in the place
 %% of the node.
--define(RECEIVE, [{[clock_service, '_', timeout], [], [{message, false}]},
-                  {['$1', '_', '_'], [{is_port, '$1'}], [{message, '$1'}]},
-                  {['_', '$1', '_'], [], [{message, '$1'}]}]).
+-define(EXPIRY, {[clock_service, '_', timeout], [], [{message, false}]}).
+%% A variable that the specifications of alphabets do not use.
+-define(SENDER, '$999').
 
--spec open(pid(), #{stamps := always | handover}) -> session().
-open(Tracer, #{stamps := Stamps}) ->
+-spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter()}) -> session().
+open(Tracer, Options = #{stamps := Stamps}) ->
+    #{send := Send, recv := Receive} = maps:get(filter, Options, witness_trace_filter:none()),
     Session = trace:session_create(witness, Tracer, []),
-    1 = trace:recv(Session, ?RECEIVE, []),
-    {Session, Stamps}.
+    _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [sent(Clause) || Clause <- Send], []),
+    _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
+    {Session, Stamps, [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ ?FLAGS}.
+
+sent({Head, Guards, _}) -> {Head, Guards, []}.
+
+received(all) -> received([{['_', '_'], [], []}]);
+received(Clauses) ->
+    lists:append([[{[?SENDER, '_', Message], [{is_port, ?SENDER} | Guards], [{message, ?SENDER}]},
+                   {['_', ?SENDER, Message], Guards, [{message, ?SENDER}]}]
+                  || Clause <- Clauses, {Message, Guards} <- [message(Clause)]]).
+
+%% What is asked of the sender is left to the monitor: more may be traced than is needed, never less.
+message({['_', Message], Guards, _}) -> {Message, Guards};
+message({[_, Message], _, _}) -> {Message, []};
+message(_) -> {'_', []}.
 
 -spec close(session()) -> ok.
-close({Session, _}) ->
+close({Session, _, _}) ->
     _ = trace:session_destroy(Session),
     ok.
 
 -spec on(session(), pid()) -> ok | dead.
-on({Session, always}, P) -> set(Session, P, true, [?STAMP | ?FLAGS]);
-on({Session, handover}, P) -> set(Session, P, true, ?FLAGS).
+on({Session, always, Flags}, P) -> set(Session, P, true, [?STAMP | Flags]);
+on({Session, handover, Flags}, P) -> set(Session, P, true, Flags).
 
 -spec share(session(), session(), pid()) -> {cut, integer()} | dead.
-share({From, Stamps}, {To, _}, P) ->
+share({From, Stamps, _}, {To, _, Flags}, P) ->
     %% Stamps are on in both streams before the second begins: an event without one
     %% lies before every cut.
     _ = Stamps =:= handover andalso set(From, P, true, [?STAMP]),
-    case set(To, P, true, [?STAMP | ?FLAGS]) of
+    case set(To, P, true, [?STAMP | Flags]) of
         ok -> {cut, now()};
         dead -> dead
     end.
@@ -70,14 +90,14 @@ share({From, Stamps}, {To, _}, P) ->
 now() -> erlang:unique_integer([monotonic]).
 
 -spec settle(session(), pid()) -> ok.
-settle({_, always}, _) -> ok;
-settle({Session, handover}, P) ->
+settle({_, always, _}, _) -> ok;
+settle({Session, handover, _}, P) ->
     _ = set(Session, P, false, [?STAMP]),
     ok.
 
 -spec off(session(), pid()) -> ok.
-off({Session, _}, P) ->
-    _ = set(Session, P, false, [?STAMP | ?FLAGS]),
+off({Session, _, Flags}, P) ->
+    _ = set(Session, P, false, [?STAMP | Flags]),
     ok.
 
 set(Session, P, How, Flags) ->
@@ -89,7 +109,7 @@ set(Session, P, How, Flags) ->
     end.
 
 -spec traced(session(), pid()) -> boolean() | dead.
-traced({Session, _}, P) ->
+traced({Session, _, _}, P) ->
     try trace:info(Session, P, flags) of
         {flags, []} -> false;
         {flags, _} -> true;

@@ -1,0 +1,36 @@
+-module(witness_trace_filter).
+-moduledoc """
+What a source need not deliver: the union of what all monitors of a run want to read.
+
+Monitors say it as their alphabet (`c:witness_monitor:alphabet/1`). A filter is for a whole run, not for a process: a child
+inherits what its parent is traced with, so an event that only the child's monitor wants would be lost before anybody
+knows the child. Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
+""".
+
+-export([none/0, union/1]).
+-export_type([alphabet/0, filter/0, messages/0]).
+
+-doc "The kinds of events that a monitor reads; a match specification has the head `[To, Message]` or `[From, Message]`.".
+-type alphabet() :: all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
+
+-doc "Which messages are delivered: those that match a specification.".
+-type messages() :: all | ets:match_spec().
+
+-doc "What a source delivers of messages.".
+-type filter() :: #{send := messages(), recv := messages()}.
+
+-doc "Everything is delivered.".
+-spec none() -> filter().
+none() -> #{send => all, recv => all}.
+
+-doc "What at least one of the alphabets asks for.".
+-spec union([alphabet()]) -> filter().
+union(Alphabets) -> #{Kind => messages(Kind, Alphabets, []) || Kind <- [send, recv]}.
+
+messages(_, [], Specs) -> lists:usort(Specs);
+messages(_, [all | _], _) -> all;
+messages(Kind, [Alphabet | Alphabets], Specs) ->
+    case lists:member(Kind, Alphabet) of
+        true -> all;
+        false -> messages(Kind, Alphabets, lists:append([Spec || {K, Spec} <- Alphabet, K =:= Kind]) ++ Specs)
+    end.
