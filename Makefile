@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak bench-overhead clean
+.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep bench-overhead bench-monitors clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -26,8 +26,14 @@ agreement: ## The shared set of systems, 100 runs each, also with one scheduler:
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak
 
+fuzz: ## 200,000 damaged specifications, never the same: the compiler refuses or compiles each
+	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_FUZZ_SEED=$$(date +%s) rebar3 eunit --module=witness_spec_fuzz_tests
+
 bench-overhead: ## Measure what watching costs, against the same system unwatched
 	@$(toolchain) && bench/overhead
+
+bench-monitors: ## Measure compiled monitors against the same ones written by hand
+	@$(toolchain) && bench/monitors
 
 clean: ## Remove what was built here; the toolchain stays in the cache
 	@rm -rf _build

@@ -24,35 +24,44 @@ loaded, to the event `[witness, verdict]`.
 
 -export([start/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
 
--export_type([run/0, verdict/0, summary/0, warning/0]).
+-export_type([run/0, verdict/0, source/0, summary/0, warning/0]).
 
 -doc "A run.".
 -type run() :: pid().
 
 -doc """
-What a monitor found. `spec` is `file:line`, or the monitor's module; `process` and
-`signature` are those of the process that it was started for; `event` is the one that
-decided, `index` counts the events that this monitor has read from 1, the `init`. `reason`
-says why a verdict is inconclusive. `steps` are the last events up to the deciding one,
+What a monitor found, or one of its slices. `spec` is `file:line`, or the monitor's module;
+`process` and `signature` are those of the process that it was started for; `slice` are the
+values of a property with `per`, with their names; `event` is the one that decided, `index`
+counts the events that this monitor or slice has read from 1 (without `over` that is the
+`init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
+it was decided, where that is one action. `steps` are the last events up to the deciding one,
 each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
                      process := pid(), signature := witness_event:signature(),
-                     slice := undefined,
+                     slice := undefined | [{Name :: binary(), Value :: term()}],
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
-                     reason := undefined | stopped | {gap, term()} | {crashed, term()},
+                     reason := undefined | stopped | max_slices | {gap, term()} | {crashed, term()},
+                     source := undefined | source(),
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
                                  formula := binary() | undefined, bindings := [{binary(), term()}]}],
                      skipped := non_neg_integer()}.
+
+-doc "A place in a specification, both numbers from 1, with the text of the line.".
+-type source() :: #{file := binary(), line := pos_integer(), column := pos_integer() | undefined, text := binary()}.
 
 -doc "Something that the user should know.".
 -type warning() :: #{code := atom(), text := binary()}.
 
 -doc """
 A run in numbers. `processes` and `events`: seen; `tracers`: at most alive at the same time;
-`monitored`: monitors started; `gaps`: monitors that met one. `outcome` is `violated` if a
+`monitored`: monitors started; `slices`: of these monitors, each with a verdict of its own;
+`gaps`: verdicts that met one. `coverage` says of the actions of each property that was
+monitored whether any of its monitors has taken them, and which verdict an action decides by
+itself. `outcome` is `violated` if a
 verdict is `no`; else `untrusted` if events are missing, a part of Witness or a monitor
 crashed, the system crashed, or nothing was monitored; else `ok`. `elapsed_ms`: until the
 system had ended and all its events were gathered.
@@ -61,7 +70,11 @@ system had ended and all its events were gathered.
                      events := non_neg_integer(),
                      verdicts := #{witness_monitor:verdict() => non_neg_integer()},
                      vacuous := non_neg_integer(), gaps := non_neg_integer(),
-                     monitored := non_neg_integer(), warnings := [warning()],
+                     monitored := non_neg_integer(), slices := non_neg_integer(),
+                     coverage := [#{spec := binary(), name := binary() | undefined,
+                                    actions := [#{line := pos_integer(), column := pos_integer(), text := binary(),
+                                                  decides := yes | no | undefined, taken := boolean()}]}],
+                     warnings := [warning()],
                      elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted,
                      system := undefined | normal | {crashed, term()}}.
 
@@ -73,6 +86,7 @@ Starts a system under observation.
 | `system` | `{Module, Function, Args}`, called in a new process | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
 | `specs` | specification files (`.hml`) | `[]` |
+| `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
 | `instrument`, `source` | `outline`, `evm` | |
@@ -80,6 +94,8 @@ Starts a system under observation.
 | `hold_back` | milliseconds that events of a partition with several processes wait to be put in order | `100` |
 | `memory` | bytes that the events which wait for one tracer may take; from there on it goes before the system, which thereby slows down | a quarter of what the node may use |
 | `explain` | steps kept for an explanation | `12` |
+| `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
+| `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |
 | `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
@@ -127,10 +143,11 @@ stop(Run) -> witness_run:stop(Run).
 -spec verdicts(run()) -> [verdict()].
 verdicts(Run) -> witness_run:verdicts(Run).
 
--doc "How far the run has come.".
+-doc "How far the run has come. `warnings`: those so far, such as those about the specifications.".
 -spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
                        events := non_neg_integer(), waiting_for := non_neg_integer(),
-                       monitors := non_neg_integer(), verdicts := map(), system := term()}.
+                       monitors := non_neg_integer(), verdicts := map(), system := term(),
+                       warnings := [warning()]}.
 info(Run) -> witness_run:info(Run).
 
 -doc """

@@ -4,26 +4,39 @@ What a user gives, as instrumentation maps: a specification file is one map, and
 monitor given by itself (`m:witness_outline_map`).
 """.
 
--export([of_spec/1, of_monitor/1, key/1, key/2, own/1]).
+-export([of_spec/1, of_monitor/1, properties/2, filter/2, sources/1, source/2, own/1]).
+
+-export_type([key/0, property/0, sources/0]).
 
 -doc "Names a property in verdicts and warnings.".
 -type key() :: {Spec :: binary(), Name :: binary() | undefined}.
 
+-doc """
+A property, the text of its signature patterns, and its actions, numbered as in the coverage that its monitors report
+(`c:witness_monitor:coverage/1`).
+""".
+-type property() :: #{key := key(), signature := binary(),
+                      actions := [#{id := pos_integer(), line := pos_integer(), column := pos_integer(),
+                                    text := binary(), decides := yes | no | undefined}]}.
+
+-doc "Files of specifications with their lines, by the `spec` of their properties.".
+-type sources() :: #{Spec :: binary() => {File :: binary(), Lines :: tuple()}}.
+
 -spec of_spec(witness_spec:instrumentation_map()) -> witness_outline_map:instrumentation().
-of_spec(Spec = #{module := Module, entries := Entries}) ->
-    Compiled = #{Index => entry(Spec, E) || E = #{index := Index} <- Entries},
+of_spec(Map = #{module := Module, entries := Entries}) ->
+    Compiled = #{Index => entry(Map, E) || E = #{index := Index} <- Entries},
     fun(Signature) -> [maps:get(Index, Compiled) || Index <- Module:match(Signature)] end.
 
 entry(_, #{action := none}) -> none;
-entry(Spec = #{module := Module}, E = #{index := Index, group := Group}) ->
-    {{Text, Name}, _} = key(Spec, E),
-    #{monitor => {Module, Index}, spec => Text, name => Name, group => Group}.
+entry(#{file := File, module := Module}, E = #{index := Index, name := Name, group := Group}) ->
+    #{monitor => {Module, Index}, spec => spec(File, E), name => Name, group => Group}.
+
+spec(File, #{line := Line}) -> <<File/binary, $:, (integer_to_binary(Line))/binary>>.
 
 -spec of_monitor({witness_options:signature_pattern(), {module(), term()}}) ->
     witness_outline_map:instrumentation().
-of_monitor(Given = {{M, F, A}, Monitor}) ->
-    {{Text, Name}, _} = key(Given),
-    Entry = #{monitor => Monitor, spec => Text, name => Name, group => false},
+of_monitor({{M, F, A}, Monitor = {Module, _}}) ->
+    Entry = #{monitor => Monitor, spec => atom_to_binary(Module), name => undefined, group => false},
     fun({M1, F1, Args}) when (M =:= '_' orelse M =:= M1), (F =:= '_' orelse F =:= F1) ->
             case A =:= '_' orelse (is_list(Args) andalso A =:= length(Args)) of
                 true -> [Entry];
@@ -32,15 +45,46 @@ of_monitor(Given = {{M, F, A}, Monitor}) ->
        (_) -> []
     end.
 
--doc "A property's name and the text of its signature patterns.".
--spec key(witness_spec:instrumentation_map(), witness_spec:entry()) -> {key(), Signature :: binary()}.
-key(#{file := File}, #{line := Line, name := Name, signature := Signature}) ->
-    {{<<File/binary, $:, (integer_to_binary(Line))/binary>>, Name}, Signature}.
+-doc "All properties that may be monitored, in the order in which they were given.".
+-spec properties([witness_spec:instrumentation_map()],
+                 [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
+properties(Maps, Monitors) ->
+    [#{key => {spec(File, E), Name}, signature => Signature, actions => actions(Module, Index)}
+     || #{file := File, module := Module, entries := Entries} <- Maps,
+        E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
+    ++ [#{key => {atom_to_binary(Module), undefined},
+          signature => unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
+          actions => actions(Module, Arg)}
+        || {{M, F, A}, {Module, Arg}} <- Monitors].
 
--spec key({witness_options:signature_pattern(), {module(), term()}}) -> {key(), Signature :: binary()}.
-key({{M, F, A}, {Module, _}}) ->
-    Signature = unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
-    {{atom_to_binary(Module), undefined}, Signature}.
+%% What a monitor says of itself is for people, and no reason not to run.
+actions(Module, Arg) ->
+    try
+        true = erlang:function_exported(Module, coverage, 1),
+        [A || A = #{id := Id, line := _, column := _, text := _, decides := _} <- Module:coverage(Arg),
+              is_integer(Id), Id > 0]
+    catch
+        _:_ -> []
+    end.
+
+-doc "What a source has to deliver for all of these monitors together.".
+-spec filter([witness_spec:instrumentation_map()],
+             [{witness_options:signature_pattern(), {module(), term()}}]) -> witness_trace_filter:filter().
+filter(Maps, Monitors) ->
+    Compiled = [{Module, Index} || #{module := Module, entries := Entries} <- Maps,
+                                   #{action := monitor, index := Index} <- Entries],
+    witness_trace_filter:union([witness_monitor_alphabet:of_monitor(Monitor) || Monitor <- Compiled ++ [M || {_, M} <- Monitors]]).
+
+-spec sources([witness_spec:instrumentation_map()]) -> sources().
+sources(Maps) ->
+    #{spec(File, E) => {File, Lines} || #{file := File, lines := Lines, entries := Entries} <- Maps, E <- Entries}.
+
+-doc "Where in its specification a verdict was decided, with the text of that line.".
+-spec source(#{spec := binary(), info := witness_monitor:info(), _ => _}, sources()) -> witness:source() | undefined.
+source(#{spec := Spec, info := #{line := Line} = Info}, Sources) when is_map_key(Spec, Sources) ->
+    {File, Lines} = maps:get(Spec, Sources),
+    #{file => File, line => Line, column => maps:get(column, Info, undefined), text => element(Line, Lines)};
+source(_, _) -> undefined.
 
 -doc """
 Whether a process is Witness's own: one that runs a module of this application, or one of

@@ -67,12 +67,15 @@ callback(V, N = #notifier{callback = Callback}) ->
     end.
 
 log(#{verdict := no} = V, #notifier{log = true}) ->
-    #{spec := Spec, name := Name, process := P, signature := Signature} = V,
-    ?LOG_WARNING("~ts~ts violated by ~tp, ~ts",
+    #{spec := Spec, name := Name, slice := Slice, process := P, signature := Signature} = V,
+    ?LOG_WARNING("~ts~ts violated by ~tp, ~ts~ts",
                  [Spec, case Name of undefined -> ""; _ -> [" (", Name, ")"] end, P,
-                  witness_event:format_signature(Signature)],
+                  witness_event:format_signature(Signature), slice(Slice)],
                  #{domain => [witness], verdict => V});
 log(_, _) -> ok.
+
+slice(undefined) -> "";
+slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
 
 %% The library is the user's: it is called where it is loaded, and nothing depends on it.
 telemetry(V) ->

@@ -20,6 +20,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type options() :: #{system := {module(), atom(), [term()]},
                      scope := tree | node,
                      specs := [file:name_all()],
+                     include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline,
                      source := evm,
@@ -31,16 +32,19 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      hold_back := pos_integer(),
                      memory := pos_integer(),
                      explain := pos_integer(),
+                     max_slices := pos_integer(),
+                     max_obligations := pos_integer(),
                      max_verdicts := non_neg_integer(),
                      drain := timeout(),
                      halt := boolean(),
                      log := boolean()}.
 
 defaults() ->
-    #{scope => tree, specs => [], monitors => [], instrument => outline, source => evm,
+    #{scope => tree, specs => [], include => [], monitors => [], instrument => outline, source => evm,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
-      memory => witness_memory:available() div 4, explain => 12, max_verdicts => 10_000,
+      memory => witness_memory:available() div 4, explain => 12, max_slices => 100_000,
+      max_obligations => 1000, max_verdicts => 10_000,
       drain => 30_000, halt => true, log => true}.
 
 -doc "Completes and checks the options of a user.".
@@ -60,10 +64,9 @@ option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> calla
 option(system, _) -> expected(system, "{Module, Function, Arguments}");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
-option(specs, Files) when is_list(Files) ->
-    lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Files)
-        orelse expected(specs, "a list of file names");
-option(specs, _) -> expected(specs, "a list of file names");
+option(Key, Files) when Key =:= specs; Key =:= include ->
+    (is_list(Files) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Files))
+        orelse expected(Key, "a list of file names");
 option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_option/1, Monitors);
 option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
 option(instrument, outline) -> ok;
@@ -83,7 +86,8 @@ option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
 option(drain, infinity) -> ok;
-option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= explain; Key =:= drain ->
+option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= explain; Key =:= drain;
+                    Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log ->
     is_boolean(Value) orelse expected(Key, "true or false");

@@ -22,23 +22,24 @@ run itself dies, the links take everything with it, and with the tracers their s
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
                   spec := binary(), name := binary() | undefined}.
 
+%% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
+-type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
+                | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
+
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
               pool :: undefined | pid(),
               notifier :: pid(),
               specs :: [witness_spec:instrumentation_map()],
+              sources :: witness_instrumentation:sources(),
               system = running :: running | {ended, term()},
               tree_ended = false :: boolean(),
               lost = false :: boolean(),
               live = #{} :: #{pid() => meta()},
-              early = #{} :: #{pid() => witness_monitor_runner:outcome()},
-              seen = #{} :: #{{binary(), binary() | undefined} => pos_integer()},
+              early = #{} :: #{pid() => [report()]},
+              tally :: witness_tally:tally(),
               verdicts = [] :: [witness:verdict()],
               kept = 0 :: non_neg_integer(),
-              counts = #{no => 0, yes => 0, inconclusive => 0} :: #{witness_monitor:verdict() => non_neg_integer()},
-              vacuous = 0 :: non_neg_integer(),
-              gaps = 0 :: non_neg_integer(),
-              faults = 0 :: non_neg_integer(),
               warnings = [] :: [witness:warning()],
               counters :: counters:counters_ref(),
               held :: atomics:atomics_ref(),
@@ -76,14 +77,16 @@ call(Run, Request, Timeout) ->
 
 -doc false.
 -spec init(witness_options:options()) -> {ok, #run{}, {continue, start}} | {stop, term()}.
-init(Options = #{specs := Files, owner := Owner}) ->
+init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
-    case compile(Files, [], []) of
+    Compile = (maps:with([include, max_obligations], Options))#{exports => fun witness_exports:of_module/1},
+    case compile(Files, Compile, [], []) of
         {ok, Specs, Warnings} ->
             monitor(process, Owner),
-            {ok, #run{options = Options, specs = Specs, warnings = Warnings,
-                      notifier = witness_notifier:start_link(Options),
+            {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                      tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
+                      warnings = Warnings, notifier = witness_notifier:start_link(Options),
                       counters = counters:new(2, [write_concurrency]),
                       held = atomics:new(1, []), started = erlang:monotonic_time(millisecond)},
              {continue, start}};
@@ -91,12 +94,12 @@ init(Options = #{specs := Files, owner := Owner}) ->
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
 
-compile([], Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
-compile([File | Files], Specs, Warnings) ->
-    case witness_spec:compile_file(File) of
+compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([File | Files], Options, Specs, Warnings) ->
+    case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
             New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
-            compile(Files, [Map | Specs], Warnings ++ New);
+            compile(Files, Options, [Map | Specs], Warnings ++ New);
         {error, Diagnostics} ->
             lists:foreach(fun witness_spec:unload/1, Specs),
             {error, Diagnostics}
@@ -107,18 +110,20 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, specs = Specs, counters = Counters, held = Held}) ->
-    #{system := MFA, scope := Scope, explain := Explain, hold_back := HoldBack, memory := Memory,
-      monitors := Monitors, group_leader := GroupLeader, unobserved := Unobserved} = Options,
+    #{system := MFA, scope := Scope, monitors := Monitors, group_leader := GroupLeader,
+      unobserved := Unobserved} = Options,
     Stamps = case maps:get(timestamps, Options) orelse lists:any(fun has_group/1, Specs) of
         true -> always;
         false -> handover
     end,
+    Config = maps:with([explain, hold_back, memory, max_slices], Options),
     {ok, Pool} = witness_outline:start_link(
-                   #{source => witness_trace_evm, source_options => #{stamps => Stamps},
-                     run => self(), explain => Explain, hold_back => HoldBack, memory => Memory,
-                     counters => Counters, held => Held,
-                     maps => [witness_instrumentation:of_spec(S) || S <- Specs]
-                             ++ [witness_instrumentation:of_monitor(M) || M <- Monitors]}),
+                   Config#{source => witness_trace_evm,
+                           source_options => #{stamps => Stamps,
+                                               filter => witness_instrumentation:filter(Specs, Monitors)},
+                           run => self(), counters => Counters, held => Held,
+                           maps => [witness_instrumentation:of_spec(S) || S <- Specs]
+                                   ++ [witness_instrumentation:of_monitor(M) || M <- Monitors]}),
     _ = Scope =:= node andalso witness_outline:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
     {ok, _} = witness_outline:launch(Pool, MFA, GroupLeader),
     {noreply, R#run{pool = Pool}}.
@@ -140,10 +145,11 @@ handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
-handle_call(info, _, R = #run{phase = Phase, live = Live, counts = Counts, held = Held}) ->
+handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, held = Held}) ->
     {reply, #{phase => Phase, processes => counters:get(R#run.counters, 1),
               events => counters:get(R#run.counters, 2), waiting_for => atomics:get(Held, 1),
-              monitors => map_size(Live), verdicts => Counts, system => R#run.system}, R}.
+              monitors => map_size(Live), verdicts => witness_tally:verdicts(Tally), system => R#run.system,
+              warnings => R#run.warnings}, R}.
 
 -doc false.
 -spec handle_cast(term(), #run{}) -> {noreply, #run{}}.
@@ -155,21 +161,13 @@ handle_info({monitor, Runner, _}, R = #run{phase = finished}) ->
     %% Only after a tracer was lost: its last messages may come this late.
     exit(Runner, kill),
     {noreply, R};
-handle_info({monitor, Runner, Meta}, R = #run{live = Live, early = Early, seen = Seen}) ->
-    Key = {maps:get(spec, Meta), maps:get(name, Meta)},
-    R1 = R#run{live = Live#{Runner => Meta}, seen = maps:update_with(Key, fun(N) -> N + 1 end, 1, Seen)},
-    case maps:take(Runner, Early) of
-        {Outcome, Early1} -> proceed(outcome(Runner, Outcome, R1#run{early = Early1}));
-        error ->
-            %% A runner that is dead by now gives an exit message at once.
-            link(Runner),
-            _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
-            {noreply, R1}
+handle_info({monitor, Runner, Meta}, R) ->
+    proceed(announced(Runner, Meta, R));
+handle_info(Report = {Kind, Runner, _}, R = #run{live = Live}) when Kind =:= slice; Kind =:= verdict ->
+    case Live of
+        #{Runner := _} -> proceed(report(Report, R));
+        #{} -> {noreply, early(Report, R)}
     end;
-handle_info({verdict, Runner, Outcome}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    proceed(outcome(Runner, Outcome, R));
-handle_info({verdict, Runner, Outcome}, R = #run{early = Early}) ->
-    {noreply, R#run{early = Early#{Runner => Outcome}}};
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
@@ -177,7 +175,7 @@ handle_info({system_ended, Reason}, R) ->
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, R#run{pool = undefined}));
 handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    proceed(outcome(Runner, failed({crashed, Reason}), R));
+    proceed(report({verdict, Runner, failed({crashed, Reason})}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 handle_info({'EXIT', _, _}, R) ->
@@ -185,7 +183,7 @@ handle_info({'EXIT', _, _}, R) ->
 handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
     finished(R#run{phase = finished});
 handle_info(overdue, R = #run{phase = draining, live = Live}) ->
-    Kill = fun(Runner, _, A) -> exit(Runner, kill), outcome(Runner, failed({crashed, overdue}), A) end,
+    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed({crashed, overdue})}, A) end,
     proceed(maps:fold(Kill, R, Live));
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R};
@@ -234,9 +232,7 @@ stop_pool(R = #run{pool = Pool}) ->
 
 take_monitors(R) ->
     receive
-        {monitor, _, _} = Message ->
-            {noreply, R1} = handle_info(Message, R),
-            take_monitors(R1)
+        {monitor, Runner, Meta} -> take_monitors(announced(Runner, Meta, R))
     after 0 -> R
     end.
 
@@ -246,7 +242,7 @@ lost(Reason, R = #run{live = Live, warnings = Warnings}) ->
     Warning = #{code => tracer_lost,
                 text => text(["a tracer has ended, events are missing from then on: ",
                               witness_event:format_term(Reason, 400)])},
-    drain(R#run{lost = true, faults = R#run.faults + 1, warnings = Warnings ++ [Warning]}).
+    drain(R#run{lost = true, warnings = Warnings ++ [Warning]}).
 
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
@@ -261,22 +257,41 @@ finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
 %% --- verdicts --------------------------------------------------------------------
 
 failed(Reason) ->
-    #{verdict => inconclusive, reason => Reason, info => undefined, vacuous => false,
-      event => undefined, steps => [], skipped => 0}.
+    #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
+      event => undefined, steps => [], skipped => 0, covered => 0}.
 
-outcome(Runner, ignored, R = #run{live = Live}) ->
-    R#run{live = maps:remove(Runner, Live)};
-outcome(Runner, Outcome, R = #run{live = Live, counts = Counts, notifier = Notifier}) ->
+key(#{spec := Spec, name := Name}) -> {Spec, Name}.
+
+announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
+    %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
+    link(Runner),
+    _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
+    Reports = lists:reverse(maps:get(Runner, Early, [])),
+    lists:foldl(fun report/2, R#run{live = Live#{Runner => Meta}, early = maps:remove(Runner, Early),
+                                    tally = witness_tally:started(key(Meta), Tally)}, Reports).
+
+early(Report = {_, Runner, _}, R = #run{early = Early}) ->
+    R#run{early = maps:update_with(Runner, fun(Before) -> [Report | Before] end, [Report], Early)}.
+
+report({slice, Runner, Outcome}, R = #run{live = Live}) ->
+    verdict(Outcome, maps:get(Runner, Live), R);
+report({verdict, Runner, Outcome}, R = #run{live = Live}) ->
     {Meta, Live1} = maps:take(Runner, Live),
-    V = #{verdict := Verdict} = maps:merge(Outcome#{slice => undefined}, Meta),
-    ok = witness_notifier:verdict(Notifier, V),
-    R1 = keep(V, R#run{live = Live1, counts = maps:update_with(Verdict, fun(N) -> N + 1 end, Counts)}),
-    case V of
-        #{reason := {gap, _}} -> R1#run{gaps = R1#run.gaps + 1};
-        #{reason := {crashed, _}} -> R1#run{faults = R1#run.faults + 1};
-        #{vacuous := true} -> R1#run{vacuous = R1#run.vacuous + 1};
-        #{} -> R1
+    ended(Outcome, Meta, R#run{live = Live1}).
+
+ended(ignored, _, R) -> R;
+ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
+    R1 = R#run{tally = witness_tally:covered(key(Meta), Mask, Tally)},
+    case Outcome of
+        #{verdict := _} -> verdict(maps:remove(covered, Outcome), Meta, R1);
+        #{slices := _} -> R1
     end.
+
+verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
+    Found = maps:merge(Outcome, Meta),
+    V = Found#{source => witness_instrumentation:source(Found, Sources)},
+    ok = witness_notifier:verdict(Notifier, V),
+    keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
 
 keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := Max}}) when Kept < Max ->
     R#run{verdicts = [V | Verdicts], kept = Kept + 1};
@@ -284,24 +299,26 @@ keep(_, R) -> R.
 
 %% --- summary ---------------------------------------------------------------------
 
-summary(R = #run{counts = Counts, seen = Seen, counters = Counters, system = System}) ->
-    Monitored = lists:sum(maps:values(Seen)),
-    Outcome = case Counts of
-        #{no := No} when No > 0 -> violated;
-        #{} when Monitored =:= 0; R#run.gaps > 0; R#run.faults > 0 -> untrusted;
-        #{} -> case crashed(System) of true -> untrusted; false -> ok end
-    end,
-    #{processes => counters:get(Counters, 1), tracers => R#run.tracers,
-      events => counters:get(Counters, 2), verdicts => Counts, vacuous => R#run.vacuous,
-      gaps => R#run.gaps, monitored => Monitored, warnings => warnings(R),
-      elapsed_ms => ended(R) - R#run.started, outcome => Outcome,
+summary(R = #run{tally = Tally, counters = Counters, system = System}) ->
+    (witness_tally:summary(Tally))#{
+      processes => counters:get(Counters, 1), tracers => R#run.tracers, events => counters:get(Counters, 2),
+      warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R),
       system => case System of
           running -> undefined;
           {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
       end}.
 
-ended(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
-ended(#run{ended = Ended}) -> Ended.
+outcome(#run{tally = Tally, lost = Lost, system = System}) ->
+    case witness_tally:verdicts(Tally) of
+        #{no := No} when No > 0 -> violated;
+        #{} -> case witness_tally:trusted(Tally) andalso not Lost andalso not crashed(System) of
+            true -> ok;
+            false -> untrusted
+        end
+    end.
+
+ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
+ended_at(#run{ended = Ended}) -> Ended.
 
 crashed(running) -> false;
 crashed({ended, normal}) -> false;
@@ -309,20 +326,12 @@ crashed({ended, shutdown}) -> false;
 crashed({ended, {shutdown, _}}) -> false;
 crashed({ended, _}) -> true.
 
-warnings(R = #run{specs = Specs, seen = Seen, options = #{monitors := Monitors}, system = System}) ->
-    Given = [witness_instrumentation:key(Spec, E) || Spec <- Specs, E = #{action := monitor} <- maps:get(entries, Spec)]
-        ++ [witness_instrumentation:key(M) || M <- Monitors],
+warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
         ++ [#{code => system_crashed,
               text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
             || {ended, Reason} <- [System], crashed(System)]
-        ++ [#{code => nothing_monitored,
-              text => text(io_lib:format("~ts monitored nothing: no process had a signature that matches ~ts",
-                                         [describe(Key), Signature]))}
-            || {Key, Signature} <- Given, not is_map_key(Key, Seen)]
+        ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
-            || lists:sum(maps:values(R#run.counts)) > R#run.kept].
-
-describe({Spec, undefined}) -> Spec;
-describe({Spec, Name}) -> [Spec, " (", Name, ")"].
+            || lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].

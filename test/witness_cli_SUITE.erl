@@ -8,6 +8,12 @@ standard error and its exit code.
 -export([
     nothing_violated_ends_with_0/1,
     a_violation_ends_with_1_and_is_shown/1,
+    slices_are_judged_one_by_one/1,
+    too_many_slices_leave_the_oldest_undecided/1,
+    too_many_obligations_leave_it_undecided/1,
+    a_vacuous_property_gets_a_warning/1,
+    actions_that_were_never_taken_are_named/1,
+    records_come_from_included_folders/1,
     a_monitor_written_in_erlang_is_used/1,
     a_monitor_gets_its_argument/1,
     the_scope_tree_watches_the_tree_only/1,
@@ -40,6 +46,7 @@ standard error and its exit code.
     a_malformed_specification_is_pointed_at/1,
     a_monitor_without_callbacks_is_refused/1,
     a_missing_folder_is_named/1,
+    forms_for_other_programs_come_one_at_a_time/1,
     a_broken_configuration_is_named/1,
     what_does_not_exist_yet_is_refused/1
 ]).
@@ -53,6 +60,8 @@ standard error and its exit code.
     compile_prints_erlang_that_compiles/1,
     compile_tells_errors_with_their_place/1,
     compile_gives_json/1,
+    compile_draws_what_programs_read/1,
+    compile_warns_of_functions_that_modules_do_not_have/1,
     the_demonstration_finds_its_bug/1,
     the_demonstration_gives_json/1,
     help_and_version_need_no_system/1
@@ -67,7 +76,10 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, a_monitor_written_in_erlang_is_used,
+    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, slices_are_judged_one_by_one,
+                too_many_slices_leave_the_oldest_undecided, too_many_obligations_leave_it_undecided,
+                a_vacuous_property_gets_a_warning, actions_that_were_never_taken_are_named,
+                records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
                 a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
                 configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
                 elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches]},
@@ -79,12 +91,14 @@ groups() ->
      {refused, [], [wrong_usage_ends_with_2, a_missing_module_is_named, a_wrong_arity_lists_the_right_ones,
                     a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
                     a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
-                    a_missing_folder_is_named, a_broken_configuration_is_named, what_does_not_exist_yet_is_refused]},
+                    a_missing_folder_is_named, forms_for_other_programs_come_one_at_a_time,
+                    a_broken_configuration_is_named, what_does_not_exist_yet_is_refused]},
      {no_result, [], [a_signature_that_no_process_had_gives_no_result, a_system_that_crashes_gives_no_result,
                       a_system_that_halts_the_vm_gives_no_result]},
      {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
-                   compile_gives_json, the_demonstration_finds_its_bug, the_demonstration_gives_json,
-                   help_and_version_need_no_system]}].
+                   compile_gives_json, compile_draws_what_programs_read,
+                   compile_warns_of_functions_that_modules_do_not_have, the_demonstration_finds_its_bug,
+                   the_demonstration_gives_json, help_and_version_need_no_system]}].
 
 init_per_suite(Config) ->
     Root = root(proplists:get_value(data_dir, Config)),
@@ -118,7 +132,61 @@ nothing_violated_ends_with_0(Config) ->
 a_violation_ends_with_1_and_is_shown(Config) ->
     #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([1, 10])"),
     contains(Text, [~"VIOLATION of one_digit", ~"small.hml:3", ~"cli_system:server()", ~"{answer,10}", ~" => 5",
-                    ~"and [_ : _ ! {answer, N} when N > 9] ff", ~"VIOLATED: 1 monitor has seen a violation."]).
+                    ~"small.hml:7:11: this must not happen: _ : _ ! {answer, N} when N > 9\n",
+                    ~"    7 |      and [_ : _ ! {answer, N} when N > 9] ff\n",
+                    ~"      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n    with N = 10\n",
+                    ~"VIOLATED: 1 monitor has seen a violation."]).
+
+slices_are_judged_one_by_one(Config) ->
+    #{exit := 1, stdout := Text} = run(Config, ["--spec", sliced], "cli_system:answers([1, 10, 2])"),
+    contains(Text, [~"VIOLATION of one_digit", ~"slice Number = 10\n",
+                    ~"monitors  1, 3 slices: 1 violated, 2 satisfied", ~"VIOLATED: 1 violation was seen."]),
+    #{exit := 1, json := Lines} = json(Config, ["--spec", sliced], "cli_system:answers([1, 10, 2])"),
+    ?assertEqual([{~"yes", ~"Number = 1"}, {~"no", ~"Number = 10"}, {~"yes", ~"Number = 2"}], slices(Lines)),
+    ?assertMatch(#{~"slices" := 3, ~"verdicts" := #{~"no" := 1, ~"yes" := 2}}, lists:last(Lines)).
+
+slices(Lines) ->
+    [{Verdict, Slice} || #{~"type" := ~"verdict", ~"verdict" := Verdict, ~"slice" := Slice} <- Lines].
+
+too_many_slices_leave_the_oldest_undecided(Config) ->
+    Run = fun(Given) -> ["--spec", open, "--max-slices", "2" | Given] end,
+    #{exit := 0, json := Lines} = json(Config, Run([]), "cli_system:answers([1, 2, 3, 4])"),
+    ?assertEqual([{~"inconclusive", ~"Number = 1"}, {~"inconclusive", ~"Number = 2"}, {~"yes", ~"Number = 3"},
+                  {~"yes", ~"Number = 4"}], lists:sort(slices(Lines))),
+    #{exit := 0, stdout := Text} = run(Config, Run([]), "cli_system:answers([1, 2, 3, 4])"),
+    contains(Text, [~"2 undecided: another slice took its place: there were more than --max-slices allows"]).
+
+too_many_obligations_leave_it_undecided(Config) ->
+    #{exit := 0} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 3])"),
+    #{exit := 1} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 1])"),
+    #{exit := 0, stdout := Text} =
+        run(Config, ["--spec", growing, "--max-obligations", "2"], "cli_system:answers([1, 2, 3])"),
+    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than --max-obligations"]).
+
+a_vacuous_property_gets_a_warning(Config) ->
+    #{exit := 0, stdout := Text} = run(Config, ["--spec", vacuous], "cli_system:answers([1])"),
+    contains(Text, [~"warning: ", ~"vacuous.hml:1 (never_asked) has a vacuous verdict only",
+                    ~"1 satisfied (1 vacuously)"]),
+    #{exit := 0, json := Lines} = json(Config, ["--spec", vacuous], "cli_system:answers([1])"),
+    ?assertMatch([#{~"code" := ~"vacuous"}], [Line || #{~"type" := ~"warning"} = Line <- Lines]).
+
+%% The one that violates by itself is none of them.
+actions_that_were_never_taken_are_named(Config) ->
+    #{exit := 0, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([])"),
+    contains(Text, [~"unseen    ", ~"small.hml:8:11: _ : _ ! {answer, N} when N =< 9\n"]),
+    ?assertEqual(nomatch, binary:match(Text, ~"N > 9")),
+    #{exit := 0, json := Lines} = json(Config, ["--spec", small], "cli_system:answers([1])"),
+    #{~"coverage" := [#{~"name" := ~"one_digit", ~"actions" := Actions}]} = lists:last(Lines),
+    ?assertEqual([{5, null, true}, {6, null, true}, {7, ~"no", false}, {8, null, true}],
+                 [{Line, Decides, Taken} || #{~"line" := Line, ~"decides" := Decides, ~"taken" := Taken} <- Actions]).
+
+records_come_from_included_folders(Config) ->
+    Include = data(Config, "include"),
+    #{exit := 1, stdout := Text} = run(Config, ["-I", Include, "--spec", records], "cli_system:answers([10])"),
+    contains(Text, [~"#answer{number = N} when N > 9"]),
+    #{exit := 0} = witness(Config, ["compile", "--include", Include, data(Config, "records.hml")]),
+    #{exit := 2, stderr := Error} = witness(Config, ["compile", data(Config, "records.hml")]),
+    contains(Error, [~"records.hml:1:", ~"cli_records.hrl"]).
 
 a_monitor_written_in_erlang_is_used(Config) ->
     #{exit := 0} = run(Config, ["--monitor", "cli_system:server/0=cli_monitor"], "cli_system:answers([1])"),
@@ -189,14 +257,17 @@ json_has_standard_output_for_itself(Config) ->
     contains(Errors, [~"by io", ~"by user", ~"by_display", ~"by descriptor", ~"by a child"]).
 
 json_lines_have_what_is_promised(Config) ->
-    #{exit := 1, json := [Verdict, Warning, Summary]} =
+    %% What is wrong with a specification is known before anything runs.
+    #{exit := 1, json := [Early, Verdict, Warning, Summary]} =
         json(Config, ["--spec", small, "--spec", nobody], "cli_system:answers([10])"),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"warning", ~"code" := ~"specification", ~"text" := _}, Early),
     ?assertMatch(#{~"v" := 1, ~"type" := ~"verdict", ~"verdict" := ~"no", ~"name" := ~"one_digit",
                    ~"signature" := ~"cli_system:server()", ~"slice" := null, ~"vacuous" := false,
+                   ~"source" := #{~"line" := 7, ~"column" := 11, ~"file" := _, ~"text" := _},
                    ~"event" := #{~"index" := 3, ~"kind" := ~"send"}, ~"explanation" := [_ | _]}, Verdict),
     ?assertMatch(#{~"v" := 1, ~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := _}, Warning),
     ?assertMatch(#{~"v" := 1, ~"type" := ~"summary", ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0},
-                   ~"gaps" := 0, ~"vacuous" := 0, ~"warnings" := [_]}, Summary),
+                   ~"slices" := 0, ~"coverage" := [_], ~"gaps" := 0, ~"vacuous" := 0, ~"warnings" := [_, _]}, Summary),
     ?assertMatch([{_, _}], lists:usort([{Run, Node} || #{~"run" := Run, ~"node" := Node, ~"time" := _}
                                                            <- [Verdict, Warning, Summary]])).
 
@@ -282,7 +353,19 @@ a_monitor_without_callbacks_is_refused(Config) ->
     refused(Config, ["--monitor", "cli_system:server/0=no_such_monitor"], "cli_system:returns()", [~"no_such_monitor"]).
 
 a_missing_folder_is_named(Config) ->
-    refused(Config, ["--pa", "no/such/folder", "--spec", small], "cli_system:returns()", [~"--pa", ~"no/such/folder"]).
+    refused(Config, ["--pa", "no/such/folder", "--spec", small], "cli_system:returns()", [~"--pa", ~"no/such/folder"]),
+    refused(Config, ["-I", "no/such/folder", "--spec", small], "cli_system:returns()",
+            [~"--include", ~"no/such/folder"]),
+    #{exit := 2, stderr := Error} = witness(Config, ["compile", "--pa", "no/such/folder", data(Config, "small.hml")]),
+    contains(Error, [~"witness compile: --pa: there is no folder no/such/folder"]).
+
+forms_for_other_programs_come_one_at_a_time(Config) ->
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["compile" | Options] ++ [data(Config, File) || File <- ["small.hml" | Others]]),
+         contains(Error, [Words])
+     end || {Options, Others, Words} <- [{["--dot", "--erlang"], [], ~"--erlang and --dot exclude each other"},
+                                         {["--mermaid"], ["nobody.hml"], ~"--mermaid draws one file"}]].
 
 a_broken_configuration_is_named(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "broken.config"),
@@ -300,8 +383,9 @@ refused(Config, Options, Call, Words) ->
 %%% No result
 
 a_signature_that_no_process_had_gives_no_result(Config) ->
-    #{exit := 3, stdout := Text} = run(Config, ["--spec", nobody], "cli_system:answers([1])"),
-    contains(Text, [~"warning: ", ~"no_such_module:loop(_)", ~"NO RESULT: nothing was monitored."]).
+    #{exit := 3, stdout := Text, stderr := Early} = run(Config, ["--spec", nobody], "cli_system:answers([1])"),
+    contains(Text, [~"warning: ", ~"no_such_module:loop(_)", ~"NO RESULT: nothing was monitored."]),
+    contains(Early, [~"nobody.hml:1:13: warning: there is no module `no_such_module` on the code path\n"]).
 
 a_system_that_crashes_gives_no_result(Config) ->
     #{exit := 3, stdout := Text} = run(Config, ["--spec", small], "cli_system:crashes()"),
@@ -339,6 +423,28 @@ compile_gives_json(Config) ->
         lines(witness(Config, ["compile", "--json", data(Config, "malformed.hml"), data(Config, "small.hml")])),
     ?assertMatch(#{~"type" := ~"diagnostic", ~"severity" := ~"error", ~"line" := 3, ~"column" := _}, Diagnostic),
     ?assertMatch(#{~"type" := ~"specification", ~"properties" := [#{~"name" := ~"one_digit", ~"line" := 3}]}, Specification).
+
+compile_draws_what_programs_read(Config) ->
+    File = data(Config, "small.hml"),
+    #{exit := 0, stdout := <<"digraph ", _/binary>> = Dot} = witness(Config, ["compile", "--dot", File]),
+    contains(Dot, [~"s1 -> s2", ~"peripheries=2", ~"one_digit: with cli_system:server()"]),
+    #{exit := 0, stdout := <<"flowchart ", _/binary>> = Mermaid} = witness(Config, ["compile", "--mermaid", File]),
+    contains(Mermaid, [~"s1 -->|", ~"violated1"]),
+    #{exit := 0, json := [Line]} = lines(witness(Config, ["compile", "--json", "--dot", "--mermaid", File])),
+    ?assertEqual(#{~"dot" => Dot, ~"mermaid" => Mermaid, ~"erlang" => null},
+                 maps:with([~"dot", ~"mermaid", ~"erlang"], Line)).
+
+%% Without --pa nothing is known of the system.
+compile_warns_of_functions_that_modules_do_not_have(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "misspelt.hml"),
+    ok = file:write_file(File, "with cli_system:servr() check [_ <- _, _] [_ ? never] ff."),
+    #{exit := 0, stderr := ~""} = witness(Config, ["compile", File]),
+    #{exit := 0, stderr := Warning} = witness(Config, ["compile", "--pa", proplists:get_value(ebin, Config), File]),
+    contains(Warning, [~"misspelt.hml:1:17: warning: the module `cli_system` has no function `servr/0`"]),
+    #{exit := 0, json := [Diagnostic, _]} =
+        lines(witness(Config, ["compile", "--json", "--pa", proplists:get_value(ebin, Config), File])),
+    ?assertMatch(#{~"severity" := ~"warning", ~"line" := 1, ~"column" := 17, ~"end_column" := 22, ~"code" := _,
+                   ~"hint" := _}, Diagnostic).
 
 the_demonstration_finds_its_bug(Config) ->
     #{exit := 0, stdout := Text} = witness(Config, ["demo"]),

@@ -6,8 +6,10 @@ every_option_of_run_is_read_test() ->
     {run, Options} = witness_cli_args:parse(
         ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "outline", "--source", "evm",
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
-         "--no-halt", "m:f(-1)"]),
+         "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
+         "m:f(-1)"]),
     ?assertEqual(#{specs => ["a.hml", "b.hml"], monitors => ["m:f/1=n"], instrument => "outline", source => "evm",
+                   include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
                    no_halt => true, system => "m:f(-1)"}, Options).
 
@@ -19,8 +21,15 @@ options_may_follow_the_function_test() ->
     ?assertMatch({run, #{system := "m:f()", specs := ["a"]}}, witness_cli_args:parse(["run", "m:f()", "--spec", "a"])).
 
 compile_takes_several_files_test() ->
-    ?assertEqual({compile, #{files => ["a.hml", "b.hml"], erlang => true, json => false}},
+    ?assertEqual({compile, #{files => ["a.hml", "b.hml"], erlang => true, dot => false, mermaid => false,
+                             json => false}},
                  witness_cli_args:parse(["compile", "a.hml", "b.hml", "--erlang"])).
+
+every_option_of_compile_is_read_test() ->
+    ?assertEqual({compile, #{files => ["a.hml"], erlang => true, dot => true, mermaid => true, json => true,
+                             pa => ["x", "y"], include => ["i", "j"]}},
+                 witness_cli_args:parse(["compile", "--erlang", "--dot", "--mermaid", "--json", "--pa", "x", "--pa",
+                                         "y", "-I", "i", "--include", "j", "a.hml"])).
 
 errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
@@ -34,6 +43,9 @@ errors_name_what_was_expected_test_() ->
         {["run", "m:f()", "--for", "soon"], ["--for SECONDS", "'soon'"]},
         {["run", "m:f()", "--for", "0"], ["--for SECONDS", "'0'"]},
         {["run", "m:f()", "--timeout", "-5"], ["--timeout SECONDS"]},
+        {["run", "m:f()", "--max-slices", "0"], ["--max-slices NUMBER", "'0'"]},
+        {["run", "m:f()", "--max-obligations", "many"], ["--max-obligations NUMBER", "'many'"]},
+        {["run", "m:f()", "--include"], ["-I DIR | --include DIR is expected"]},
         {["run", "m:f()", "--scope", "galaxy"], ["--scope tree|node", "'galaxy'"]},
         {["run", "m:f(1,", "2)"], ["'2)'", "quotes"]},
         {["compile"], ["FILE.hml"]},
@@ -55,7 +67,7 @@ help_exists_for_every_command_test_() ->
         {["-h"], ["run"]},
         {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "'mod:fun(args)'", "Exit codes"]},
         {["run", "--spec", "--help"], ["--spec"]},
-        {["compile", "--help"], ["--erlang", "FILE.hml"]},
+        {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "FILE.hml"]},
         {["demo", "--help"], ["Exit codes"]},
         {["--version"], ["witness 0."]}
     ]].

@@ -9,13 +9,22 @@ a_verdict_has_the_fields_that_are_promised_test() ->
     ?assertMatch(#{~"v" := 1, ~"type" := ~"verdict", ~"run" := ~"r", ~"node" := ~"n@h", ~"verdict" := ~"no",
                    ~"spec" := ~"sum.hml:3", ~"name" := ~"sum", ~"signature" := ~"calc:loop(1)", ~"slice" := null,
                    ~"event" := #{~"index" := 2, ~"kind" := ~"recv", ~"text" := _}, ~"vacuous" := false}, Verdict),
-    ?assertEqual([~"event", ~"explanation", ~"name", ~"node", ~"process", ~"run", ~"signature", ~"slice", ~"spec", ~"time",
-                  ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
+    ?assertEqual([~"event", ~"explanation", ~"name", ~"node", ~"process", ~"run", ~"signature", ~"slice", ~"source",
+                  ~"spec", ~"time", ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
     ?assertMatch({match, _}, re:run(maps:get(~"time", Verdict), "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$")),
     ?assertMatch([#{~"kind" := ~"skipped"},
                   #{~"index" := 2, ~"formula" := ~"f", ~"bindings" := #{~"A" := ~"{1,2}"}},
                   #{~"kind" := ~"decision", ~"line" := 7, ~"column" := 2, ~"text" := ~"_ ? _", ~"bindings" := #{~"B" := ~"x"}}],
                  maps:get(~"explanation", Verdict)).
+
+a_verdict_says_where_in_the_specification_it_was_decided_test() ->
+    ?assertMatch(#{~"source" := null}, decoded(witness_cli_json:verdict((verdict())#{source := undefined}, ?HEADER))),
+    ?assertMatch(#{~"source" := #{~"file" := ~"sum.hml", ~"line" := 7, ~"column" := 2, ~"text" := ~"[_ ? _] ff."}},
+                 decoded(witness_cli_json:verdict(verdict(), ?HEADER))).
+
+a_slice_is_its_names_and_values_test() ->
+    ?assertMatch(#{~"slice" := ~"Id = 1, Who = {a,\"b\"}"},
+                 decoded(witness_cli_json:verdict((verdict())#{slice := [{~"Id", 1}, {~"Who", {a, "b"}}]}, ?HEADER))).
 
 an_inconclusive_verdict_says_why_test() ->
     Verdict = (verdict())#{verdict := inconclusive, reason := stopped, event := undefined, steps := [], skipped := 0,
@@ -32,13 +41,19 @@ whatever_the_system_says_an_object_stays_on_its_line_and_is_unicode_test_() ->
     ]].
 
 a_summary_has_the_fields_that_are_promised_test() ->
+    Actions = [#{line => 1, column => 2, text => ~"_ ? a", decides => no, taken => true},
+               #{line => 1, column => 9, text => ~"_ ? b", decides => undefined, taken => false}],
     Summary = #{processes => 1, tracers => 2, events => 3, verdicts => #{no => 1}, vacuous => 0, gaps => 0, monitored => 4,
+                slices => 6, coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
                 warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
     Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
     ?assertMatch(#{~"type" := ~"summary", ~"processes" := 1, ~"tracers" := 2, ~"events" := 3,
                    ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0}, ~"vacuous" := 0, ~"gaps" := 0,
-                   ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5}, Line),
-    ?assertEqual(13, map_size(Line)).
+                   ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5, ~"slices" := 6,
+                   ~"coverage" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"actions" := [
+                       #{~"line" := 1, ~"column" := 2, ~"text" := ~"_ ? a", ~"decides" := ~"no", ~"taken" := true},
+                       #{~"decides" := null, ~"taken" := false}]}]}, Line),
+    ?assertEqual(15, map_size(Line)).
 
 a_warning_has_code_and_text_test() ->
     ?assertMatch(#{~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := ~"x"},
@@ -47,8 +62,27 @@ a_warning_has_code_and_text_test() ->
 a_diagnostic_without_a_place_has_null_for_it_test() ->
     Diagnostic = #{severity => error, file => ~"a.hml", line => undefined, column => undefined, code => unreadable,
                    text => ~"no such file", source => undefined, hint => undefined},
-    ?assertMatch(#{~"type" := ~"diagnostic", ~"severity" := ~"error", ~"line" := null, ~"source" := null, ~"hint" := null},
-                 decoded(witness_cli_json:diagnostic(Diagnostic, ?HEADER))).
+    ?assertMatch(#{~"type" := ~"diagnostic", ~"severity" := ~"error", ~"line" := null, ~"end_column" := null,
+                   ~"source" := null, ~"hint" := null}, decoded(witness_cli_json:diagnostic(Diagnostic, ?HEADER))).
+
+a_diagnostic_marks_the_word_at_its_place_test_() ->
+    Source = <<"with größe:f('a b', \"c\\\"d\", Max_1) X <"/utf8>>,
+    [?_assertMatch({Column, #{~"end_column" := End}},
+                   {Column, decoded(witness_cli_json:diagnostic(diagnostic(Source, Column), ?HEADER))})
+     || {Column, End} <- [{1, 5}, {5, 6}, {6, 11}, {11, 12}, {14, 19}, {21, 27}, {29, 34}, {36, 37}, {38, 39}, {39, 40},
+                          {50, 51}]].
+
+diagnostic(Source, Column) ->
+    #{severity => warning, file => ~"a.hml", line => 1, column => Column, code => c, text => ~"t", source => Source,
+      hint => undefined}.
+
+a_specification_has_the_forms_that_were_asked_for_test() ->
+    Entry = #{index => 1, name => ~"sum", line => 3, group => false, action => monitor, signature => ~"m:f(_)",
+              per => [~"Id"]},
+    ?assertMatch(#{~"type" := ~"specification", ~"file" := ~"a.hml", ~"erlang" := null, ~"dot" := ~"digraph",
+                   ~"mermaid" := null, ~"properties" := [#{~"line" := 3, ~"name" := ~"sum", ~"signature" := ~"m:f(_)", ~"group" := false,
+                                       ~"per" := [~"Id"], ~"monitor" := true}]},
+                 decoded(witness_cli_json:specification("a.hml", [Entry], #{dot => "digraph"}, ?HEADER))).
 
 decoded(Line) ->
     [Object, ~""] = binary:split(iolist_to_binary(Line), ~"\n", [global]),
@@ -58,5 +92,6 @@ verdict() ->
     Event = {recv, self(), undefined, {add, 1}, 10},
     #{verdict => no, spec => ~"sum.hml:3", name => ~"sum", process => self(), signature => {calc, loop, [1]},
       slice => undefined, event => #{index => 2, event => Event}, reason => undefined, vacuous => false, skipped => 1,
+      source => #{file => ~"sum.hml", line => 7, column => 2, text => ~"[_ ? _] ff."},
       info => #{line => 7, column => 2, action => ~"_ ? _", bindings => [{~"B", x}]},
       steps => [#{index => 2, event => Event, formula => ~"f", bindings => [{~"A", {1, 2}}]}]}.

@@ -17,6 +17,7 @@ snapshots_test_() ->
         {"many_processes.txt", witness_cli_render:verdict(many_processes(), look(#{}))},
         {"at_the_end.txt", witness_cli_render:verdict(at_the_end(), look(#{}))},
         {"written_monitor.txt", witness_cli_render:verdict(written_monitor(), look(#{}))},
+        {"slice.txt", witness_cli_render:verdict(slice(), look(#{}))},
         {"hostile.txt", witness_cli_render:verdict(hostile(), look(#{}))},
         {"undecided.txt", witness_cli_render:verdict(undecided(), look(#{}))},
         {"summaries.txt", [[witness_cli_render:summary(Summary, Result, look(#{})), $\n] || {Summary, Result} <- summaries()]}
@@ -43,7 +44,7 @@ the_work_is_bounded_whatever_the_size_of_the_messages_test() ->
     Printed = witness_cli_render:verdict((violation())#{steps := Steps}, look(#{})),
     ?assert(iolist_size(unicode:characters_to_binary(Printed)) < 40_000).
 
-look(Changes) -> maps:merge(#{colour => false, width => 100, source => fun source/2}, Changes).
+look(Changes) -> maps:merge(#{colour => false, width => 100}, Changes).
 
 %% Verdicts
 
@@ -58,16 +59,15 @@ reference(N) -> list_to_ref("#Ref<0.0.0." ++ integer_to_list(N) ++ ">").
 step(Index, Event, Formula, Bindings) ->
     #{index => Index, event => Event, formula => Formula, bindings => Bindings}.
 
-source(~"examples/sum.hml", 7) -> ~"\tand([_:_ ! {ok, R} when R =/= A + B] ff,\n";
-source(_, _) -> undefined.
-
 violation() ->
     Always = ~"max X. and([_ ? {_, {add, A, B}}] and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X))",
     Event = {send, p(1), p(2), {ok, -1}, 30},
     #{verdict => no, spec => ~"examples/sum.hml:3", name => ~"answer_is_the_sum", process => p(1),
       signature => {calc_server, loop, [buggy]}, slice => undefined, event => #{index => 3, event => Event},
       reason => undefined, vacuous => false, skipped => 0,
-      info => #{line => 7, column => 6, action => ~"_:_ ! {ok, R} when R =/= A + B",
+      source => #{file => ~"examples/sum.hml", line => 7, column => 7,
+                  text => ~"\tand([_:_ ! {ok, R} when R =/= A + B] ff,\n"},
+      info => #{line => 7, column => 7, action => ~"_:_ ! {ok, R} when R =/= A + B", matched => true,
                 bindings => [{~"A", 1}, {~"B", 2}, {~"R", -1}], vacuous => false},
       steps => [step(1, {init, p(1), p(2), {calc_server, loop, [buggy]}, 10}, Always, []),
                 step(2, {recv, p(1), p(2), {p(2), {add, 1, 2}}, 20},
@@ -81,6 +81,7 @@ otp_server() ->
     #{verdict => no, spec => ~"bug.hml:3", name => ~"one_ticket_a_seat", process => p(1),
       signature => {seat_server, init, [[]]}, slice => undefined, event => #{index => 118, event => Event},
       reason => undefined, vacuous => false, skipped => 112, info => #{line => 9, column => 1},
+      source => #{file => ~"bug.hml", line => 9, column => 1, text => ~"max Sold."},
       steps => [step(113, {recv, p(1), p(3), {'$gen_call', {p(3), reference(5)}, {book, ~"1A", ~"anna"}}, 10}, undefined, []),
                 step(114, {recv, p(1), undefined, tick, 11}, undefined, []),
                 step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 20}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
@@ -94,18 +95,19 @@ many_processes() ->
     Self = step(10, {send, p(1), p(1), continue, 10}, undefined, []),
     Long = {result, [{item, N, "a text"} || N <- lists:seq(1, 20)]},
     Event = {send, p(1), {logger, 'other@host'}, Long, 11},
-    (violation())#{name := undefined, event := #{index => 11, event => Event}, info := #{},
+    (violation())#{name := undefined, event := #{index => 11, event => Event}, info := #{}, source := undefined,
                    steps := Calls ++ [Fork, Self, step(11, Event, undefined, [])]}.
 
 at_the_end() ->
     Exit = {exit, p(1), {badarith, [{calc_server, loop, 1, [{line, 30}]}]}, 40},
-    (violation())#{event := undefined, info := #{line => 9, column => 3, action => ~"_:_ ! bye"},
+    (violation())#{event := undefined, info := #{line => 9, column => 4, action => ~"_:_ ! bye", matched => false},
+                   source := #{file => ~"examples/sum.hml", line => 9, column => 4, text => ~"  <_:_ ! bye> tt"},
                    steps := lists:droplast(maps:get(steps, violation())) ++ [step(3, Exit, ~"<_:_ ! bye> tt", [])]}.
 
 written_monitor() ->
     Exit = {exit, p(1), killed, 40},
-    (violation())#{spec := ~"no_crash", name := undefined, info := {ended_with, killed}, event := #{index => 2, event => Exit},
-                   steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
+    (violation())#{spec := ~"no_crash", source := undefined, name := undefined, info := {ended_with, killed},
+                   event := #{index => 2, event => Exit}, steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
                              step(2, Exit, undefined, [])]}.
 
 hostile() ->
@@ -113,22 +115,47 @@ hostile() ->
     Event = {send, p(1), 'a\e[31mb', {Escape, "\e[0m\r\n", 'x\x{202E}y'}, 30},
     (violation())#{spec := ~"\e[31m/spec.hml:3", name := <<"na\e[5mme", 16#202E/utf8>>,
                    signature := {'m\e[1m', 'f\n', [Escape]}, event := #{index => 2, event => Event},
-                   info := #{line => 7, column => 2, action => Escape, bindings => [{Escape, Escape}]},
+                   info := #{line => 7, column => 4, action => Escape, bindings => [{Escape, Escape}]},
+                   source := #{file => ~"\e[31m/spec.hml", line => 7, column => 4,
+                               text => <<"\e[\t", Escape/binary, "\a">>},
+                   slice := [{Escape, [Escape]}],
                    steps := [step(1, {recv, p(1), {external, Escape}, Escape, 20}, Escape, [{Escape, Escape}]),
                              step(2, Event, undefined, [])]}.
 
 undecided() ->
-    (violation())#{verdict := inconclusive, reason := {gap, overload}, event := undefined, info := undefined, steps := []}.
+    (violation())#{verdict := inconclusive, reason := {gap, overload}, event := undefined, info := undefined,
+                   source := undefined, steps := []}.
+
+slice() ->
+    Event = {send, p(1), reference(7), {[alias | reference(7)], -1}, 30},
+    Slice = [{~"From", {p(2), [alias | reference(7)]}}, {~"Id", 17}],
+    #{info := Info, steps := Steps} = violation(),
+    (violation())#{slice := Slice, event := #{index => 3, event => Event},
+                   info := (maps:remove(matched, Info))#{bindings := Slice ++ [{~"R", -1}]},
+                   steps := [Step#{bindings := Slice ++ Bindings} || Step = #{bindings := Bindings} <- Steps]}.
 
 %% Summaries
 
 summaries() ->
     Ok = #{processes => 12, tracers => 3, events => 12345, verdicts => #{no => 0, yes => 4, inconclusive => 0},
-           vacuous => 1, gaps => 0, monitored => 4, warnings => [], elapsed_ms => 87, outcome => ok, system => normal},
+           vacuous => 1, gaps => 0, monitored => 4, slices => 0, coverage => [], warnings => [], elapsed_ms => 87,
+           outcome => ok, system => normal},
+    Coverage = [#{spec => ~"a.hml:1", name => undefined, actions => actions([no, undefined, yes], 3)},
+                #{spec => ~"b.hml:7", name => ~"b", actions => actions([undefined, undefined], 1)}],
     [{Ok, {0, #{}}},
      {Ok#{elapsed_ms := 61_500, system := undefined, verdicts := #{no => 0, yes => 1, inconclusive => 3}, vacuous := 0},
       {0, #{~"watching stopped before a decision" => 2, ~"events are missing: overload" => 1}}},
      {Ok#{verdicts := #{no => 2, yes => 1, inconclusive => 0}, vacuous := 0, outcome := violated}, {1, #{}}},
      {Ok#{monitored := 0, verdicts := #{no => 0, yes => 0, inconclusive => 0}, vacuous := 0, processes := 1, events := 1}, {3, #{}}},
      {Ok#{verdicts := #{no => 0, yes => 3, inconclusive => 1}, outcome := untrusted}, {3, #{~"the monitor crashed: {error,badarg}" => 1}}},
+     {Ok#{slices := 120, monitored := 1, verdicts := #{no => 2, yes => 117, inconclusive => 1}, outcome := violated,
+          coverage := lists:sublist(Coverage, 1)}, {1, #{}}},
+     {Ok#{slices := 120, verdicts := #{no => 0, yes => 119, inconclusive => 1}, coverage := Coverage}, {0, #{}}},
+     {Ok#{coverage := [#{spec => ~"a.hml:1", name => undefined, actions => actions([undefined], 9)} | Coverage]},
+      {0, #{}}},
      {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}}].
+
+%% Not taken, each of them in so many lines.
+actions(Decides, Lines) ->
+    [#{line => Line, column => 5, text => <<"_ ? {request, ", (integer_to_binary(Line))/binary, "}">>, decides => D,
+       taken => false} || D <- Decides, Line <- lists:seq(1, Lines)].

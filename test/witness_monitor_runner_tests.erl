@@ -5,7 +5,7 @@ its argument holds a function for each callback.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/3, handle_event/2, handle_end/2, describe/1]).
+-export([init/3, handle_event/2, handle_end/2, describe/1, slice/2, instance/2, slice_names/1]).
 
 %% --- the monitor -----------------------------------------------------------------
 
@@ -14,7 +14,15 @@ init(Signature, Process, #{init := Init} = Arg) ->
         ok -> {ok, Arg#{seen => []}};
         Other -> Other
     end;
+init(_, _, #{names := _} = Arg) -> {slices, Arg};
+init(_, _, #{slice := _} = Arg) -> {ok, Arg#{seen => []}, Arg};
 init(_, _, Arg) -> {ok, Arg#{seen => []}}.
+
+slice(E, #{slice := Slice}) -> Slice(E).
+
+instance(Key, Arg) -> (maps:get(instance, Arg, fun(_) -> Arg#{seen => []} end))(Key).
+
+slice_names(#{names := Names}) -> Names.
 
 handle_event(E, State = #{seen := Seen}) ->
     case maps:get(event, State, fun(_) -> ok end) of
@@ -216,6 +224,157 @@ an_event_that_comes_too_late_is_a_gap_test() ->
     ok = witness_monitor_runner:events(Runner, [stamped(2, b)]),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, late}, steps := [#{event := {recv, _, _, c, _}}]}, outcome(Runner)).
 
+%% --- events that are not for the monitor ------------------------------------------
+
+what_a_monitor_passes_over_it_does_not_see_test() ->
+    {Runner, _} = start(#{slice => fun({recv, _, _, {M, _}, _}) -> M; (_) -> all end,
+                          ended => fun(complete, Seen) -> {yes, [M || {recv, _, _, M, _} <- Seen]} end}),
+    feed(Runner, [{skip, 1}, {all, 2}, {skip, 3}]),
+    feed(Runner, [{skip, 4}, {all, 5}, x]),
+    ok = witness_monitor_runner:complete(Runner),
+    ?assertMatch(#{verdict := yes, info := [{all, 2}, {all, 5}, x], slice := undefined, skipped := 0,
+                   steps := [#{index := 1}, #{index := 2}, #{index := 3}]}, outcome(Runner)).
+
+a_choice_that_crashes_ends_the_monitor_after_what_came_before_test() ->
+    [begin
+         {Runner, _} = start(#{slice => fun({recv, _, _, bad, _}) -> Bad(); (_) -> all end,
+                               event => fun({recv, _, _, no, _}) -> {verdict, no, x}; (_) -> ok end}),
+         feed(Runner, [a, Before, bad, b]),
+         ?assertMatch(#{verdict := Verdict, steps := [#{index := 1}, #{index := 2}]}, outcome(Runner))
+     end || Bad <- [fun() -> error(oops) end, fun() -> nonsense end, fun() -> {slice, {1}} end],
+            {Before, Verdict} <- [{b, inconclusive}, {no, no}]].
+
+%% --- slices ------------------------------------------------------------------------
+
+each_slice_has_a_verdict_of_its_own_test() ->
+    {Runner, Ref} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, yes, x}; (_) -> ok end,
+                             ended => fun(complete, Seen) -> {no, length(Seen)} end}),
+    feed(Runner, [{1, a}, {2, a}, {all, a}, skip, {1, stop}, {1.0, a}, {2, b}, {1, c}]),
+    ok = witness_monitor_runner:complete(Runner),
+    ?assertMatch([#{verdict := yes, slice := [{~"Key", 1}], event := #{index := 3}, steps := [_, _, _]},
+                  #{verdict := no, slice := [{~"Key", 2}], info := 3, event := undefined},
+                  #{verdict := no, slice := [{~"Key", K}], info := 1},
+                  #{verdict := no, slice := [{~"Key", 1}], info := 1}] when K =:= 1.0, slices(Runner, 4)),
+    ?assertEqual(#{slices => 4, covered => 0}, outcome(Runner)),
+    ?assertEqual(normal, down(Ref)),
+    none_left(Runner).
+
+without_any_slice_there_is_an_ordinary_verdict_test() ->
+    [begin
+         {Runner, _} = sliced(#{}),
+         feed(Runner, [{all, x}, skip]),
+         End(Runner),
+         ?assertMatch(#{verdict := Verdict, vacuous := Vacuous, reason := Reason, slice := undefined, covered := 0,
+                        steps := [], skipped := 0}, outcome(Runner))
+     end || {End, Verdict, Vacuous, Reason} <-
+         [{fun witness_monitor_runner:complete/1, yes, true, undefined},
+          {fun witness_monitor_runner:stop/1, inconclusive, false, stopped},
+          {fun(Runner) -> witness_monitor_runner:gap(Runner, lost) end, inconclusive, false, {gap, lost}}]].
+
+at_a_gap_and_at_a_stop_every_slice_that_is_alive_is_inconclusive_test() ->
+    [begin
+         {Runner, _} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, yes, x}; (_) -> ok end}),
+         feed(Runner, [{N, a} || N <- lists:seq(1, 50)] ++ [{7, stop}]),
+         End(Runner),
+         [#{verdict := yes, slice := [{~"Key", 7}]} | Others] = slices(Runner, 50),
+         ?assertEqual([{inconclusive, Reason, N} || N <- lists:seq(1, 50), N =/= 7],
+                      [{V, R, N} || #{verdict := V, reason := R, slice := [{~"Key", N}]} <- Others]),
+         ?assertMatch(#{slices := 50}, outcome(Runner))
+     end || {End, Reason} <- [{fun witness_monitor_runner:stop/1, stopped},
+                              {fun(Runner) -> witness_monitor_runner:gap(Runner, lost) end, {gap, lost}}]].
+
+beyond_the_bound_the_oldest_slice_goes_test() ->
+    {Runner, _} = sliced(#{}, #{max_slices => 2}),
+    feed(Runner, [{1, a}, {2, a}, {1, b}, {3, a}, {1, c}]),
+    ?assertMatch([#{verdict := inconclusive, reason := max_slices, slice := [{~"Key", 1}], steps := [_, _]},
+                  #{verdict := inconclusive, reason := max_slices, slice := [{~"Key", 2}]}], slices(Runner, 2)),
+    ok = witness_monitor_runner:stop(Runner),
+    ?assertMatch([#{reason := stopped, slice := [{~"Key", 3}]}, #{reason := stopped, slice := [{~"Key", 1}]}],
+                 slices(Runner, 2)),
+    ?assertMatch(#{slices := 4}, outcome(Runner)).
+
+%% A slice that decides with its first event needs no room.
+a_slice_that_does_not_live_displaces_nobody_test() ->
+    {Runner, _} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, no, x}; (_) -> ok end}, #{max_slices => 1}),
+    feed(Runner, [{1, a}, {2, stop}, {3, stop}]),
+    ok = witness_monitor_runner:stop(Runner),
+    ?assertMatch([#{slice := [{_, 2}], verdict := no}, #{slice := [{_, 3}]}, #{slice := [{_, 1}], reason := stopped}],
+                 slices(Runner, 3)).
+
+a_crash_is_that_of_its_slice_test() ->
+    [begin
+         {Runner, _} = sliced(Arg),
+         feed(Runner, [{1, a}, {2, crash}, {1, b}]),
+         ok = witness_monitor_runner:stop(Runner),
+         ?assertMatch([#{verdict := inconclusive, reason := {crashed, {error, oops, [_ | _]}}, slice := [{~"Key", 2}]},
+                       #{reason := stopped, slice := [{~"Key", 1}], steps := [_, _]}], slices(Runner, 2)),
+         ?assertMatch(#{slices := 2}, outcome(Runner))
+     end || Arg <- [#{event => fun({recv, _, _, {_, crash}, _}) -> error(oops); (_) -> ok end},
+                    #{instance => fun({2}) -> error(oops); (_) -> #{seen => []} end}]].
+
+when_no_slice_can_be_told_all_of_them_end_test() ->
+    [begin
+         {Runner, _} = sliced(#{slice => fun({recv, _, _, bad, _}) -> Bad(); ({recv, _, _, {K, _}, _}) -> {slice, {K}} end}),
+         feed(Runner, [{1, a}, {2, a}, bad, {3, a}]),
+         ?assertMatch([#{reason := {crashed, Crash}, slice := [{_, 1}]}, #{reason := {crashed, Crash}, slice := [{_, 2}]}],
+                      slices(Runner, 2)),
+         ?assertMatch(#{slices := 2}, outcome(Runner))
+     end || Bad <- [fun() -> error(oops) end, fun() -> nonsense end, fun() -> {slice, {1, 2}} end, fun() -> {slice, 1} end]].
+
+slices_of_several_processes_see_one_order_test() ->
+    {Runner, _} = sliced(#{ended => fun(complete, Seen) -> {yes, [M || {recv, _, _, {_, M}, _} <- Seen]} end},
+                         #{ordered => true}),
+    ok = witness_monitor_runner:events(Runner, [stamped(3, {1, c}), stamped(1, {1, a})]),
+    ok = witness_monitor_runner:clock(Runner, 1),
+    ok = witness_monitor_runner:events(Runner, [stamped(2, {2, b}), stamped(5, {all, e})]),
+    ok = witness_monitor_runner:clock(Runner, 3),
+    ok = witness_monitor_runner:events(Runner, [stamped(4, {1, d})]),
+    ok = witness_monitor_runner:complete(Runner),
+    ?assertMatch([#{info := [a, c, d, e]}, #{info := [b, e]}], slices(Runner, 2)),
+    ?assertMatch(#{slices := 2}, outcome(Runner)).
+
+an_event_that_comes_too_late_is_a_gap_for_every_slice_test() ->
+    {Runner, _} = sliced(#{}, #{ordered => true}),
+    ok = witness_monitor_runner:events(Runner, [stamped(3, {1, c}), stamped(4, {2, c})]),
+    ok = witness_monitor_runner:clock(Runner, 10),
+    ok = witness_monitor_runner:events(Runner, [stamped(2, {1, b})]),
+    ?assertMatch([#{reason := {gap, late}}, #{reason := {gap, late}}], slices(Runner, 2)).
+
+%% Fifty thousand slices that come and go, or are displaced, leave no more behind than a thousand.
+the_space_for_slices_is_constant_test_() ->
+    {timeout, 60, [{Name, fun() ->
+        {Runner, _} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, yes, x}; (_) -> ok end},
+                             #{max_slices => 100, run => sink()}),
+        Memory = fun(From, To) ->
+            [feed(Runner, Events(N)) || N <- lists:seq(From, To)],
+            sync(Runner),
+            garbage_collect(Runner),
+            {memory, M} = process_info(Runner, memory),
+            M
+        end,
+        Small = Memory(1, 1000),
+        Large = Memory(1001, 50_000),
+        ?assert(Large < Small + 20_000),
+        ok = witness_monitor_runner:stop(Runner)
+    end} || {Name, Events} <- [{"come and go", fun(N) -> [{N, a}, {N, stop}] end}, {"displaced", fun(N) -> [{N, a}] end}]]}.
+
+%% --- coverage ----------------------------------------------------------------------
+
+the_actions_that_were_taken_are_told_at_the_end_test() ->
+    Mark = fun({recv, _, _, N, _}) when is_integer(N) -> put(list_to_atom("$witness_" ++ integer_to_list(N)), N), ok;
+              (_) -> ok
+           end,
+    {Runner, _} = start(#{event => Mark}),
+    feed(Runner, [1, 5, 1, 70]),
+    ok = witness_monitor_runner:stop(Runner),
+    ?assertMatch(#{covered := 2#100010 bor (1 bsl 70)}, outcome(Runner)).
+
+what_is_no_mark_is_not_told_test() ->
+    {Runner, _} = start(#{event => fun(_) -> put('$witness_x', x), put('$witness_', -1), put({1}, 1), put(a, 3), ok end}),
+    feed(Runner, [a]),
+    ok = witness_monitor_runner:stop(Runner),
+    ?assertMatch(#{covered := 0}, outcome(Runner)).
+
 %% --- helpers ---------------------------------------------------------------------
 
 start(Arg) -> start(Arg, #{}).
@@ -234,11 +393,31 @@ feed(Runner, Events) ->
                                                            M -> {recv, self(), undefined, M, undefined}
                                                        end} || E <- Events]).
 
+%% The key is in the message.
+sliced(Arg) -> sliced(Arg, #{}).
+
+sliced(Arg, More) ->
+    Slice = fun({recv, _, _, {sync, From, Ref}, _}) -> From ! Ref, skip;
+               ({recv, _, _, {all, _}, _}) -> all;
+               ({recv, _, _, {K, _}, _}) -> {slice, {K}};
+               (_) -> skip
+            end,
+    start(maps:merge(#{slice => Slice, names => [~"Key"]}, Arg), More).
+
+slices(Runner, Count) -> [receive {slice, Runner, Outcome} -> Outcome end || _ <- lists:seq(1, Count)].
+
+%% A run that forgets the outcomes.
+sink() -> spawn_link(fun Sink() -> receive _ -> Sink() end end).
+
 stamped(U, Message) -> {U, {recv, self(), undefined, Message, U}}.
 
 outcome(Runner) -> receive {verdict, Runner, Outcome} -> Outcome end.
 
-none_left(Runner) -> receive {verdict, Runner, Other} -> error({two_verdicts, Other}) after 0 -> ok end.
+none_left(Runner) ->
+    receive
+        {Kind, Runner, Other} when Kind =:= verdict; Kind =:= slice -> error({too_many_outcomes, Other})
+    after 0 -> ok
+    end.
 
 down(Ref) -> receive {'DOWN', Ref, process, _, Reason} -> Reason end.
 

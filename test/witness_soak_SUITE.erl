@@ -6,7 +6,7 @@
 -compile(export_all).
 
 all() -> [flat_load_is_sound, chains_are_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
-          processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound,
+          processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound, filtered_load_is_sound,
           a_broken_handover_is_found, an_unbroken_handover_is_not].
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -49,6 +49,28 @@ stamped_load_is_sound(_) ->
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
+
+%% What the VM leaves out, since nobody reads it, is missed by no handover: each worker's messages to the master, and
+%% nothing else, under the same load.
+filtered_load_is_sound(_) ->
+    Workers = 3000,
+    Requests = 20,
+    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), Workers, 500, Requests]},
+                                monitors => [{{witness_load, node, '_'}, {?MODULE, Requests}}], log => false}),
+    {ok, Summary} = witness:await(Run, infinity),
+    {ok, _} = witness:stop(Run),
+    ?assertMatch(#{verdicts := #{yes := Workers, no := 0, inconclusive := 0}, gaps := 0}, Summary),
+    %% A worker: its birth, its messages, its end; the master: a birth and as many messages to each of them, and two events
+    %% of its own.
+    Sent = Requests + 1,
+    ?assertEqual(Workers * (1 + Sent + 1) + Workers * (1 + Sent) + 2, maps:get(events, Summary)).
+
+%% The monitor of that.
+init(_, _, Requests) -> {ok, {1, Requests + 1}}.
+handle_event({send, _, _, {msg, _, N, _}, _}, {N, Last}) -> {ok, {N + 1, Last}};
+handle_event({exit, _, normal, _}, {N, Last}) when N =:= Last + 1 -> {verdict, yes, all};
+handle_event(E, State) -> {verdict, no, {E, State}}.
+alphabet(_) -> [{send, [{['_', {msg, '_', '_', '_'}], [], []}]}, exit].
 
 %% The check can fail. With an origin that lets go as soon as the next tracer is on, without waiting for what is still on
 %% its way (the handover of the paper), the same load has traces that are not sound. Whether a handover is in the way of

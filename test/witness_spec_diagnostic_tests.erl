@@ -1,126 +1,1746 @@
-%% Every error and warning with its exact place.
+%% Every error and warning, as it is shown: a specification and what the compiler says about it, "" for nothing.
+%% A new one is a pair in its table; when it fails, the output shows what was said instead, line by line.
 -module(witness_spec_diagnostic_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-each_fault_is_reported_where_it_stands_test_() ->
-    [{Source, ?_assertEqual(Expected, faults(Source))} || {Source, Expected} <- [
-        %% What is missing or in excess.
-        {"foo", [{1, 1, syntax}]},
-        {"with", [{1, 5, syntax}]},
-        {"with m", [{1, 6, syntax}]},
-        {"with m:f", [{1, 6, syntax}]},
-        {"with m:f(", [{1, 9, syntax}]},
-        {"with m:f(_)", [{1, 12, syntax}]},
-        {"with m:f(_).", [{1, 12, syntax}]},
-        {"with 3:f(_) none.", [{1, 6, syntax}]},
-        {"with m:f(_) X none.", [{1, 13, syntax}]},
-        {"with m:f(_), none.", [{1, 14, syntax}]},
-        {"with m:f(_) group none.", [{1, 13, syntax}]},
-        {"with m:f(_) monitor", [{1, 20, syntax}]},
-        {"with m:f(_) monitor ff", [{1, 23, syntax}]},
-        {"with m:f(_) monitor ff ff.", [{1, 24, syntax}]},
-        {"with m:f(_) monitor (ff.", [{1, 24, syntax}]},
-        {"with m:f(_) monitor and ff.", [{1, 21, syntax}]},
-        {"with m:f(_) monitor and().", [{1, 25, syntax}]},
-        {"with m:f(_) monitor max x. ff.", [{1, 25, syntax}]},
-        {"with m:f(_) monitor max X ff.", [{1, 27, syntax}]},
-        {"with m:f(_) monitor max(X. [_ ? a] X.", [{1, 37, syntax}]},
-        {"with m:f(_) monitor [_ ? a", [{1, 21, syntax}]},
-        {"with m:f(_) monitor [_ ? a ff.", [{1, 30, syntax}]},
-        {"with m:f(_) monitor [_ ? {a, b] ff.", [{1, 31, syntax}]},
-        {"with m:f(_) check <_ ? a ff.", [{1, 28, syntax}]},
-        {"with m:f(_) check <_ ? A when A > 3> tt.", [{1, 35, syntax}]},
-        {"with m:f(_) check (<_ ? A when A > B> tt).", [{1, 37, syntax}]},
-        %% Actions.
-        {"with m:f(_) monitor [] ff.", [{1, 22, syntax}]},
-        {"with m:f(_) monitor [{}] ff.", [{1, 23, syntax}]},
-        {"with m:f(_) monitor [P ! a] ff.", [{1, 22, syntax}]},
-        {"with m:f(_) monitor [P ? ] ff.", [{1, 26, syntax}]},
-        {"with m:f(_) monitor [ ? a] ff.", [{1, 23, syntax}]},
-        {"with m:f(_) monitor [P ? a, b] ff.", [{1, 29, syntax}]},
-        {"with m:f(_) monitor [P ? a b] ff.", [{1, 28, syntax}]},
-        {"with m:f(_) monitor [P ? a when ] ff.", [{1, 33, syntax}]},
-        {"with m:f(_) monitor [P ? a when b when c] ff.", [{1, 35, syntax}]},
-        {"with m:f(_) monitor [P : b] ff.", [{1, 27, syntax}]},
-        {"with m:f(_) monitor [P : b ! c ! d] ff.", [{1, 32, syntax}]},
-        {"with m:f(_) monitor [P -> b] ff.", [{1, 28, syntax}]},
-        {"with m:f(_) monitor [P -> C, m:f(a)b] ff.", [{1, 36, syntax}]},
-        %% Patterns and guards.
-        {"with m:f(_) monitor [_ ? foo(1)] ff.", [{1, 26, not_a_pattern}]},
-        {"with m:f(_) monitor [_ ? {x, fun() -> halt() end}] ff.", [{1, 30, not_a_pattern}]},
-        {"with m:f(halt()) none.", [{1, 10, not_a_pattern}]},
-        {"with m:f(_) monitor [_ ? A + 1] ff.", [{1, 26, not_a_pattern}]},
-        {"with m:f(_) monitor [_ ? #{a => 1}] ff.", [{1, 30, not_a_pattern}]},
-        {"with m:f(_) monitor [_ ? a when foo(1)] ff.", [{1, 33, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? a when halt()] ff.", [{1, 33, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? a when\n  is_atom(a, b, c)] ff.", [{2, 3, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? a when file:delete(x)] ff.", [{1, 33, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? A when A ++ A] ff.", [{1, 35, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? A when begin A end] ff.", [{1, 33, not_a_guard}]},
-        {"with m:f(_) monitor [_ ? <<A:N>>] ff.", [{1, 30, erlang}]},
-        {"with m:f(_) monitor [_ ? {N, <<A:N>>}] ff.", [{1, 34, erlang}]},
-        {"with m:f(_) monitor [_ ? #{K := 1}] ff.", [{1, 28, erlang}]},
-        {"with m:f(_) monitor [_ ? A when _ > A] ff.", [{1, 33, erlang}]},
-        {"with m:f(_) monitor [_ ? <<1/foo>>] ff.", [{1, 28, erlang}]},
-        %% Variables.
-        {"with m:f(_) monitor [_ ? a when A > 1] ff.", [{1, 33, unbound_variable}]},
-        {"with m:f(A), m:g(_) monitor [_ ? B when A > B] ff.", [{1, 41, unbound_variable}]},
-        {"with m:f(_) when A > 1 monitor [_ ? b] ff.", [{1, 18, unbound_variable}]},
-        {"with m:f(_) monitor and([_ ? A] ff, [_ ? B when A > B] ff).", [{1, 49, unbound_variable}]},
-        {"with m:f(_) monitor [_ ? a] X.", [{1, 29, unbound_recursion_variable}]},
-        {"with m:f(_) monitor max X.([_ ? a] X) and [_ ? b] X.", [{1, 51, unbound_recursion_variable}]},
-        {"with m:f(_) monitor max X. X.", [{1, 28, unguarded_recursion}]},
-        {"with m:f(_) monitor max X. (X and [_ ? a] ff).", [{1, 29, unguarded_recursion}]},
-        {"with m:f(_) monitor max X. [_ ? a] max Y. and(X, Y).", [{1, 50, unguarded_recursion}]},
-        {"with m:f(_) monitor [_ ? a] max X. max Y. X.", [{1, 43, unguarded_recursion}]},
-        %% Dialects.
-        {"with m:f(_) monitor <_ ? a> ff.", [{1, 21, not_shml}]},
-        {"with m:f(_) monitor [_ ? a] ff or [_ ? b] ff.", [{1, 21, not_shml}]},
-        {"with m:f(_) monitor [_ ? a] or([_ ? a] ff, [_ ? b] ff).", [{1, 29, not_shml}]},
-        {"with m:f(_) monitor [_ ? a] min X. [_ ? a] X.", [{1, 29, not_shml}]},
-        %% Names.
-        {"a: with m:f(_) none.\nb: with m:g() none.\n a: with m:h() none.", [{3, 2, duplicate_name}]},
-        %% What is to come.
-        {"with m:f(_) over _ ? a monitor ff.", [{1, 13, not_supported}]},
-        {"with m:f(_) per X over _ ? a monitor ff.", [{1, 13, not_supported}]},
-        {"with m:f(A) when A > 1 per X over _ ? a monitor ff.", [{1, 24, not_supported}]},
-        {"per X over _ ? {X} monitor ff.", [{1, 1, not_supported}]},
-        {"-record(x, {a}).\nwith m:f(_) none.", [{1, 1, not_supported}]},
-        {"-include(\"x.hrl\").\nwith m:f(_) none.", [{1, 1, not_supported}]},
-        {"with My.App.init(_) none.", [{1, 6, not_supported}]},
-        {"with m:f(_) monitor [_ <- _, My.App.init(_)] ff.", [{1, 30, not_supported}]},
-        {"with m:f(_) monitor [_ ? call(F, X)] ff.", [{1, 26, not_supported}]},
-        {"with m:f(_) monitor [_ : _ ! reply(F, X)] ff.", [{1, 30, not_supported}]},
-        {"with m:f(_) monitor [_ ? #r{a = 1}] ff.", [{1, 26, not_supported}]},
-        {"with m:f(_) monitor [_ ? A when A#r.b > 1] ff.", [{1, 34, not_supported}]},
-        {"with m:f(_) monitor [_ ? A when is_record(A, r)] ff.", [{1, 33, not_supported}]},
-        %% Characters.
-        {"with m:f(_) monitor [_ ? 'a] ff.\n\nwith m:f(_) none.", [{1, 26, syntax}]},
-        {"with m:f(_) monitor [_ ? \"a] ff.\n\nwith m:f(_) none.", [{1, 26, syntax}]},
-        {"with m:f(_) monitor\r\n[_ ? \x{2192}] ff.", [{2, 6, syntax}]},
-        {"with m:f(_) monitor [_ ? $", [{1, 26, syntax}]},
-        %% Nothing at all.
-        {"", [{undefined, undefined, empty}]},
-        {"% only\n% comments", [{undefined, undefined, empty}]}]].
+grammar_test_() ->
+    shown([
+        {"foo",
+         """
+         s:1:1: error: expected a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`, found `foo`
+           foo
+           ^
+         """},
+        {"with",
+         """
+         s:1:5: error: expected a signature
+           with
+               ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with m",
+         """
+         s:1:6: error: expected a signature
+           with m
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with m:f",
+         """
+         s:1:6: error: expected a signature
+           with m:f
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with m:f(",
+         """
+         s:1:9: error: `(` is never closed
+           with m:f(
+                   ^
+         """},
+        {"with m:f(_)",
+         """
+         s:1:12: error: expected `monitor`, `check` or `none`, found the end of the file
+           with m:f(_)
+                      ^
+         """},
+        {"with m:f(_).",
+         """
+         s:1:12: error: expected `monitor`, `check` or `none`, found `.`
+           with m:f(_).
+                      ^
+         """},
+        {"with 3:f(_) none.",
+         """
+         s:1:6: error: expected a signature
+           with 3:f(_) none.
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with m:f(_) X none.",
+         """
+         s:1:13: error: expected the end of the signature, found `X`
+           with m:f(_) X none.
+                       ^
+         """},
+        {"with m:f(_), none.",
+         """
+         s:1:14: error: expected a signature
+           with m:f(_), none.
+                        ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with m:f(_) group none.",
+         """
+         s:1:13: error: a signature with `none` begins no group
+           with m:f(_) group none.
+                       ^
+         """},
+        {"with m:f(_) monitor",
+         """
+         s:1:20: error: expected a formula, found the end of the file
+           with m:f(_) monitor
+                              ^
+         """},
+        {"with m:f(_) monitor ff",
+         """
+         s:1:23: error: expected `.` at the end of the property, found the end of the file
+           with m:f(_) monitor ff
+                                 ^
+         """},
+        {"with m:f(_) monitor ff ff.",
+         """
+         s:1:24: error: expected `.` at the end of the property, found `ff`
+           with m:f(_) monitor ff ff.
+                                  ^
+         """},
+        {"with m:f(_) monitor (ff.",
+         """
+         s:1:24: error: expected `)`, found `.`
+           with m:f(_) monitor (ff.
+                                  ^
+           to close the `(` of line 1, column 21
+         """},
+        {"with m:f(_) monitor and ff.",
+         """
+         s:1:21: error: expected a formula, found `and`
+           with m:f(_) monitor and ff.
+                               ^
+           it stands between two formulas, or in front of a list: `and(f, g)`
+         """},
+        {"with m:f(_) monitor and().",
+         """
+         s:1:25: error: expected a formula, found `)`
+           with m:f(_) monitor and().
+                                   ^
+         """},
+        {"with m:f(_) monitor max x. ff.",
+         """
+         s:1:25: error: expected a recursion variable, found `x`
+           with m:f(_) monitor max x. ff.
+                                   ^
+         """},
+        {"with m:f(_) monitor max X ff.",
+         """
+         s:1:27: error: expected `.` after the recursion variable, found `ff`
+           with m:f(_) monitor max X ff.
+                                     ^
+         """},
+        {"with m:f(_) monitor max(X. [_ ? a] X.",
+         """
+         s:1:37: error: expected `)`, found `.`
+           with m:f(_) monitor max(X. [_ ? a] X.
+                                               ^
+           to close the `(` of line 1, column 24
+         """},
+        {"with m:f(_) monitor [_ ? a",
+         """
+         s:1:21: error: `[` is never closed
+           with m:f(_) monitor [_ ? a
+                               ^
+         """},
+        {"with m:f(_) monitor [_ ? a ff.",
+         """
+         s:1:30: error: expected `]`, found `.`
+           with m:f(_) monitor [_ ? a ff.
+                                        ^
+           to close the `[` of line 1, column 21
+         """},
+        {"with m:f(_) monitor [_ ? {a, b] ff.",
+         """
+         s:1:31: error: expected `}`, found `]`
+           with m:f(_) monitor [_ ? {a, b] ff.
+                                         ^
+           to close the `{` of line 1, column 26
+         """},
+        {"with m:f(_) check <_ ? a ff.",
+         """
+         s:1:28: error: expected `>`, found `.`
+           with m:f(_) check <_ ? a ff.
+                                      ^
+           to close the `<` of line 1, column 19
+         """},
+        {"with m:f(_) check <_ ? A when A > 3> tt.",
+         """
+         s:1:35: error: expected a formula, found `3`
+           with m:f(_) check <_ ? A when A > 3> tt.
+                                             ^
+           a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`
+         """},
+        {"with m:f(_) check (<_ ? A when A > B> tt).",
+         """
+         s:1:37: error: expected `)`, found `>`
+           with m:f(_) check (<_ ? A when A > B> tt).
+                                               ^
+           a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`
+         """},
+        {"with m:f(_) monitor -record(a, {b}).",
+         """
+         s:1:21: error: expected a formula, found `-`
+           with m:f(_) monitor -record(a, {b}).
+                               ^
+         """},
+        {"max X. ff.",
+         """
+         s:1:1: error: expected a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`, found `max`
+           max X. ff.
+           ^
+         """},
+        {"with m:f(_) monitor max X",
+         """
+         s:1:26: error: expected `.` after the recursion variable, found the end of the file
+           with m:f(_) monitor max X
+                                    ^
+         """},
+        {"with m:f(_) monitor or ff.",
+         """
+         s:1:21: error: expected a formula, found `or`
+           with m:f(_) monitor or ff.
+                               ^
+           it stands between two formulas, or in front of a list: `or(f, g)`
+         """},
+        {"with m:f(_), m:g(_) when A, B monitor ff",
+         """
+         s:1:41: error: expected `.` at the end of the property, found the end of the file
+           with m:f(_), m:g(_) when A, B monitor ff
+                                                   ^
+         """},
+        {"with m:f(X)y none.",
+         """
+         s:1:12: error: expected the end of the signature, found `y`
+           with m:f(X)y none.
+                      ^
+         """},
+        {"with m:f(_) check <_ ? a when b> 3.",
+         """
+         s:1:34: error: expected a formula, found `3`
+           with m:f(_) check <_ ? a when b> 3.
+                                            ^
+           a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`
+         """}]).
 
-each_suspicion_is_a_warning_where_it_stands_test_() ->
-    [{Source, ?_assertEqual(Expected, warnings(Source))} || {Source, Expected} <- [
-        {"with m:f(_) monitor max X.[_ ? a] X.", [{1, 21, never_violated}]},
-        {"with m:f(_) check [_ ? a] (ff or tt).", [{1, 19, never_violated}]},
-        {"with m:f(_) check tt.", [{1, 19, never_violated}]},
-        {"with m:f(_) check\n  min X.<_ ? a> X.", [{2, 3, never_satisfied}]},
-        {"with m:f(_) check ff.", [{1, 19, never_satisfied}]},
-        {"with m:f(_) check <_ ? a> (ff and [_ ? b] ff).", [{1, 19, never_satisfied}]},
-        {"with m:f(_) monitor and([_ ? {a,B}] ff, [_ ? {a,C}] ff).", [{1, 42, overlapping_branches}]},
-        {"with m:f(_) monitor and([_ ? _] ff,\n [_ ? {a, _}] ff, [_ : _ ! _] ff).", [{2, 3, overlapping_branches}]},
-        {"with m:f(_) monitor and([_ ? B when B > 1] ff, [_ ? B when B > 1] ff).", [{1, 49, overlapping_branches}]},
-        {"with m:f(_) monitor and([_ ? B when B > 1] ff, [_ ? B when B > 2] ff).", []},
-        {"with m:f(_) monitor and([_ ? {B, B}] ff, [_ ? {1, 2}] ff).", []},
-        {"with m:f(B) monitor and([_ ? B] ff, [_ ? 2] ff).", []},
-        {"with m:f(A), m:g(_) monitor [_ ? A] ff.", [{1, 34, partly_bound}]},
-        {"with m:f(_) check <_ ? a> tt or [_ ? b] ff.", []},
-        {"with m:f(_) check [_ ? a] <_ ? b> tt.", []},
-        {"with m:f(_) check max X.([_ ? a] X and [_ ? b] ff).", []}]].
+actions_test_() ->
+    shown([
+        {"with m:f(_) monitor [] ff.",
+         """
+         s:1:22: error: expected an action
+           with m:f(_) monitor [] ff.
+                                ^
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+         """},
+        {"with m:f(_) monitor [{}] ff.",
+         """
+         s:1:23: error: expected an action
+           with m:f(_) monitor [{}] ff.
+                                 ^
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+         """},
+        {"with m:f(_) monitor [P ! a] ff.",
+         """
+         s:1:22: error: this is not an action
+           with m:f(_) monitor [P ! a] ff.
+                                ^
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+         """},
+        {"with m:f(_) monitor [P ? ] ff.",
+         """
+         s:1:26: error: expected a pattern for the message
+           with m:f(_) monitor [P ? ] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor [ ? a] ff.",
+         """
+         s:1:23: error: expected a pattern for the process
+           with m:f(_) monitor [ ? a] ff.
+                                 ^
+         """},
+        {"with m:f(_) monitor [P ? a, b] ff.",
+         """
+         s:1:29: error: expected one pattern for the message, found several
+           with m:f(_) monitor [P ? a, b] ff.
+                                       ^
+         """},
+        {"with m:f(_) monitor [P ? a b] ff.",
+         """
+         s:1:28: error: syntax error before `b`
+           with m:f(_) monitor [P ? a b] ff.
+                                      ^
+         """},
+        {"with m:f(_) monitor [P ? a when ] ff.",
+         """
+         s:1:33: error: expected a guard test
+           with m:f(_) monitor [P ? a when ] ff.
+                                           ^
+         """},
+        {"with m:f(_) monitor [P ? a when b when c] ff.",
+         """
+         s:1:35: error: there is a second `when` here
+           with m:f(_) monitor [P ? a when b when c] ff.
+                                             ^
+         """},
+        {"with m:f(_) monitor [P : b] ff.",
+         """
+         s:1:27: error: expected `!` and a message
+           with m:f(_) monitor [P : b] ff.
+                                     ^
+           a send is written `P : Q ! M`
+         """},
+        {"with m:f(_) monitor [P : b ! c ! d] ff.",
+         """
+         s:1:32: error: there is a second `!` here
+           with m:f(_) monitor [P : b ! c ! d] ff.
+                                          ^
+         """},
+        {"with m:f(_) monitor [P -> b] ff.",
+         """
+         s:1:28: error: expected `,` and a signature
+           with m:f(_) monitor [P -> b] ff.
+                                      ^
+           it is written `P -> C, m:f(A)`
+         """},
+        {"with m:f(_) monitor [P -> C, m:f(a)b] ff.",
+         """
+         s:1:36: error: expected the end of the signature, found `b`
+           with m:f(_) monitor [P -> C, m:f(a)b] ff.
+                                              ^
+         """},
+        {"with m:f(_) monitor [P : ! b] ff.",
+         """
+         s:1:26: error: expected a pattern for the receiver
+           with m:f(_) monitor [P : ! b] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor [C <- P] ff.",
+         """
+         s:1:28: error: expected `,` and a signature
+           with m:f(_) monitor [C <- P] ff.
+                                      ^
+           it is written `C <- P, m:f(A)`
+         """},
+        {"with m:f(_) monitor [P ? a, when b] ff.",
+         """
+         s:1:29: error: this pattern or guard is not complete
+           with m:f(_) monitor [P ? a, when b] ff.
+                                       ^
+         """},
+        {"with m:f(_) monitor [P ** ] ff.",
+         """
+         s:1:27: error: expected a pattern for the exit reason
+           with m:f(_) monitor [P ** ] ff.
+                                     ^
+         """},
+        {"with m:f(_) monitor [ -> C, m:f(_)] ff.",
+         """
+         s:1:23: error: expected a pattern for the parent process
+           with m:f(_) monitor [ -> C, m:f(_)] ff.
+                                 ^
+         """}]).
+
+patterns_and_guards_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ ? foo(1)] ff.",
+         """
+         s:1:26: error: this is not an Erlang pattern
+           with m:f(_) monitor [_ ? foo(1)] ff.
+                                    ^
+           `call(...)`, `cast(...)`, `reply(...)` and the like stand for whole messages only
+         """},
+        {"with m:f(_) monitor [_ ? {x, fun() -> halt() end}] ff.",
+         """
+         s:1:30: error: this is not an Erlang pattern
+           with m:f(_) monitor [_ ? {x, fun() -> halt() end}] ff.
+                                        ^
+         """},
+        {"with m:f(halt()) none.",
+         """
+         s:1:10: error: this is not an Erlang pattern
+           with m:f(halt()) none.
+                    ^
+           `call(...)`, `cast(...)`, `reply(...)` and the like stand for whole messages only
+         """},
+        {"with m:f(_) monitor [_ ? A + 1] ff.",
+         """
+         s:1:26: error: an operator in a pattern needs numbers on both sides
+           with m:f(_) monitor [_ ? A + 1] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor [_ ? #{a => 1}] ff.",
+         """
+         s:1:30: error: a pattern matches a map field with `:=`, not with `=>`
+           with m:f(_) monitor [_ ? #{a => 1}] ff.
+                                        ^
+         """},
+        {"with m:f(_) monitor [_ ? a when foo(1)] ff.",
+         """
+         s:1:33: error: `foo/1` is not a function that a guard may call
+           with m:f(_) monitor [_ ? a when foo(1)] ff.
+                                           ^
+           guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1
+         """},
+        {"with m:f(_) monitor [_ ? a when halt()] ff.",
+         """
+         s:1:33: error: `halt/0` is not a function that a guard may call
+           with m:f(_) monitor [_ ? a when halt()] ff.
+                                           ^
+           guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1
+         """},
+        {"with m:f(_) monitor [_ ? a when\n"
+         "  is_atom(a, b, c)] ff.",
+         """
+         s:2:3: error: `is_atom/3` is not a function that a guard may call
+             is_atom(a, b, c)] ff.
+             ^
+           guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1
+         """},
+        {"with m:f(_) monitor [_ ? a when file:delete(x)] ff.",
+         """
+         s:1:33: error: `file:delete/1` is not a function that a guard may call
+           with m:f(_) monitor [_ ? a when file:delete(x)] ff.
+                                           ^
+           guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1
+         """},
+        {"with m:f(_) monitor [_ ? A when A ++ A] ff.",
+         """
+         s:1:35: error: this has no place in a guard
+           with m:f(_) monitor [_ ? A when A ++ A] ff.
+                                             ^
+         """},
+        {"with m:f(_) monitor [_ ? A when begin A end] ff.",
+         """
+         s:1:33: error: this has no place in a guard
+           with m:f(_) monitor [_ ? A when begin A end] ff.
+                                           ^
+         """},
+        {"with m:f(_) monitor [_ ? <<A:N>>] ff.",
+         """
+         s:1:30: error: the variable `N` is not bound
+           with m:f(_) monitor [_ ? <<A:N>>] ff.
+                                        ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """},
+        {"with m:f(_) monitor [_ ? {N, <<A:N>>}] ff.",
+         """
+         s:1:34: error: the variable `N` is not bound
+           with m:f(_) monitor [_ ? {N, <<A:N>>}] ff.
+                                            ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """},
+        {"with m:f(_) monitor [_ ? #{K := 1}] ff.",
+         """
+         s:1:28: error: the variable `K` is not bound
+           with m:f(_) monitor [_ ? #{K := 1}] ff.
+                                      ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """},
+        {"with m:f(_) monitor [_ ? A when _ > A] ff.",
+         """
+         s:1:33: error: variable '_' is unbound
+           with m:f(_) monitor [_ ? A when _ > A] ff.
+                                           ^
+         """},
+        {"with m:f(_) monitor [_ ? <<1/foo>>] ff.",
+         """
+         s:1:28: error: bit type foo undefined
+           with m:f(_) monitor [_ ? <<1/foo>>] ff.
+                                      ^
+         """},
+        {"with m:f(_) monitor [_ ? -a] ff.",
+         """
+         s:1:27: error: an operator in a pattern needs numbers on both sides
+           with m:f(_) monitor [_ ? -a] ff.
+                                     ^
+         """},
+        {"with m:f(_) monitor [_ ? 1 and 2] ff.",
+         """
+         s:1:28: error: `and` has no place in a pattern
+           with m:f(_) monitor [_ ? 1 and 2] ff.
+                                      ^
+         """},
+        {"with m:f(_) monitor [_ ? a when erlang:foo(1)] ff.",
+         """
+         s:1:33: error: `foo/1` is not a function that a guard may call
+           with m:f(_) monitor [_ ? a when erlang:foo(1)] ff.
+                                           ^
+           guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1
+         """},
+        {"with m:f(_) monitor [_ ? (a] ff.",
+         """
+         s:1:28: error: expected `)`, found `]`
+           with m:f(_) monitor [_ ? (a] ff.
+                                      ^
+           to close the `(` of line 1, column 26
+         """},
+        {"with m:f(_) monitor [_ ? {a,}] ff.",
+         """
+         s:1:29: error: syntax error before `}`
+           with m:f(_) monitor [_ ? {a,}] ff.
+                                       ^
+         """}]).
+
+variables_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ ? a when A > 1] ff.",
+         """
+         s:1:33: error: the variable `A` is not bound
+           with m:f(_) monitor [_ ? a when A > 1] ff.
+                                           ^
+           a guard knows the variables of its pattern, of the signatures, and of the actions in front of it
+         """},
+        {"with m:f(A), m:g(_) monitor [_ ? B when A > B] ff.",
+         """
+         s:1:41: error: `A` is not bound by all of the signatures
+           with m:f(A), m:g(_) monitor [_ ? B when A > B] ff.
+                                                   ^
+           a variable of the signatures can be used if each of them binds it
+         """},
+        {"with m:f(_) when A > 1 monitor [_ ? b] ff.",
+         """
+         s:1:18: error: the variable `A` is not bound
+           with m:f(_) when A > 1 monitor [_ ? b] ff.
+                            ^
+           a guard knows the variables of its pattern, of the signatures, and of the actions in front of it
+         """},
+        {"with m:f(_) monitor and([_ ? A] ff, [_ ? B when A > B] ff).",
+         """
+         s:1:49: error: the variable `A` is not bound
+           with m:f(_) monitor and([_ ? A] ff, [_ ? B when A > B] ff).
+                                                           ^
+           a guard knows the variables of its pattern, of the signatures, and of the actions in front of it
+         """},
+        {"with m:f(_) monitor [_ ? a] X.",
+         """
+         s:1:29: error: the recursion variable `X` is not bound
+           with m:f(_) monitor [_ ? a] X.
+                                       ^
+           it is bound by a `max X.` or `min X.` around it; `max X.(f)` ends at its parenthesis
+         """},
+        {"with m:f(_) monitor max X.([_ ? a] X) and [_ ? b] X.",
+         """
+         s:1:51: error: the recursion variable `X` is not bound
+           with m:f(_) monitor max X.([_ ? a] X) and [_ ? b] X.
+                                                             ^
+           it is bound by a `max X.` or `min X.` around it; `max X.(f)` ends at its parenthesis
+         """},
+        {"with m:f(_) monitor max X. X.",
+         """
+         s:1:28: error: the recursion variable `X` is reached without an action in between
+           with m:f(_) monitor max X. X.
+                                      ^
+           put a modality in front of it, as in `[P ? _] X`
+         """},
+        {"with m:f(_) monitor max X. (X and [_ ? a] ff).",
+         """
+         s:1:29: error: the recursion variable `X` is reached without an action in between
+           with m:f(_) monitor max X. (X and [_ ? a] ff).
+                                       ^
+           put a modality in front of it, as in `[P ? _] X`
+         """},
+        {"with m:f(_) monitor max X. [_ ? a] max Y. and(X, Y).",
+         """
+         s:1:50: error: the recursion variable `Y` is reached without an action in between
+           with m:f(_) monitor max X. [_ ? a] max Y. and(X, Y).
+                                                            ^
+           put a modality in front of it, as in `[P ? _] Y`
+         """},
+        {"with m:f(_) monitor [_ ? a] max X. max Y. X.",
+         """
+         s:1:43: error: the recursion variable `X` is reached without an action in between
+           with m:f(_) monitor [_ ? a] max X. max Y. X.
+                                                     ^
+           put a modality in front of it, as in `[P ? _] X`
+         """},
+        {"with m:f(_) monitor [_ ? _@1] ff.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ ? _@1] ff.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:22: warning: this branch can never be taken
+           with m:f(_) monitor [_ ? _@1] ff.
+                                ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         s:1:26: error: variables that begin with `_@` are reserved
+           with m:f(_) monitor [_ ? _@1] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor [_ ? {N, <<S, A:S, B:N>>}] ff.",
+         """
+         s:1:42: error: the variable `N` is not bound
+           with m:f(_) monitor [_ ? {N, <<S, A:S, B:N>>}] ff.
+                                                    ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """},
+        {"with m:f(A) monitor [_ ? #{A := #{B := C}}] ff.",
+         """
+         s:1:35: error: the variable `B` is not bound
+           with m:f(A) monitor [_ ? #{A := #{B := C}}] ff.
+                                             ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """}]).
+
+dialects_test_() ->
+    shown([
+        {"with m:f(_) monitor <_ ? a> ff.",
+         """
+         s:1:21: error: `<...>` is not part of sHML, which `monitor` stands for
+           with m:f(_) monitor <_ ? a> ff.
+                               ^
+           use `check` for the whole logic
+         """},
+        {"with m:f(_) monitor [_ ? a] ff or [_ ? b] ff.",
+         """
+         s:1:21: error: `or` is not part of sHML, which `monitor` stands for
+           with m:f(_) monitor [_ ? a] ff or [_ ? b] ff.
+                               ^
+           use `check` for the whole logic
+         """},
+        {"with m:f(_) monitor [_ ? a] or([_ ? a] ff, [_ ? b] ff).",
+         """
+         s:1:29: error: `or` is not part of sHML, which `monitor` stands for
+           with m:f(_) monitor [_ ? a] or([_ ? a] ff, [_ ? b] ff).
+                                       ^
+           use `check` for the whole logic
+         """},
+        {"with m:f(_) monitor [_ ? a] min X. [_ ? a] X.",
+         """
+         s:1:29: error: `min` is not part of sHML, which `monitor` stands for
+           with m:f(_) monitor [_ ? a] min X. [_ ? a] X.
+                                       ^
+           use `check` for the whole logic
+         """}]).
+
+names_test_() ->
+    shown([
+        {"a: with m:f(_) none.\n"
+         "b: with m:g() none.\n"
+         " a: with m:h() none.",
+         """
+         s:3:2: error: a property has the name `a` already
+            a: with m:h() none.
+            ^
+           the first one is in line 1
+         """}]).
+
+characters_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ ? 'a] ff.\n"
+         "\n"
+         "with m:f(_) none.",
+         """
+         s:1:26: error: unterminated atom starting with 'a] ff.\n\nwith m:f'
+           with m:f(_) monitor [_ ? 'a] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor [_ ? \"a] ff.\n"
+         "\n"
+         "with m:f(_) none.",
+         """
+         s:1:26: error: unterminated string starting with "a] ff.\n\nwith m:f"
+           with m:f(_) monitor [_ ? "a] ff.
+                                    ^
+         """},
+        {"with m:f(_) monitor\r\n"
+         "[_ ? →] ff.",
+         """
+         s:2:6: error: illegal character
+           [_ ? →] ff.
+                ^
+         """},
+        {"with m:f(_) monitor [_ ? $",
+         """
+         s:1:26: error: unterminated character
+           with m:f(_) monitor [_ ? $
+                                    ^
+         """}]).
+
+empty_files_test_() ->
+    shown([
+        {"",
+         """
+         s: error: there is no property in this file
+           a property is, for example, `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`
+         """},
+        {"% only\n"
+         "% comments",
+         """
+         s: error: there is no property in this file
+           a property is, for example, `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`
+         """}]).
+
+warnings_about_variables_test_() ->
+    shown([
+        {"with m:f(A), m:g(_) monitor [_ <- _, _] [_ ? A] ff.",
+         """
+         s:1:46: warning: `A` is a new variable here: not all of the signatures bind it
+           with m:f(A), m:g(_) monitor [_ <- _, _] [_ ? A] ff.
+                                                        ^
+           a variable of the signatures can be used if each of them binds it
+         """},
+        {"with m:f(_)\n"
+         "monitor [_ <- _, _] max X.([_ ? a] X and [_ ? b] max X.([_ ? c] X and [_ ? d] ff)).",
+         """
+         s:2:50: warning: this `X` hides another one
+           monitor [_ <- _, _] max X.([_ ? a] X and [_ ? b] max X.([_ ? c] X and [_ ? d] ff)).
+                                                            ^
+           the other one is bound in line 2, column 21
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] max X.([_ ? a] X\n"
+         "  and [_ ? b] ff and [_ ? c] min X.(<_ ? d> X or <_ ? e> tt)).",
+         """
+         s:3:30: warning: this `X` hides another one
+             and [_ ? b] ff and [_ ? c] min X.(<_ ? d> X or <_ ? e> tt)).
+                                        ^
+           the other one is bound in line 2, column 19
+         """}]).
+
+slices_test_() ->
+    shown([
+        {"with m:f(_) per Id monitor [_ ? Id] ff.",
+         """
+         s:1:13: error: `per` needs an `over`
+           with m:f(_) per Id monitor [_ ? Id] ff.
+                       ^
+           as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value
+         """},
+        {"with m:f(_) per over _ ? a monitor [_ ? a] ff.",
+         """
+         s:1:17: error: expected a variable after `per`, found `over`
+           with m:f(_) per over _ ? a monitor [_ ? a] ff.
+                           ^
+         """},
+        {"with m:f(_) over monitor [_ ? a] ff.",
+         """
+         s:1:18: error: this is not an action
+           with m:f(_) over monitor [_ ? a] ff.
+                            ^
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+         """},
+        {"with m:f(_) over _ ? a per Id monitor [_ ? a] ff.",
+         """
+         s:1:24: error: `per` has no place here
+           with m:f(_) over _ ? a per Id monitor [_ ? a] ff.
+                                  ^
+           the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`
+         """},
+        {"with m:f(_) over _ ? a group monitor [_ ? a] ff.",
+         """
+         s:1:24: error: `group` has no place here
+           with m:f(_) over _ ? a group monitor [_ ? a] ff.
+                                  ^
+           the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`
+         """},
+        {"with m:f(_) over _ ? a none.",
+         """
+         s:1:24: error: a signature with `none` takes no `per` and no `over`
+           with m:f(_) over _ ? a none.
+                                  ^
+         """},
+        {"per Id over _ ? {a, Id} monitor [_ ? {a, Id}] ff.",
+         """
+         s:1:1: error: not supported yet: `per` without `with`
+           per Id over _ ? {a, Id} monitor [_ ? {a, Id}] ff.
+           ^
+           `with m:f(_)` says which processes it is about
+         """},
+        {"with m:f(_) per A, B over _ ? {A, _}, _ : _ ! {A, B}, _ ? {x, B}, _ ** _\n"
+         "monitor [_ ? {A, 1}] ff.",
+         """
+         s:1:27: error: this action binds `A` of `per`, but not `B`
+           with m:f(_) per A, B over _ ? {A, _}, _ : _ ! {A, B}, _ ? {x, B}, _ ** _
+                                     ^
+           an action of `over` binds all variables of `per`, or none of them
+         s:1:55: error: this action binds `B` of `per`, but not `A`
+           with m:f(_) per A, B over _ ? {A, _}, _ : _ ! {A, B}, _ ? {x, B}, _ ** _
+                                                                 ^
+           an action of `over` binds all variables of `per`, or none of them
+         """},
+        {"with m:f(_) per A, B, C over _ ? {req, A}, _ : _ ! {A, B, C}\n"
+         "monitor [_ ? {A, 1}] ff.",
+         """
+         s:1:30: error: this action binds `A` of `per`, but not `B` and `C`
+           with m:f(_) per A, B, C over _ ? {req, A}, _ : _ ! {A, B, C}
+                                        ^
+           an action of `over` binds all variables of `per`, or none of them
+         """},
+        {"with m:f(_) per Id over _ ? {req, _}, _ ** _ monitor [_ ? {req, x}] ff.",
+         """
+         s:1:17: error: no action of `over` binds `Id`
+           with m:f(_) per Id over _ ? {req, _}, _ ** _ monitor [_ ? {req, x}] ff.
+                           ^
+           an instance begins with an event that gives the variables of `per` their values
+         """},
+        {"with m:f(_) per A, B over _ ? {req, _}, _ ** _ monitor [_ ? {req, x}] ff.",
+         """
+         s:1:17: error: no action of `over` binds `A` and `B`
+           with m:f(_) per A, B over _ ? {req, _}, _ ** _ monitor [_ ? {req, x}] ff.
+                           ^
+           an instance begins with an event that gives the variables of `per` their values
+         """},
+        {"with m:f(Id) per Id over _ ? {req, Id} monitor [_ ? {req, Id}] ff.",
+         """
+         s:1:18: error: the variable `Id` of `per` is bound by a signature
+           with m:f(Id) per Id over _ ? {req, Id} monitor [_ ? {req, Id}] ff.
+                            ^
+           it has one value for the whole monitor; the variables of `per` get theirs from the actions of `over`
+         """},
+        {"with m:f(_), m:g(Id) per Id over _ ? {req, Id} monitor [_ ? {req, Id}] ff.",
+         """
+         s:1:26: error: the variable `Id` of `per` is bound by a signature
+           with m:f(_), m:g(Id) per Id over _ ? {req, Id} monitor [_ ? {req, Id}] ff.
+                                    ^
+           it has one value for the whole monitor; the variables of `per` get theirs from the actions of `over`
+         """},
+        {"with m:f(_) per A, B, A over _ ? {A, B} monitor [_ ? {A, B}] ff.",
+         """
+         s:1:23: error: `A` stands in `per` already
+           with m:f(_) per A, B, A over _ ? {A, B} monitor [_ ? {A, B}] ff.
+                                 ^
+           name each variable once
+         """},
+        {"with m:f(_) per Id over _ ? {req, Id} when N > 1 monitor [_ ? {req, Id}] ff.",
+         """
+         s:1:44: error: the variable `N` is not bound
+           with m:f(_) per Id over _ ? {req, Id} when N > 1 monitor [_ ? {req, Id}] ff.
+                                                      ^
+           a guard knows the variables of its pattern, of the signatures, and of the actions in front of it
+         """},
+        {"with m:f(_), m:g(A) over _ ? {req, A} monitor [_ ? {req, 1}] ff.",
+         """
+         s:1:36: warning: `A` is a new variable here: not all of the signatures bind it
+           with m:f(_), m:g(A) over _ ? {req, A} monitor [_ ? {req, 1}] ff.
+                                              ^
+           a variable of the signatures can be used if each of them binds it
+         """}]).
+
+messages_of_otp_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ ? call(X)] ff.",
+         """
+         s:1:26: error: wrong number of arguments for `call`
+           with m:f(_) monitor [_ ? call(X)] ff.
+                                    ^
+           it is written `call(From, Request)`, or `call(From, Handler, Request)` for gen_event
+         """},
+        {"with m:f(_) monitor [_ ? cast(A, B)] ff.",
+         """
+         s:1:26: error: wrong number of arguments for `cast`
+           with m:f(_) monitor [_ ? cast(A, B)] ff.
+                                    ^
+           it is written `cast(Message)`
+         """},
+        {"with m:f(_) monitor [_ : _ ! reply(From, _)] ff.",
+         "s:1:36: error: the variable `From` is not bound\n"
+         "  with m:f(_) monitor [_ : _ ! reply(From, _)] ff.\n"
+         "                                     ^\n"
+         "  a reply does not tell who called: bind it by `call(From, _)` in front, or write `reply(_, R)`, or "
+         "`reply({_, Tag}, R)` for the tag"},
+        {"with m:f(_) monitor [_ : _ ! reply(a, _)] ff.",
+         """
+         s:1:36: error: a reply does not tell who called
+           with m:f(_) monitor [_ : _ ! reply(a, _)] ff.
+                                              ^
+           its first argument is `_`, the `From` of a call, or `{_, Tag}`
+         """},
+        {"with m:f(_) monitor [_ ? info({'$gen_cast', _})] ff.",
+         """
+         s:1:31: error: `info` leaves out the requests of OTP, and this is one of them
+           with m:f(_) monitor [_ ? info({'$gen_cast', _})] ff.
+                                         ^
+           for what it is otherwise, write the pattern without `info(...)`
+         """},
+        {"with m:f(_) monitor [_ ? {a, call(F, X)}] ff.",
+         """
+         s:1:30: error: this is not an Erlang pattern
+           with m:f(_) monitor [_ ? {a, call(F, X)}] ff.
+                                        ^
+           `call(...)`, `cast(...)`, `reply(...)` and the like stand for whole messages only
+         """},
+        {"with m:f(_) per F over _ ? call(F, _), _ : _ ! reply(F, _) monitor [_ ? {F, a}] ff.",
+         """
+         s:1:74: error: `F` stands for a call here: `over` has `reply(F, _)`
+           with m:f(_) per F over _ ? call(F, _), _ : _ ! reply(F, _) monitor [_ ? {F, a}] ff.
+                                                                                    ^
+           it can be the first argument of `call` and `reply` only; a reply does not tell who called
+         """}]).
+
+records_test_() ->
+    shown([
+        {"-record(a, {b}).\n"
+         "with m:f(_) monitor [_ ? #c{b = 1}] ff.",
+         """
+         s:2:26: error: the record `c` is not known
+           with m:f(_) monitor [_ ? #c{b = 1}] ff.
+                                    ^
+           `-record(name, {field}).` or `-include("file.hrl").` at the top of the file declares it
+         """},
+        {"-record(a, {b}).\n"
+         "with m:f(_) monitor [_ ? #a{c = 1}] ff.",
+         """
+         s:2:29: error: the record `a` has no field `c`
+           with m:f(_) monitor [_ ? #a{c = 1}] ff.
+                                       ^
+         """},
+        {"-record(a, {b}).\n"
+         "with m:f(_) monitor [_ ? A when A#a.c > 1] ff.",
+         """
+         s:2:37: error: the record `a` has no field `c`
+           with m:f(_) monitor [_ ? A when A#a.c > 1] ff.
+                                               ^
+         """},
+        {"-record(a, {b}).\n"
+         "-record(a, {b}).\n"
+         "with m:f(_) none.",
+         """
+         s:2:1: error: the record `a` is there already
+           -record(a, {b}).
+           ^
+           the first one is in line 1
+         """},
+        {"-record(a, {b, c, b}).\n"
+         "with m:f(_) none.",
+         """
+         s:1:19: error: the field `b` stands twice
+           -record(a, {b, c, b}).
+                             ^
+         """},
+        {"-record(a).\n"
+         "with m:f(_) none.",
+         """
+         s:1:10: error: this is not how a record is declared
+           -record(a).
+                    ^
+           `-record(name, {field, other = Default}).`
+         """},
+        {"-include(\"a.hrl\").\n"
+         "with m:f(_) none.",
+         """
+         s:1:10: error: cannot find `a.hrl`
+           -include("a.hrl").
+                    ^
+           there is no folder to look in; the option `include` declares some
+         """},
+        {"-include(\"../a.hrl\").\n"
+         "with m:f(_) none.",
+         """
+         s:1:10: error: `../a.hrl` may lie outside of the folders for included files
+           -include("../a.hrl").
+                    ^
+           a path is relative, and goes down only
+         """},
+        {"-include(a).\n"
+         "with m:f(_) none.",
+         """
+         s:1:2: error: this is not how a file is included
+           -include(a).
+            ^
+           `-include("file.hrl").`
+         """},
+        {"-include_lib(\"a.hrl\").\n"
+         "with m:f(_) none.",
+         """
+         s:1:2: error: not supported: `-include_lib`
+           -include_lib("a.hrl").
+            ^
+           `-include` looks in the folder of the specification and in folders that were declared
+         """},
+        {"-export([a/1]).\n"
+         "with m:f(_) none.",
+         """
+         s:1:2: error: the attribute `export` has no place here
+           -export([a/1]).
+            ^
+           a specification begins with `-record` and `-include`, if need be
+         """},
+        {"-record(a, {b}).\n"
+         "with m:f(_) monitor [_ ? A when A =:= #a{}] ff.",
+         """
+         s:2:39: error: a guard does not make records
+           with m:f(_) monitor [_ ? A when A =:= #a{}] ff.
+                                                 ^
+           match the record in the pattern, or compare its fields: `R#name.field =:= Value`
+         """},
+        {"with m:f(_) monitor [_ ? A when is_record(A, r)] ff.",
+         """
+         s:1:46: error: the record `r` is not known
+           with m:f(_) monitor [_ ? A when is_record(A, r)] ff.
+                                                        ^
+           `-record(name, {field}).` or `-include("file.hrl").` at the top of the file declares it
+         """}]).
+
+elixir_names_test_() ->
+    shown([
+        {"with My.App none.",
+         """
+         s:1:6: error: expected a signature
+           with My.App none.
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with My.App.init none.",
+         """
+         s:1:6: error: expected a signature
+           with My.App.init none.
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """},
+        {"with my.App.init(_) none.",
+         """
+         s:1:6: error: expected a signature
+           with my.App.init(_) none.
+                ^
+           a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir
+         """}]).
+
+branches_that_are_never_taken_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ ? a] ff.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ ? a] ff.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:22: warning: this branch can never be taken
+           with m:f(_) monitor [_ ? a] ff.
+                                ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) group monitor [_ ? a] ff.",
+         """
+         s:1:27: warning: this formula can never be violated
+           with m:f(_) group monitor [_ ? a] ff.
+                                     ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:28: warning: this branch can never be taken
+           with m:f(_) group monitor [_ ? a] ff.
+                                      ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? a> tt and [_ : _ ! b] ff.",
+         """
+         s:1:47: warning: this branch can never be taken
+           with m:f(_) check [_ <- _, _] <_ ? a> tt and [_ : _ ! b] ff.
+                                                         ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) monitor [_ <- _, _] [_ ? a] [_ <- _, m:g(_)] ff.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ <- _, _] [_ ? a] [_ <- _, m:g(_)] ff.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:42: warning: this branch can never be taken
+           with m:f(_) monitor [_ <- _, _] [_ ? a] [_ <- _, m:g(_)] ff.
+                                                    ^
+           only the first event of a process is its birth, and without `group` no other process is read
+         """},
+        {"with m:f(_) group monitor [_ <- _, _] [_ ? a] [_ <- _, m:g(_)] ff.",
+         ""},
+        {"with m:f(_) monitor [_ <- _, _] max X.([_ ? a] X and [_ <- _, _] X and [_ ? b] ff).",
+         """
+         s:1:55: warning: this branch can never be taken
+           with m:f(_) monitor [_ <- _, _] max X.([_ ? a] X and [_ <- _, _] X and [_ ? b] ff).
+                                                                 ^
+           only the first event of a process is its birth, and without `group` no other process is read
+         """},
+        {"with m:f(_) monitor max X.([_ ? a] X and [_ <- _, _] X and [_ ? b] ff).",
+         ""},
+        {"with m:f(_) check [_ <- _, _] [_ ** normal] [_ ? a] ff and [_ ? b] ff.",
+         """
+         s:1:19: warning: this formula can never be violated
+           with m:f(_) check [_ <- _, _] [_ ** normal] [_ ? a] ff and [_ ? b] ff.
+                             ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:46: warning: this branch can never be taken
+           with m:f(_) check [_ <- _, _] [_ ** normal] [_ ? a] ff and [_ ? b] ff.
+                                                        ^
+           a process has no events after its exit, and without `group` no other process is read
+         s:1:61: warning: this branch can never be taken
+           with m:f(_) check [_ <- _, _] [_ ** normal] [_ ? a] ff and [_ ? b] ff.
+                                                                       ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) check <_ <- _, _> <_ ** _> (<_ ? a> tt or [_ ? b] ff).",
+         """
+         s:1:42: warning: this branch can never be taken
+           with m:f(_) check <_ <- _, _> <_ ** _> (<_ ? a> tt or [_ ? b] ff).
+                                                    ^
+           a process has no events after its exit, and without `group` no other process is read
+         s:1:56: warning: this branch can never be taken
+           with m:f(_) check <_ <- _, _> <_ ** _> (<_ ? a> tt or [_ ? b] ff).
+                                                                  ^
+           a process has no events after its exit, and without `group` no other process is read
+         """},
+        {"with m:f(_) group check [_ <- _, _] [_ ** normal] [_ ? a] ff.",
+         ""},
+        {"with m:f(_) monitor [_ <- _, m:g(_)] ff.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ <- _, m:g(_)] ff.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:22: warning: this branch can never be taken
+           with m:f(_) monitor [_ <- _, m:g(_)] ff.
+                                ^
+           the birth that is read has one of the signatures of `with`, and none of them matches
+         """},
+        {"with m:f(_) monitor [_ <- _, m:f()] ff.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ <- _, m:f()] ff.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:22: warning: this branch can never be taken
+           with m:f(_) monitor [_ <- _, m:f()] ff.
+                                ^
+           the birth that is read has one of the signatures of `with`, and none of them matches
+         """},
+        {"with m:f(A), m:f(A, _) when A > 0 monitor [_ <- _, m:f(B, c) when A =:= 0] ff.",
+         """
+         s:1:43: warning: this formula can never be violated
+           with m:f(A), m:f(A, _) when A > 0 monitor [_ <- _, m:f(B, c) when A =:= 0] ff.
+                                                     ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:44: warning: this branch can never be taken
+           with m:f(A), m:f(A, _) when A > 0 monitor [_ <- _, m:f(B, c) when A =:= 0] ff.
+                                                      ^
+           the birth that is read has one of the signatures of `with`, and none of them matches
+         """},
+        {"with m:f(1), m:f(2) monitor [_ <- _, m:f(2)] ff and [_ <- _, m:f(3)] ff.",
+         """
+         s:1:54: warning: this branch can never be taken
+           with m:f(1), m:f(2) monitor [_ <- _, m:f(2)] ff and [_ <- _, m:f(3)] ff.
+                                                                ^
+           the birth that is read has one of the signatures of `with`, and none of them matches
+         """},
+        {"with m:f(_) over _ ? {req, _}, _ ** _\n"
+         "monitor [_ ? {req, stop}] ff and [_ : _ ! _] ff and [_ ? {answer, _}] ff.",
+         """
+         s:2:35: warning: this branch can never be taken
+           monitor [_ ? {req, stop}] ff and [_ : _ ! _] ff and [_ ? {answer, _}] ff.
+                                             ^
+           no action of `over` lets such an event through
+         s:2:54: warning: this branch can never be taken
+           monitor [_ ? {req, stop}] ff and [_ : _ ! _] ff and [_ ? {answer, _}] ff.
+                                                                ^
+           no action of `over` lets such an event through
+         """},
+        {"with m:f(N) over _ ? {N, X} when X > 0\n"
+         "monitor [_ ? {N, 1}] ff and [_ ? {N, X} when X =< 0] ff and [_ ? {1, 1}] ff.",
+         """
+         s:2:30: warning: this branch can never be taken
+           monitor [_ ? {N, 1}] ff and [_ ? {N, X} when X =< 0] ff and [_ ? {1, 1}] ff.
+                                        ^
+           no action of `over` lets such an event through
+         """},
+        {"with m:f(_) over _ <- _, _, _ ? a monitor [_ ? a] ff.",
+         """
+         s:1:43: warning: this formula can never be violated
+           with m:f(_) over _ <- _, _, _ ? a monitor [_ ? a] ff.
+                                                     ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:44: warning: this branch can never be taken
+           with m:f(_) over _ <- _, _, _ ? a monitor [_ ? a] ff.
+                                                      ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) over _ <- _, m:f(1), _ ? a monitor [_ ? a] ff.",
+         ""},
+        {"with m:f(_) over _ ? a, _ ? b monitor [_ ? a] [_ <- _, _] ff.",
+         """
+         s:1:39: warning: this formula can never be violated
+           with m:f(_) over _ ? a, _ ? b monitor [_ ? a] [_ <- _, _] ff.
+                                                 ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:48: warning: this branch can never be taken
+           with m:f(_) over _ ? a, _ ? b monitor [_ ? a] [_ <- _, _] ff.
+                                                          ^
+           only the first event of a process is its birth, and without `group` no other process is read
+         """},
+        {"with m:f(_) per Id over _ ? {req, Id}, _ : _ ! {res, Id}, _ ** _\n"
+         "monitor [_ ? {req, Id}] [_ ** _] ff and [_ ** _] ff.",
+         """
+         s:2:42: warning: this branch can never be taken
+           monitor [_ ? {req, Id}] [_ ** _] ff and [_ ** _] ff.
+                                                    ^
+           an instance begins with an event that gives the variables of `per` their values
+         """}]).
+
+formulas_with_one_verdict_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ <- _, _] max X.[_ ? a] X.",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ <- _, _] max X.[_ ? a] X.
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         """},
+        {"with m:f(_) check [_ <- _, _] [_ ? a] (ff or tt).",
+         """
+         s:1:19: warning: this formula can never be violated
+           with m:f(_) check [_ <- _, _] [_ ? a] (ff or tt).
+                             ^
+           neither `ff` nor `<...>` can be reached in it
+         """},
+        {"with m:f(_) check tt.",
+         """
+         s:1:19: warning: this formula can never be violated
+           with m:f(_) check tt.
+                             ^
+           neither `ff` nor `<...>` can be reached in it
+         """},
+        {"with m:f(_) check\n"
+         "  min X.<_ <- _, _> X.",
+         """
+         s:2:3: warning: this formula can never be satisfied
+             min X.<_ <- _, _> X.
+             ^
+           neither `tt` nor `[...]` can be reached in it
+         """},
+        {"with m:f(_) check ff.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check ff.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         """},
+        {"with m:f(_) check <_ <- _, _> (ff and [_ ? b] ff).",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check <_ <- _, _> (ff and [_ ? b] ff).
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         """},
+        {"with m:f(_) check [_ <- _, m:f(_)] min X.<_ ? a> X.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, m:f(_)] min X.<_ ? a> X.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         """},
+        {"with m:f(_) check [_ <- _, m:f(1)] min X.<_ ? a> X.",
+         ""},
+        {"with m:f(_) monitor [_ <- _, _] ff.",
+         """
+         s:1:21: warning: this formula can never be satisfied
+           with m:f(_) monitor [_ <- _, _] ff.
+                               ^
+           neither `tt` nor `[...]` can be reached in it
+         """},
+        {"with m:f(_) check [_ <- _, _] [_ ? a] <_ ? b> tt.",
+         ""},
+        {"with m:f(_) check [_ <- _, _] max X.([_ ? a] X and [_ ? b] ff).",
+         ""},
+        {"with m:f(_) monitor [_ <- _, _] max X.([_ ** _] [_ ? a] ff and [_ ? _] X).",
+         """
+         s:1:21: warning: this formula can never be violated
+           with m:f(_) monitor [_ <- _, _] max X.([_ ** _] [_ ? a] ff and [_ ? _] X).
+                               ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:50: warning: this branch can never be taken
+           with m:f(_) monitor [_ <- _, _] max X.([_ ** _] [_ ? a] ff and [_ ? _] X).
+                                                            ^
+           a process has no events after its exit, and without `group` no other process is read
+         """}]).
+
+overlapping_branches_test_() ->
+    shown([
+        {"with m:f(_) monitor [_ <- _, _] and([_ ? {a,B}] ff, [_ ? {a,C}] ff).",
+         """
+         s:1:54: warning: this branch can match the same event as an earlier one
+           with m:f(_) monitor [_ <- _, _] and([_ ? {a,B}] ff, [_ ? {a,C}] ff).
+                                                                ^
+           the earlier one is in line 1, column 38; both will have to hold
+         """},
+        {"with m:f(_) monitor [_ <- _, _] and([_ ? _] ff,\n"
+         " [_ ? {a, _}] ff, [_ : _ ! _] ff).",
+         """
+         s:2:3: warning: this branch can match the same event as an earlier one
+            [_ ? {a, _}] ff, [_ : _ ! _] ff).
+             ^
+           the earlier one is in line 1, column 38; both will have to hold
+         """},
+        {"with m:f(_) monitor [_ <- _, _] and([_ ? B when B > 1] ff, [_ ? B when B > 1] ff).",
+         """
+         s:1:61: warning: this branch can match the same event as an earlier one
+           with m:f(_) monitor [_ <- _, _] and([_ ? B when B > 1] ff, [_ ? B when B > 1] ff).
+                                                                       ^
+           the earlier one is in line 1, column 38; both will have to hold
+         """},
+        {"with m:f(_) monitor [_ <- _, _] and([_ ? B when B > 1] ff, [_ ? B when B > 2] ff).",
+         ""},
+        {"with m:f(_) monitor [_ <- _, _] and([_ ? {B, B}] ff, [_ ? {1, 2}] ff).",
+         ""},
+        {"with m:f(B) monitor [_ <- _, _] and([_ ? B] ff, [_ ? 2] ff).",
+         ""},
+        {"with m:f(_) check [_ <- _, _] and([_ ? {a,B}] ff, [_ ? {a,C}] ff).",
+         ""}]).
+
+guards_that_fail_test_() ->
+    shown([
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when 1 > 2}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 > 2}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:46: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 > 2}> tt.
+                                                        ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when false> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when false> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:43: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when false> tt.
+                                                     ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when X =/= X> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when X =/= X> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:45: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when X =/= X> tt.
+                                                       ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when 5> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when 5> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:43: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when 5> tt.
+                                                     ^
+           a test is `true` or `false`, and this is neither
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X), is_list(X)> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X), is_list(X)> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:55: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X), is_list(X)> tt.
+                                                                 ^
+           `X` is an atom here
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X) and is_list(X)> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X) and is_list(X)> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:58: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when is_atom(X) and is_list(X)> tt.
+                                                                    ^
+           `X` is an atom here
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when not is_atom(X), is_boolean(X)> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when not is_atom(X), is_boolean(X)> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:59: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when not is_atom(X), is_boolean(X)> tt.
+                                                                     ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when is_integer(X) andalso X =:= a> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when is_integer(X) andalso X =:= a> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:67: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when is_integer(X) andalso X =:= a> tt.
+                                                                             ^
+           `X` is an integer here
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when X =:= a, X =:= b> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when X =:= a, X =:= b> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:54: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when X =:= a, X =:= b> tt.
+                                                                ^
+           it contradicts the test in line 1, column 45
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when X > 5, 3 > X}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when X > 5, 3 > X}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:53: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when X > 5, 3 > X}> tt.
+                                                               ^
+           it contradicts the test in line 1, column 46
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when X > 5 andalso X =:= 4}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when X > 5 andalso X =:= 4}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:60: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when X > 5 andalso X =:= 4}> tt.
+                                                                      ^
+           it contradicts the test in line 1, column 46
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when hd(X) > 1, is_tuple(X)}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when hd(X) > 1, is_tuple(X)}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:55: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when hd(X) > 1, is_tuple(X)}> tt.
+                                                                 ^
+           `X` is a list with elements here
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when length(X) > 1, X < 3}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when length(X) > 1, X < 3}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:61: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when length(X) > 1, X < 3}> tt.
+                                                                       ^
+           `X` is a list here
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when 1 + a > 2}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 + a > 2}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:48: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 + a > 2}> tt.
+                                                          ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when 1 div 0 > X}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 div 0 > X}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:46: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when 1 div 0 > X}> tt.
+                                                        ^
+           this cannot be calculated
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when self() =:= a> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when self() =:= a> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:50: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when self() =:= a> tt.
+                                                            ^
+           it is false for all values
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] <_ ? X when is_atom(X), is_list(X); X =:= 1, X =:= 2> tt.",
+         """
+         s:2:7: warning: this formula can never be satisfied
+           check [_ <- _, _] <_ ? X when is_atom(X), is_list(X); X =:= 1, X =:= 2> tt.
+                 ^
+           neither `tt` nor `[...]` can be reached in it
+         s:2:43: warning: this guard always fails
+           check [_ <- _, _] <_ ? X when is_atom(X), is_list(X); X =:= 1, X =:= 2> tt.
+                                                     ^
+           `X` is an atom here
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when is_atom(X), is_list(X); X > 1}> tt.",
+         ""},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when true> tt.",
+         ""},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when X =:= X> tt.",
+         ""},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] <_ ? X when is_list(X) orelse is_tuple(X), not is_list(X), element(1, X) =:= a> tt.",
+         ""},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when is_number(X), is_binary(X)> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <_ ? X when is_number(X), is_binary(X)> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:57: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <_ ? X when is_number(X), is_binary(X)> tt.
+                                                                   ^
+           `X` is a number here
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] <_ ? X when (is_list(X) orelse is_tuple(X)) and is_map(X)> tt.",
+         """
+         s:2:7: warning: this formula can never be satisfied
+           check [_ <- _, _] <_ ? X when (is_list(X) orelse is_tuple(X)) and is_map(X)> tt.
+                 ^
+           neither `tt` nor `[...]` can be reached in it
+         s:2:67: warning: this guard always fails
+           check [_ <- _, _] <_ ? X when (is_list(X) orelse is_tuple(X)) and is_map(X)> tt.
+                                                                             ^
+           `X` is a list or a tuple here
+         """},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when X, X > 1}> tt.",
+         ""},
+        {"with m:f(_) check [_ <- _, _] <{_ ? X when is_map(X), map_size(X) > a}> tt.",
+         """
+         s:1:19: warning: this formula can never be satisfied
+           with m:f(_) check [_ <- _, _] <{_ ? X when is_map(X), map_size(X) > a}> tt.
+                             ^
+           neither `tt` nor `[...]` can be reached in it
+         s:1:67: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] <{_ ? X when is_map(X), map_size(X) > a}> tt.
+                                                                             ^
+           it is false for all values
+         """},
+        {"with m:f(_) check [_ <- _, _] <_ ? X when map_size(X) < a> tt.",
+         ""},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] ([_ ? {a, X = {_, _}} when is_list(X)] ff and <_ ? b> tt).",
+         """
+         s:2:46: warning: this guard always fails
+           check [_ <- _, _] ([_ ? {a, X = {_, _}} when is_list(X)] ff and <_ ? b> tt).
+                                                        ^
+           `X` is a tuple here
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] ([_ ? <<X:8, Y/binary>> when is_binary(X); is_list(Y)] ff and <_ ? b> tt).",
+         """
+         s:2:48: warning: this guard always fails
+           check [_ <- _, _] ([_ ? <<X:8, Y/binary>> when is_binary(X); is_list(Y)] ff and <_ ? b> tt).
+                                                          ^
+           `X` is an integer here
+         """},
+        {"with m:f(N) when is_integer(N)\n"
+         "check [_ <- _, _] ([_ ? {N, b} when is_atom(N)] ff and <_ ? b> tt).",
+         """
+         s:2:37: warning: this guard always fails
+           check [_ <- _, _] ([_ ? {N, b} when is_atom(N)] ff and <_ ? b> tt).
+                                               ^
+           `N` is an integer here
+         """},
+        {"with m:f(N) when is_atom(N), m:g(_, N) when is_list(N)\n"
+         "check [_ <- _, _] ([_ ? b when N > 1, is_map(N)] ff and <_ ? b> tt).",
+         """
+         s:2:39: warning: this guard always fails
+           check [_ <- _, _] ([_ ? b when N > 1, is_map(N)] ff and <_ ? b> tt).
+                                                 ^
+           `N` is a list or an atom here
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] [_ ? X when is_atom(X)] ([_ ? {X, Y} when X < 1] ff and <_ ? Y when is_atom(Y)> tt).",
+         """
+         s:2:63: warning: this guard always fails
+           check [_ <- _, _] [_ ? X when is_atom(X)] ([_ ? {X, Y} when X < 1] ff and <_ ? Y when is_atom(Y)> tt).
+                                                                         ^
+           `X` is an atom here
+         """},
+        {"with m:f(_) check [_ <- _, _] ([P ? _ when P =:= server] ff and <_ ? b> tt).",
+         """
+         s:1:46: warning: this guard always fails
+           with m:f(_) check [_ <- _, _] ([P ? _ when P =:= server] ff and <_ ? b> tt).
+                                                        ^
+           `P` is a process here
+         """},
+        {"with m:f(X) when X > 1, X =:= 0 check [_ <- _, _] [_ ? X] ff.",
+         """
+         s:1:27: warning: this guard always fails
+           with m:f(X) when X > 1, X =:= 0 check [_ <- _, _] [_ ? X] ff.
+                                     ^
+           it contradicts the test in line 1, column 20
+         """},
+        {"with m:f(_) over _ ? {req, X} when is_atom(X), X > 5, X < 3, X =:= {}\n"
+         "monitor [_ ? {req, stop}] ff.",
+         """
+         s:1:57: warning: this guard always fails
+           with m:f(_) over _ ? {req, X} when is_atom(X), X > 5, X < 3, X =:= {}
+                                                                   ^
+           `X` is an atom here
+         """},
+        {"with m:f(_) per X over _ ? {req, X} when is_atom(X), _ ? {res, X} when is_atom(X)\n"
+         "monitor [_ ? {req, X} when is_list(X)] ff and [_ ? a] ff.",
+         """
+         s:2:9: warning: this formula can never be violated
+           monitor [_ ? {req, X} when is_list(X)] ff and [_ ? a] ff.
+                   ^
+           neither `ff` nor `<...>` can be reached in it
+         s:2:28: warning: this guard always fails
+           monitor [_ ? {req, X} when is_list(X)] ff and [_ ? a] ff.
+                                      ^
+           `X` is an atom here
+         s:2:48: warning: this branch can never be taken
+           monitor [_ ? {req, X} when is_list(X)] ff and [_ ? a] ff.
+                                                          ^
+           no action of `over` lets such an event through
+         """}]).
+
+patterns_that_nothing_matches_test_() ->
+    shown([
+        {"with m:f(_) check [_ <- _, _] ([server ? a] ff and <_ ? b> tt).",
+         """
+         s:1:33: warning: nothing can match this pattern
+           with m:f(_) check [_ <- _, _] ([server ? a] ff and <_ ? b> tt).
+                                           ^
+           a process is a pid
+         """},
+        {"with m:f(_) check [_ <- _, _] ([_ -> server, m:f(_)] ff and <_ ? b> tt).",
+         """
+         s:1:38: warning: nothing can match this pattern
+           with m:f(_) check [_ <- _, _] ([_ -> server, m:f(_)] ff and <_ ? b> tt).
+                                                ^
+           a process is a pid
+         """},
+        {"with m:f(_) check [_ <- init, _] ff or <_ <- undefined, _> tt.",
+         """
+         s:1:19: warning: this formula can never be violated
+           with m:f(_) check [_ <- init, _] ff or <_ <- undefined, _> tt.
+                             ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:25: warning: nothing can match this pattern
+           with m:f(_) check [_ <- init, _] ff or <_ <- undefined, _> tt.
+                                   ^
+           a process is a pid
+         """},
+        {"with m:f(_) check [_ <- _, _] [_ : \"server\" ! a] ff and [_ : server ! a] ff.",
+         """
+         s:1:19: warning: this formula can never be violated
+           with m:f(_) check [_ <- _, _] [_ : "server" ! a] ff and [_ : server ! a] ff.
+                             ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:36: warning: nothing can match this pattern
+           with m:f(_) check [_ <- _, _] [_ : "server" ! a] ff and [_ : server ! a] ff.
+                                              ^
+           a message is sent to a pid, a port, a name, `{Name, Node}` or an alias, which is a reference
+         s:1:58: warning: this branch can never be taken
+           with m:f(_) check [_ <- _, _] [_ : "server" ! a] ff and [_ : server ! a] ff.
+                                                                    ^
+           the first event of a process is its birth: put `[_ <- _, _]` in front
+         """},
+        {"with m:f(_) check [_ <- _, _] ([_ ? {a, _} = [_ | _]] ff and <_ ? b> tt).",
+         """
+         s:1:37: warning: nothing can match this pattern
+           with m:f(_) check [_ <- _, _] ([_ ? {a, _} = [_ | _]] ff and <_ ? b> tt).
+                                               ^
+           its parts contradict each other
+         """},
+        {"with m:f(_)\n"
+         "check [_ <- _, _] ([_ ? {ok, X} when is_integer(X)] [X ? a] ff and <_ ? b> tt).",
+         """
+         s:2:54: warning: nothing can match this pattern
+           check [_ <- _, _] ([_ ? {ok, X} when is_integer(X)] [X ? a] ff and <_ ? b> tt).
+                                                                ^
+           `X` is an integer here
+         """}]).
+
+functions_of_modules_test_() ->
+    shown(#{exports => fun exports/1}, [
+        {"with calc_server:loop(_) none.",
+         ""},
+        {"with lists:map(_, _), lists:map(_), lists:mop(_, _) none.",
+         """
+         s:1:29: warning: the module `lists` has no function `map/1`
+           with lists:map(_, _), lists:map(_), lists:mop(_, _) none.
+                                       ^
+           it has `map/2`
+         s:1:43: warning: the module `lists` has no function `mop/2`
+           with lists:map(_, _), lists:map(_), lists:mop(_, _) none.
+                                                     ^
+           it has `map/2` and `map/1`
+         """},
+        {"with lists:nothing(_) none.",
+         """
+         s:1:12: warning: the module `lists` has no function `nothing/1`
+           with lists:nothing(_) none.
+                      ^
+           it is the function that a process was spawned with; for a `gen_server` and the like, `init/1`
+         """},
+        {"with no_such_module:f(_), no_such_module:g(_) none.",
+         """
+         s:1:6: warning: there is no module `no_such_module` on the code path
+           with no_such_module:f(_), no_such_module:g(_) none.
+                ^
+           a process with such a signature can only come from a module that is loaded later
+         """},
+        {"with lists:'-f/1-fun-0-'() none.",
+         ""},
+        {"with gen_event:init(_) none.",
+         ""},
+        {"with lists:map(_, _)\n"
+         "monitor [_ <- _, lists:mup(_, _)] [_ -> _, gen_server:start()] ff.",
+         """
+         s:2:9: warning: this formula can never be violated
+           monitor [_ <- _, lists:mup(_, _)] [_ -> _, gen_server:start()] ff.
+                   ^
+           neither `ff` nor `<...>` can be reached in it
+         s:2:10: warning: this branch can never be taken
+           monitor [_ <- _, lists:mup(_, _)] [_ -> _, gen_server:start()] ff.
+                    ^
+           the birth that is read has one of the signatures of `with`, and none of them matches
+         s:2:24: warning: the module `lists` has no function `mup/2`
+           monitor [_ <- _, lists:mup(_, _)] [_ -> _, gen_server:start()] ff.
+                                  ^
+           it has `map/2`
+         s:2:55: warning: the module `gen_server` has no function `start/0`
+           monitor [_ <- _, lists:mup(_, _)] [_ -> _, gen_server:start()] ff.
+                                                                 ^
+           it has `start/3` and `start/4`
+         """},
+        {"with M:f(_), lists:F(_) none.",
+         ""},
+        {"with lists:map(_, _) over _ -> _, lists:seq(_) monitor [_ -> _, lists:seq(1)] ff.",
+         """
+         s:1:41: warning: the module `lists` has no function `seq/1`
+           with lists:map(_, _) over _ -> _, lists:seq(_) monitor [_ -> _, lists:seq(1)] ff.
+                                                   ^
+           it has `seq/2` and `seq/3`
+         """}]).
+
+%% As a code server would tell.
+exports(calc_server) -> [{start, 1}, {loop, 1}];
+exports(gen_event) -> [{start, 0}, {start, 1}];
+exports(gen_server) -> [{start, 3}, {start, 4}, {start_link, 3}];
+exports(lists) -> lists:module_info(exports);
+exports(_) -> unknown.
+
+shown(Cases) -> shown(#{}, Cases).
+
+shown(Options, Cases) ->
+    [{Source, ?_assertEqual(string:split(Expected, "\n", all), said(Source, Options))} || {Source, Expected} <- Cases].
+
+%% In lines. An error means that nothing was compiled.
+said(Source, Options) ->
+    Name = <<"s">>,
+    Diagnostics = case witness_spec:compile_string(Name, unicode:characters_to_binary(Source), Options) of
+        {ok, Map, Warnings} ->
+            ok = witness_spec:unload(Map),
+            [] = [Warning || #{severity := Severity} = Warning <- Warnings, Severity =/= warning],
+            Warnings;
+        {error, Errors} ->
+            [_ | _] = [Error || #{severity := error} = Error <- Errors],
+            Errors
+    end,
+    Text = lists:join("\n", [witness_spec:format_diagnostic(Diagnostic) || Diagnostic <- Diagnostics]),
+    string:split(unicode:characters_to_list(Text), "\n", all).
+
+%% The rest is about the list as a whole, and about what cannot be written in a table.
 
 every_property_is_read_though_others_are_wrong_test() ->
     Source = "with m:f(_) monitor max X. [_ ? {a, b] X.\n"
@@ -141,7 +1761,8 @@ invalid_utf8_is_an_error_with_its_place_test() ->
     ?assertMatch({error, [#{code := not_utf8, line := 1, column := 3}]}, compile(<<"%é"/utf8, 16#C3>>)).
 
 a_file_that_cannot_be_read_is_an_error_test() ->
-    {error, [#{code := unreadable, line := undefined, text := Text} = Missing]} = witness_spec:compile_file("no/such.hml"),
+    {error, [#{code := unreadable, line := undefined, text := Text} = Missing]} =
+        witness_spec:compile_file("no/such.hml"),
     ?assertEqual(<<"cannot read the file: no such file or directory">>, Text),
     ?assertEqual(<<"no/such.hml: error: cannot read the file: no such file or directory">>, format(Missing)),
     {error, [#{code := unreadable}]} = witness_spec:compile_file("."),
@@ -154,11 +1775,6 @@ a_diagnostic_shows_the_line_with_a_caret_test() ->
                    "  \t                ^\n"
                    "  a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`"/utf8>>,
                  format(Diagnostic)).
-
-a_diagnostic_without_a_place_is_one_line_and_a_hint_test() ->
-    {error, [Diagnostic]} = compile(<<>>),
-    ?assertEqual(<<"test.hml: error: there is no property in this file\n"
-                   "  a property is, for example, `with m:f(_) monitor [_ ? stop] ff.`">>, format(Diagnostic)).
 
 control_characters_of_a_source_never_reach_the_terminal_test() ->
     {error, [Diagnostic]} = compile(<<"with m:f(_) monitor [_ ? 'a\e[31m", 16#202E/utf8, "'] gg."/utf8>>),
@@ -180,10 +1796,6 @@ faults(Source) ->
         {ok, _, _} -> [];
         {error, Diagnostics} -> places(error, Diagnostics)
     end.
-
-warnings(Source) ->
-    {ok, _, Diagnostics} = compile(unicode:characters_to_binary(Source)),
-    places(warning, Diagnostics).
 
 places(Wanted, Diagnostics) ->
     [{Line, Column, Code} || #{severity := Severity, line := Line, column := Column, code := Code} <- Diagnostics,

@@ -3,12 +3,15 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(SPEC, <<"one: with calc_server:loop(_)\nmonitor and([_ <- _, calc_server:loop(_)] max(X. and([_ ? {_, {add, A, B}}]\n"
+-define(SPEC, <<"-record(rec, {key, value = 1}).\n"
+                "one: with calc_server:loop(_)\nmonitor and([_ <- _, calc_server:loop(_)] max(X. and([_ ? {_, {add, A, B}}]\n"
                 "  and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, #{r := R}} when R =:= A + B; is_atom(R)] X)))). % end\n"
                 "with token_server:loop(_, _), m:f(\"str\", 'q a', $c) when true group check\n"
                 "  [{_ <- _, token_server:loop(Own, _)}] min X.([{_ ? _}]([{_:_ ! Tok when Own =:= Tok}] ff and\n"
                 "  <{_:_ ! <<Tok, _/binary>> when Own =/= Tok}> X or <P -> C, m:f(P)> tt and or([P ** 2.5] tt, [_ ? []] ff))).\n"
-                "with m:f(_) none.\n">>).
+                "with m:f(_), My.App.Server.init(_) none.\n"
+                "with m:g(_) per From over _ ? call(From, _), _ : _ ! reply(From, _), _ ** _ monitor\n"
+                "  [_ ? call(From, {get, #rec{key = Key}})] [_ : _ ! reply(From, R) when R#rec.key =/= Key] ff.\n">>).
 
 a_source_that_is_too_large_is_refused_test() ->
     Atoms = atoms(),
@@ -29,10 +32,10 @@ too_many_names_are_refused_before_they_are_atoms_test_() ->
                                                %% Few words: only as a whole these are many.
                                                {"quoted t ", "'", "'", "~b ~b"}, {"esc\\'aped t ", "'", "'", "~b ~b"}]].
 
-as_many_names_as_allowed_are_accepted_test() ->
+as_many_names_as_allowed_are_accepted_test_() ->
     Branches = [io_lib:format("[_ ? {n~b, n~b}] ff", [N, N div 2]) || N <- lists:seq(1, 1000)],
     Source = ["with m:f(_) monitor ", lists:join(" and ", Branches), "."],
-    ?assertMatch({ok, _, _}, compile(iolist_to_binary(Source))).
+    {timeout, 120, ?_assertMatch({ok, _, _}, compile(iolist_to_binary(Source)))}.
 
 the_count_of_names_is_an_upper_bound_test_() ->
     {timeout, 120, ?_assert(proper:quickcheck(
@@ -77,6 +80,39 @@ what_is_beyond_the_limits_is_refused_with_its_place_test_() ->
      fun() -> Refused(too_large, ["with m:f(_) check [_ ? a when true", lists:duplicate(3000, "; true"), "] ff."]) end,
      fun() -> Refused(too_many_variables,
                       ["with m:f(_) check ", lists:duplicate(2, ["[_ ? {", lists:join(",", Variables), "}] "]), "ff."]) end].
+
+patterns_of_a_hundred_kilobytes_are_refused_with_their_place_test_() ->
+    [{Name, ?_assertMatch({error, [#{code := too_large, line := 1, column := 24}]},
+                          compile(iolist_to_binary(["with m:f(_) check [_ ? ", Pattern, "] ff."])))} ||
+     {Name, Pattern} <- [{"string", ["\"", lists:duplicate(100_000, "x"), "\""]},
+                         {"binary", ["<<\"", lists:duplicate(100_000, "x"), "\">>"]},
+                         {"number", lists:duplicate(100_000, "9")},
+                         {"tuple", ["{", lists:duplicate(33_333, "a, "), "a}"]},
+                         {"aliases", [lists:duplicate(50_000, "_="), "_"]},
+                         {"map", ["#{", lists:duplicate(12_500, "a := _, "), "a := _}"]}]].
+
+%% The work grows with the size, not faster: a thousand lines take little more than ten times what a hundred take.
+a_thousand_lines_are_ten_times_a_hundred_test_() ->
+    {timeout, 300, fun() ->
+        _ = work(lines(100)),
+        Hundred = work(lines(100)),
+        Thousand = work(lines(1000)),
+        ?assert(Thousand < 20 * Hundred)
+    end}.
+
+lines(Count) ->
+    Property = "p~b: with server:loop(~b, _) per Id over _ ? {req, Id, _}, _ : _ ! {res, Id, _}\n"
+               "check [_ ? {req, Id, {add, A, B}}]\n"
+               "  ([_ : _ ! {res, Id, R} when R =/= A + B, is_integer(R)] ff and\n"
+               "   [_ : _ ! {res, Id, R} when R =:= A + B] tt).\n\n",
+    iolist_to_binary([io_lib:format(Property, [N, N]) || N <- lists:seq(1, Count div 5)]).
+
+%% Reductions of all processes; nothing else runs.
+work(Source) ->
+    {Before, _} = erlang:statistics(exact_reductions),
+    {ok, _, _} = compile(Source),
+    {After, _} = erlang:statistics(exact_reductions),
+    After - Before.
 
 %% Any input.
 

@@ -22,7 +22,7 @@ calc_replies_that_are_sums_are_undecided_test() ->
 
 calc_reply_that_is_no_sum_is_a_violation_with_place_and_bindings_test() ->
     Trace = [init(calc_server, loop, [0]), recv({c, {add, 1, 2}}), send({ok, 3}), recv({c, {add, 2, 2}}), send({ok, 5})],
-    ?assertEqual({no, 5, #{line => 6, column => 12, action => <<"_:_ ! {ok, R} when R =/= A + B">>,
+    ?assertEqual({no, 5, #{line => 6, column => 12, action => <<"_:_ ! {ok, R} when R =/= A + B">>, matched => true,
                            bindings => [{<<"A">>, 2}, {<<"B">>, 2}, {<<"R">>, 5}], vacuous => false}},
                  verdict(calc(), {calc_server, loop, [0]}, Trace)).
 
@@ -173,6 +173,15 @@ obligations_that_pile_up_are_kept_apart_by_their_data_test() ->
     ?assertMatch({no, complete, #{bindings := [{<<"Id">>, 2}]}},
                  verdict(Formula, [recv({req, 1}), recv({req, 2}), recv({req, 1}), send({res, 1}), complete])).
 
+many_obligations_that_move_at_once_stay_apart_test() ->
+    Formula = "with m:f(_) check max X.([_ ? {new, Id}] (X and max Y.([_ : _ ! tick] max Z.([_ : _ ! tock] Y"
+              " and [_ ? {'end', Id}] ff and [_ ? {new, _}] Z) and [_ ? {new, _}] Y)) and [_ : _ ! _] X).",
+    New = [recv({new, N}) || N <- lists:seq(1, 30)],
+    ?assertMatch({no, 32, #{bindings := [{<<"Id">>, 17}]}}, verdict(Formula, New ++ [send(tick), recv({'end', 17})])),
+    ?assertMatch({yes, 32, _}, verdict(Formula, New ++ [send(tick), recv({'end', 31})])),
+    ?assertMatch({yes, 33, _}, verdict(Formula, New ++ [send(tick), send(tock), recv({'end', 17})])),
+    ?assertMatch({no, 34, _}, verdict(Formula, New ++ [send(tick), send(tock), send(tick), recv({'end', 30})])).
+
 too_many_obligations_are_inconclusive_test() ->
     Formula = "with m:f(_) check max X. [_ ? Id] (X and max Y.([_ ? A when A =/= Id] Y and [_ ? Id] ff)).",
     ?assertEqual(undecided, verdict(Formula, [recv(N) || N <- lists:seq(1, 900)])),
@@ -188,6 +197,12 @@ data_that_is_equal_but_not_the_same_is_not_one_obligation_test() ->
 names_that_the_generator_likes_are_free_for_authors_test() ->
     Formula = "with m:f(Event, State, Signature) monitor [_ ? {Event, State}] [_ ? Event@1] [_ ? {Signature, Event@1}] ff.",
     ?assertMatch({no, 3, _}, verdict(Formula, {m, f, [1, 2, 3]}, [recv({1, 2}), recv(x), recv({3, x})])).
+
+what_is_bound_before_can_be_a_key_or_a_size_test() ->
+    [begin
+         ?assertMatch({no, 1, _}, verdict(["with m:g(B) ", Over, " check [_ ? ", Pattern, "] ff."], {m, g, [8]}, [recv(Good)])),
+         ?assertMatch({yes, 1, #{vacuous := true}}, verdict(["with m:g(B) check [_ ? ", Pattern, "] ff."], {m, g, [9]}, [recv(Good)]))
+     end || {Pattern, Good} <- [{"<<_:B>>", <<1>>}, {"#{B := _}", #{8 => x}}], Over <- ["", ["over _ ? ", Pattern]]].
 
 overlapping_branches_all_have_to_hold_test() ->
     Formula = "with m:f(_) check [_ ? {A, _}] [_ ? A] tt and [_ ? {_, B}] [_ ? B] ff and [_ ? {x, x}] ff.",
@@ -211,11 +226,11 @@ entries_say_what_stands_in_the_file_test() ->
     Source = "one: with m:f(A) when A > 0, erlang:is_integer(A), n:f(_) group\nmonitor [_ ? a] ff.\n\n"
              "with 'Elixir.My.Mod':'f!'(), M:F(x) check [_ ? b] ff,\n'the third': with m:f(_) none.",
     with_spec(Source, fun(#{file := <<"test.hml">>, module := Module, entries := Entries}) ->
-        ?assertEqual([#{index => 1, name => <<"one">>, line => 1, group => true, action => monitor,
+        ?assertEqual([#{index => 1, name => <<"one">>, line => 1, group => true, per => [], action => monitor,
                         signature => <<"m:f(A) when A > 0, erlang:is_integer(A), n:f(_)">>},
-                      #{index => 2, name => undefined, line => 4, group => false, action => monitor,
+                      #{index => 2, name => undefined, line => 4, group => false, per => [], action => monitor,
                         signature => <<"'Elixir.My.Mod':'f!'(), M:F(x)">>},
-                      #{index => 3, name => <<"the third">>, line => 5, group => false, action => none,
+                      #{index => 3, name => <<"the third">>, line => 5, group => false, per => [], action => none,
                         signature => <<"m:f(_)">>}], Entries),
         ?assertEqual([1, 3], Module:match({m, f, [1]})),
         ?assertEqual([3], Module:match({m, f, [0]})),
@@ -233,6 +248,154 @@ entries_say_what_stands_in_the_file_test() ->
 words_of_the_language_are_atoms_inside_guards_and_patterns_test() ->
     Source = "with m:f(A) when A =:= check; A =:= monitor group monitor [group ? {with, monitor, check, none, tt, ff, max}] ff.",
     ?assertMatch({no, 1, _}, verdict(Source, {m, f, [check]}, [{recv, group, 0, {with, monitor, check, none, tt, ff, max}, 0}])).
+
+%% Over and per.
+
+an_event_that_over_does_not_name_is_not_seen_test() ->
+    Source = "with m:f(Own) over _ : _ ! {V, Own}, _ ? go when Own > 0 monitor [_ ? go] [_ : _ ! {1, _}] ff.",
+    with_spec(Source, fun(#{module := Module}) ->
+        {ok, State, Filter} = Module:init({m, f, [7]}, self(), 1),
+        ?assertEqual([all, skip, all, skip, skip, skip],
+                     [Module:slice(Event, Filter) ||
+                      Event <- [send({1, 7}), send({1, 8}), recv(go), recv(stay), init(m, f, [7]), died(normal)]]),
+        {ok, _, NotPositive} = Module:init({m, f, [0]}, self(), 1),
+        ?assertEqual(skip, Module:slice(recv(go), NotPositive)),
+        {ok, Next} = Module:handle_event(recv(go), State),
+        ?assertMatch({verdict, no, #{line := 1}}, Module:handle_event(send({1, 7}), Next))
+    end).
+
+the_first_action_that_matches_chooses_the_slice_test() ->
+    Source = "with m:f(Own) per A, B over _ ? {x, B, A}, _ ? {x, 1, 2, 3}, _ ? {A, B, _, _} when A =/= Own, _ ** _"
+             " monitor [_ ? _] [_ ? {x, B, A}] [_ ? Own] ff.",
+    with_spec(Source, fun(#{module := Module}) ->
+        {slices, Filter} = Module:init({m, f, [0]}, self(), 1),
+        ?assertEqual([{slice, {2, 1}}, all, {slice, {x, 1}}, skip, skip, all],
+                     [Module:slice(Event, Filter) ||
+                      Event <- [recv({x, 1, 2}), recv({x, 1, 2, 3}), recv({x, 1, 2, 4}), recv({0, 1, 2, 4}), send(a), died(a)]]),
+        ?assertEqual([<<"A">>, <<"B">>], Module:slice_names(Filter)),
+        First = Module:instance({2, 1}, Filter),
+        {ok, Second} = Module:handle_event(recv(go), First),
+        ?assertMatch({verdict, yes, #{matched := false}}, Module:handle_event(recv({x, 2, 1}), Second)),
+        {ok, Third} = Module:handle_event(recv({x, 1, 2}), Second),
+        ?assertMatch(#{bindings := [{<<"Own">>, 0}]}, Module:describe(Third)),
+        ?assertMatch({verdict, no, #{bindings := [{<<"Own">>, 0}], matched := true}}, Module:handle_event(recv(0), Third))
+    end).
+
+values_of_a_slice_are_compared_exactly_test() ->
+    with_spec("with m:f(_) per A over _ ? {A, _} monitor [_ ? {A, x}] ff.", fun(#{module := Module}) ->
+        {slices, Filter} = Module:init({m, f, [0]}, self(), 1),
+        ?assertMatch({verdict, yes, #{vacuous := true}}, Module:handle_event(recv({1.0, x}), Module:instance({1}, Filter))),
+        ?assertMatch({verdict, no, _}, Module:handle_event(recv({1, x}), Module:instance({1}, Filter)))
+    end).
+
+only_marked_actions_begin_a_slice_test() ->
+    Source = "with m:f(_) per A over begin _ ? {A, x}, _ : _ ! A, _ ** _ check <_ ? _> tt.",
+    with_spec(Source, fun(#{module := Module}) ->
+        {slices, Filter} = Module:init({m, f, [x]}, self(), 1),
+        ?assertEqual([{slice, {1}}, {live, {1}}, all, skip],
+                     [Module:slice(E, Filter) || E <- [{recv, p, q, {1, x}, 0}, {send, p, q, 1, 0}, {exit, p, normal, 0},
+                                                       {recv, p, q, {1, y}, 0}]])
+    end).
+
+a_file_may_mix_properties_with_and_without_over_test() ->
+    Source = "with m:f(A) monitor [_ ? A] ff.\nwith m:f(A) over _ ? _ monitor [_ ? A] ff.\n"
+             "with m:f(_) per A over _ ? A monitor [_ ? A] ff.\nwith m:g() none.\nwith m:f(_) per A over _ : _ ! A check tt.",
+    with_spec(Source, fun(#{module := Module}) ->
+        ?assertMatch({ok, {fresh, _}}, Module:init({m, f, [0]}, self(), 1)),
+        {ok, {fresh, _}, Two} = Module:init({m, f, [0]}, self(), 2),
+        {slices, Three} = Module:init({m, f, [0]}, self(), 3),
+        {slices, Five} = Module:init({m, f, [0]}, self(), 5),
+        ?assertEqual(ignore, Module:init({m, g, []}, self(), 4)),
+        ?assertEqual([all, {slice, {5}}, skip], [Module:slice(recv(5), Filter) || Filter <- [Two, Three, Five]]),
+        ?assertEqual([all, [recv], [recv], all, [send]], [Module:alphabet(N) || N <- [1, 2, 3, 4, 5]]),
+        ?assertMatch({verdict, yes, #{vacuous := true}}, Module:handle_event(send(1), Module:instance({1}, Five)))
+    end).
+
+an_alphabet_says_what_match_specifications_can_say_test_() ->
+    [{Over, ?_assertEqual(Alphabet, with_spec(["with m:f(Own) over ", Over, " monitor [_ ? _] ff."],
+                                              fun(#{module := Module}) -> Module:alphabet(1) end))} ||
+     {Over, Alphabet} <-
+         [{"_ -> _, _, _ <- _, m:f(1), _ ** normal", [fork, init, exit]},
+          {"_ : _ ! _, _ : _ ! x", [send]},
+          {"_ ? {'$gen_call', {_, A}, {add, B, 1}} when B > 1", [{recv, heads([['_', {'$gen_call', {'_', '_'}, {add, '_', 1}}]])}]},
+          {"_ ? Own, _ : name ! stop, _ : _ ! [a, $b | T]",
+           [{send, heads([['_', [a, $b | '_']], [name, stop]])}, recv]},
+          {"_ ? #{a := 1}, _ : _ ! stop", [{send, heads([['_', stop]])}, recv]},
+          {"_ : _ ! {<<1>>, #{}, \"ab\", [], 1.0, -1}", [{send, heads([['_', {'_', '_', "ab", [], '_', '_'}]])}]},
+          {"_ : _ ! (A = {B, x}), _ : _ ! ({y, _} = A)", [{send, heads([['_', {'_', x}], ['_', {y, '_'}]])}]},
+          {"_ ? {x, A, A}, _ ? {x, B, B}", [{recv, heads([['_', {x, '_', '_'}]])}]},
+          %% What would be a variable of a match specification, or could be one.
+          {"_ ? {'$1', '$999', '_', '$x', '$'}", [{recv, heads([['_', {'_', '_', '_', '$x', '$'}]])}]}]].
+
+heads(Heads) -> [{Head, [], []} || Head <- Heads].
+
+%% Whatever an alphabet leaves out, the monitor would have passed over.
+an_alphabet_leaves_out_nothing_that_the_monitor_reads_test() ->
+    Source = "with m:f(Own) over _ : _ ! {A, A} when A > 1, _ : to ! {'$1', '$1', _}, _ ? [Own | _], _ ? {1.0, -2, \"s\" ++ _}"
+             " monitor [_ ? _] ff.",
+    with_spec(Source, fun(#{module := Module}) ->
+        {ok, _, Filter} = Module:init({m, f, [0]}, self(), 1),
+        Alphabet = Module:alphabet(1),
+        Terms = [0, 1, 2, 2.0, '$1', '$2', to],
+        Messages = Terms ++ [[0 | x], [0, 1], [], {1.0, -2, "st"}, {1, -2, "st"}, {1.0, 2, "t"}]
+            ++ [{A, B} || A <- Terms, B <- Terms] ++ [{A, B, C} || A <- Terms, B <- Terms, C <- [x, '$1']],
+        Read = [Event || Message <- Messages, To <- [to, self()],
+                         Event <- [{send, self(), To, Message, 0}, {recv, self(), To, Message, 0}],
+                         Module:slice(Event, Filter) =:= all],
+        ?assert(length(Read) > 10),
+        [begin
+             Spec = ets:match_spec_compile([{Head, Guard, [true]} || {Head, Guard, []} <- proplists:get_value(Kind, Alphabet)]),
+             ?assertEqual({Event, [true]}, {Event, ets:match_spec_run([[Peer, Message]], Spec)})
+         end || {Kind, _, Peer, Message, _} = Event <- Read, not lists:member(Kind, Alphabet)]
+    end).
+
+%% Coverage.
+
+the_actions_of_a_property_are_listed_in_the_order_of_the_source_test() ->
+    Source = "with m:f(_) check\n max X.([_ ? a] [_ ? b] ff\n and <_ : _ ! c> tt and [_ ? d] X).\nwith m:f(_) monitor [_ ? e] ff.",
+    with_spec(Source, fun(#{module := Module}) ->
+        One = Module:coverage(1),
+        ?assertEqual([{2, 10, <<"_ ? a">>, undefined}, {2, 18, <<"_ ? b">>, no}, {3, 7, <<"_ : _ ! c">>, yes},
+                      {3, 26, <<"_ ? d">>, undefined}],
+                     [{Line, Column, Text, Decides} ||
+                      #{line := Line, column := Column, text := Text, decides := Decides} <- One]),
+        [#{id := Last, text := <<"_ ? e">>}] = Module:coverage(2),
+        ?assertEqual(lists:seq(1, 5), lists:sort([Last | [Id || #{id := Id} <- One]])),
+        ?assertEqual([], Module:coverage(3))
+    end).
+
+an_action_that_matches_is_marked_test_() ->
+    Source = "with m:f(_) check max X.([_ ? {a, N}] [_ ? b] ff and [_ ? {N, a}] X and [_ : _ ! d] X)",
+    [{Text, ?_assertEqual(Marked, marked(Source, Trace))} ||
+     {Text, Trace, Marked} <- [{"none", [], []},
+                               {"the first, which leaves the others", [recv({a, 1})], [<<"_ ? {a, N}">>]},
+                               {"one of a group, time and again", [send(d), send(d)], [<<"_ : _ ! d">>]},
+                               {"several by one event", [recv({a, a})], [<<"_ ? {N, a}">>, <<"_ ? {a, N}">>]},
+                               {"what decides", [recv({a, 1}), recv(b)], [<<"_ ? b">>, <<"_ ? {a, N}">>]}]].
+
+marked(Source, Trace) ->
+    with_spec([Source, "."], fun(#{module := Module}) ->
+        {_, Ref} = spawn_monitor(fun() ->
+            {ok, State} = Module:init({m, f, [0]}, self(), 1),
+            _ = run(Module, Trace, 1, State),
+            Ids = [Id || {_, Id} <- get(), is_integer(Id)],
+            exit({marked, lists:sort([Text || #{id := Id, text := Text} <- Module:coverage(1), lists:member(Id, Ids)])})
+        end),
+        receive {'DOWN', Ref, process, _, {marked, Texts}} -> Texts end
+    end).
+
+%% The limit of obligations.
+
+the_limit_of_obligations_can_be_chosen_test() ->
+    Source = <<"with m:f(_) check max X. [_ ? Id] (X and max Y.([_ ? A when A =/= Id] Y and [_ ? Id] ff)).">>,
+    [begin
+         {ok, #{module := Module} = Map, _} = witness_spec:compile_string(<<"test.hml">>, Source, #{max_obligations => Limit}),
+         {ok, State} = Module:init({m, f, [0]}, self(), 1),
+         %% `X and max Y...` counts as one, until it takes a step.
+         ?assertEqual({inconclusive, Limit + 1, #{reason => too_many_obligations}},
+                      run(Module, [recv(N) || N <- lists:seq(1, 50)], 1, State)),
+         witness_spec:unload(Map)
+     end || Limit <- [1, 2, 20]].
 
 %% Explanations.
 
@@ -324,6 +487,7 @@ verdict(Source, Signature, Trace) ->
     with_spec(Source, fun(#{module := Module}) ->
         case Module:init(Signature, self(), 1) of
             {ok, State} -> run(Module, Trace, 1, State);
+            {ok, State, _} -> run(Module, Trace, 1, State);
             ignore -> ignore
         end
     end).

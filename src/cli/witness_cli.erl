@@ -51,7 +51,7 @@ run(Arguments) ->
                 witness_cli_io:print(witness_cli_io:open(text), Text),
                 0;
             {error, Text} -> refuse(Text);
-            {compile, Options} -> witness_cli_compile:run(Options);
+            {compile, Options} -> compile(Options);
             {demo, Options} -> witness_cli_demo:run(Options);
             {run, Options} -> run_system(Options)
         end
@@ -67,12 +67,19 @@ refuse(Text) ->
     witness_cli_io:note([string:trim(Text, trailing, "\n"), $\n]),
     2.
 
+compile(Options) ->
+    case witness_cli_compile:run(Options) of
+        {ok, Code} -> Code;
+        {error, Text} -> refused(~"compile", Text)
+    end.
+
 %% What can be checked without running anything is checked here, in the order in which it is needed.
 run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = Options) ->
     only("--instrument", instrument, "outline", Options),
     only("--source", source, "evm", Options),
     Specs = maps:get(specs, Options, []),
     Folders = accept(witness_cli_setup:add_paths(maps:get(pa, Options, []))),
+    ok = accept(witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
     Monitors = [accept("--monitor: ", witness_cli_call:parse_monitor(Monitor)) || Monitor <- maps:get(monitors, Options, [])],
     Specs =/= [] orelse Monitors =/= [] orelse
         refused(~"nothing to check: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
@@ -80,9 +87,10 @@ run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = 
     ok = accept(case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
     ok = accept(witness_cli_setup:load_elixir(element(1, System), Folders)),
     ok = accept(witness_cli_call:check(System)),
-    case witness_cli_run:run(#{system => System, specs => Specs, monitors => Monitors, scope => Scope, json => Json,
-                               halt => not NoHalt, for => maps:get(for, Options, infinity),
-                               timeout => maps:get(timeout, Options, infinity)}) of
+    Given = maps:with([include, max_slices, max_obligations], Options),
+    case witness_cli_run:run(Given#{system => System, specs => Specs, monitors => Monitors, scope => Scope,
+                                    json => Json, halt => not NoHalt, for => maps:get(for, Options, infinity),
+                                    timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;
         %% Diagnostics have their own format, which editors know.
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
@@ -101,4 +109,7 @@ accept(_, {ok, Value}) -> Value;
 accept(Where, {error, Text}) -> refused([Where, Text]).
 
 -spec refused(unicode:chardata()) -> no_return().
-refused(Text) -> throw({refused, [~"witness run: ", Text]}).
+refused(Text) -> refused(~"run", Text).
+
+-spec refused(binary(), unicode:chardata()) -> no_return().
+refused(Command, Text) -> throw({refused, [~"witness ", Command, ~": ", Text]}).

@@ -122,6 +122,15 @@ run() ->
         #{name => pa, long => "-pa", action => append, type => string,
           help => {"[--pa DIR]...", ["a folder with compiled modules, or a quoted pattern like '_build/default/lib/*/ebin'; may "
                                      "be repeated"]}},
+        #{name => include, short => $I, long => "-include", action => append, type => string,
+          help => {"[-I DIR | --include DIR]...",
+                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+        #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
+          help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
+                                             "ends the oldest, undecided"]}},
+        #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
+          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
+                                                  "more it ends undecided"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
@@ -137,10 +146,23 @@ run() ->
       ]}.
 
 compile() ->
-    #{help => ["Checks specifications without running anything, and lists their properties.\n\n",
+    #{help => ["Checks specifications without running anything, and lists their properties, or shows them in another "
+               "form: as Erlang, or drawn as the states of their monitors.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 all are correct (there may be warnings); 2 one is not.\n"],
+               "\n\nExit codes: 0 all are correct (there may be warnings); 2 one is not.\n\n"
+               "  witness compile calc.hml\n"
+               "  witness compile --dot calc.hml | dot -Tsvg > calc.svg\n"],
       arguments => [
+        #{name => pa, long => "-pa", action => append, type => string,
+          help => {"[--pa DIR]...", ["a folder with compiled modules, or a quoted pattern: warns of signatures with "
+                                     "functions that these modules do not have; may be repeated"]}},
+        #{name => include, short => $I, long => "-include", action => append, type => string,
+          help => {"[-I DIR | --include DIR]...",
+                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+        #{name => dot, long => "-dot", type => boolean, default => false,
+          help => {"[--dot]", ["draw the states of the monitors, in the language of Graphviz"]}},
+        #{name => mermaid, long => "-mermaid", type => boolean, default => false,
+          help => {"[--mermaid]", ["draw the states of the monitors, in the language of Mermaid"]}},
         #{name => erlang, long => "-erlang", type => boolean, default => false,
           help => {"[--erlang]", ["print the monitors as Erlang source"]}},
         #{name => json, long => "-json", type => boolean, default => false,

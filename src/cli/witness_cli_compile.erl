@@ -1,45 +1,82 @@
 -module(witness_cli_compile).
 -moduledoc """
-`witness compile`: checks specifications without running anything, and shows what they say.
+`witness compile`: checks specifications without running anything, and shows what they say: their properties, the
+generated Erlang, or a drawing of their monitors' states.
 
 Errors and warnings go to standard error, or with `--json` as lines to standard output. The exit code is 0 when all
-files are correct, and 2 otherwise.
+files are correct, and 2 otherwise. With folders of compiled modules (`--pa`) there are also warnings for signatures
+with functions that these modules do not have; without them nothing is known of the system.
 """.
 
 -export([run/1]).
 
 -export_type([options/0]).
 
--doc "The files, whether to print the generated Erlang, and whether to print JSON.".
--type options() :: #{files := [string()], erlang := boolean(), json := boolean()}.
+-type form() :: erlang | dot | mermaid.
 
--doc "Compiles the files; the exit code.".
--spec run(options()) -> 0 | 2.
+-doc """
+The files, which form of them to print instead of a list of their properties, and whether to print JSON, which has all
+the forms that are wanted.
+""".
+-type options() :: #{files := [string()], json := boolean(), form() := boolean(),
+                     pa => [string()], include => [string()]}.
+
+-doc "Compiles the files; the exit code, or what is wrong with the options.".
+-spec run(options()) -> {ok, 0 | 2} | {error, unicode:chardata()}.
 run(#{files := Files, json := Json} = Options) ->
-    Out = witness_cli_io:open(case Json of true -> json; false -> text end),
-    Header = witness_cli_json:header(),
-    lists:max([file(File, Options, Out, Header) || File <- Files]).
+    Include = maps:get(include, Options, []),
+    maybe
+        ok ?= one_form(Options),
+        {ok, Paths} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        ok ?= witness_cli_setup:check_folders("--include", Include),
+        Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_exports:of_module/1} end,
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        Header = witness_cli_json:header(),
+        {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}
+    end.
 
-file(File, Options, Out, Header) ->
-    case compiled(File, Options) of
-        {ok, Entries, Erlang, Warnings} ->
+%% A form is meant for another program, which reads one thing at a time.
+one_form(#{json := true}) -> ok;
+one_form(#{files := Files} = Options) ->
+    case forms(Options) of
+        [_, _ | _] = Forms ->
+            Named = [option(Form) || Form <- Forms],
+            {error, [witness_cli_text:list(Named), ~" exclude each other, except with --json"]};
+        [Form] when Form =/= erlang, length(Files) > 1 -> {error, [option(Form), ~" draws one file"]};
+        _ -> ok
+    end.
+
+forms(Options) -> [Form || Form <- [erlang, dot, mermaid], maps:get(Form, Options)].
+
+option(Form) -> [~"--", atom_to_binary(Form)].
+
+file(File, Options, Given, Out, Header) ->
+    case compiled(File, forms(Options), Given) of
+        {ok, Entries, Forms, Warnings} ->
             diagnostics(Warnings, Options, Out, Header),
-            witness_cli_io:print(Out, result(File, Entries, Erlang, Options, Header)),
+            witness_cli_io:print(Out, result(File, Entries, Forms, Options, Header)),
             0;
         {error, Diagnostics} ->
             diagnostics(Diagnostics, Options, Out, Header),
             2
     end.
 
-compiled(File, #{erlang := Wanted}) ->
-    case witness_spec:compile_file(File) of
-        {ok, #{entries := Entries} = Map, Warnings} ->
-            ok = witness_spec:unload(Map),
-            case Wanted andalso witness_spec:to_erlang(File) of
-                false -> {ok, Entries, undefined, Warnings};
-                {ok, Erlang} -> {ok, Entries, Erlang, Warnings};
-                {error, _} = Error -> Error
-            end;
+compiled(File, Wanted, Given) ->
+    maybe
+        {ok, #{entries := Entries} = Map, Warnings} ?= witness_spec:compile_file(File, Given),
+        ok = witness_spec:unload(Map),
+        {ok, Forms} ?= forms(Wanted, File, Given, #{}),
+        {ok, Entries, Forms, Warnings}
+    end.
+
+forms([], _, _, Forms) -> {ok, Forms};
+forms([Form | Others], File, Given, Forms) ->
+    Result = case Form of
+        erlang -> witness_spec:to_erlang(File, Given);
+        Drawing -> witness_spec:to_drawing(File, Drawing, Given)
+    end,
+    case Result of
+        {ok, Text} -> forms(Others, File, Given, Forms#{Form => Text});
         {error, _} = Error -> Error
     end.
 
@@ -49,9 +86,10 @@ diagnostics(Diagnostics, #{json := false}, _, _) ->
     witness_cli_io:note([[string:trim(witness_spec:format_diagnostic(Diagnostic), trailing, "\n"), $\n]
                          || Diagnostic <- Diagnostics]).
 
-result(File, Entries, Erlang, #{json := true}, Header) ->
-    witness_cli_json:specification(File, Entries, Erlang, Header);
-result(_, _, Erlang, #{erlang := true}, _) -> [string:trim(Erlang, trailing, "\n"), $\n];
+result(File, Entries, Forms, #{json := true}, Header) ->
+    witness_cli_json:specification(File, Entries, Forms, Header);
+result(_, _, Forms, _, _) when map_size(Forms) > 0 ->
+    [[string:trim(Text, trailing, "\n"), $\n] || Text <- maps:values(Forms)];
 result(File, Entries, _, _, _) ->
     Monitors = length([Entry || #{action := monitor} = Entry <- Entries]),
     [witness_cli_text:clean(File), ~": ", witness_cli_text:count(Monitors, ~"property", ~"properties"), $\n,
@@ -59,8 +97,12 @@ result(File, Entries, _, _, _) ->
 
 row(#{line := Line, name := Name, signature := Signature} = Entry) ->
     Shown = case Name of undefined -> ~"(no name)"; _ -> witness_cli_text:clean(Name) end,
-    [[~"line ", integer_to_binary(Line)], Shown, [~"with ", witness_cli_text:clean(Signature), kind(Entry)]].
+    [[~"line ", integer_to_binary(Line)], Shown,
+     [~"with ", witness_cli_text:clean(Signature), kind(Entry), per(Entry)]].
 
 kind(#{action := none}) -> ~", not monitored";
 kind(#{group := true}) -> ~", with its descendants";
 kind(#{}) -> ~"".
+
+per(#{per := []}) -> ~"";
+per(#{per := Variables}) -> [~", for each value of ", lists:join(~", ", Variables)].

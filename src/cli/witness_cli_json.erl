@@ -5,14 +5,19 @@ What `--json` prints: one JSON object a line.
 Every object has `v` (1), `type`, `run` (a text that is the same in all objects of a run), `node`, and `time` (UTC, as
 in RFC 3339).
 
-- `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`,
-  `event` (`null`, or `index`, `kind`, `text`), `explanation`, `vacuous`;
+- `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`
+  (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `source` (`null`, or where it was
+  decided: `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
-- `summary`, the last one: `processes`, `tracers`, `events`, `verdicts` (`no`, `yes`, `inconclusive`), `vacuous`,
-  `gaps`, `warnings`, `elapsed_ms`;
-- `diagnostic`, of `witness compile`: `severity`, `file`, `line`, `column`, `code`, `text`, `source`, `hint`;
-- `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`,
-  `monitor`, and `erlang`, the source, where it was asked for.
+- `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`),
+  `vacuous`, `gaps`, `coverage`, `warnings`, `elapsed_ms`. `coverage` has for each property that was monitored `spec`,
+  `name` and `actions`, each with `line`, `column`, `text`, `decides` (`no`, `yes` or `null`: the verdict that falls
+  when it matches) and `taken`, whether it ever did;
+- `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
+  `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
+  one behind the word at `column`; `code` is a short name for the kind of finding;
+- `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
+  (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text where it was asked for.
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
 be satisfied after it, and `bindings`. Before them an object of the kind `skipped` may stand, and after them one of
@@ -40,10 +45,17 @@ header() ->
 -doc "A verdict.".
 -spec verdict(witness:verdict(), header()) -> iolist().
 verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, signature := Signature,
-          event := Event, vacuous := Vacuous} = V, Header) ->
+          slice := Slice, event := Event, source := Source, vacuous := Vacuous} = V, Header) ->
     line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)}, {process, term(Process)},
-                           {signature, witness_event:format_signature(Signature)}, {slice, null}, {event, event(Event)},
-                           {explanation, explanation(V)}, {vacuous, Vacuous}]).
+                           {signature, witness_event:format_signature(Signature)}, {slice, slice(Slice)},
+                           {event, event(Event)}, {source, source(Source)}, {explanation, explanation(V)}, {vacuous, Vacuous}]).
+
+slice(undefined) -> null;
+slice(Values) -> text(lists:join(~", ", [[Name, ~" = ", term(Value)] || {Name, Value} <- Values])).
+
+source(undefined) -> null;
+source(#{file := File, line := Line, column := Column, text := Text}) ->
+    {[{file, text(File)}, {line, Line}, {column, null(Column)}, {text, text(Text)}]}.
 
 event(undefined) -> null;
 event(#{index := Index, event := Event}) ->
@@ -60,7 +72,7 @@ step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}
 last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_cli_render:reason(V)}]}];
 last(#{info := #{line := _} = Info}) ->
     Get = fun(Key) -> maps:get(Key, Info, undefined) end,
-    [{[{kind, decision}, {line, number(Get(line))}, {column, number(Get(column))}, {text, text(Get(action))},
+    [{[{kind, decision}, {line, null(Get(line))}, {column, null(Get(column))}, {text, text(Get(action))},
        {bindings, bindings(maps:get(bindings, Info, []))}]}];
 last(#{info := Info}) when Info =:= undefined; is_map(Info) -> [];
 last(#{info := Info}) -> [{[{kind, decision}, {text, term(Info)}]}].
@@ -73,29 +85,51 @@ warning(#{code := Code, text := Text}, Header) -> line(warning, Header, [{code, 
 
 -doc "The summary of a run.".
 -spec summary(witness:summary(), header()) -> iolist().
-summary(#{processes := Processes, tracers := Tracers, events := Events, verdicts := Verdicts, vacuous := Vacuous,
-          gaps := Gaps, warnings := Warnings, elapsed_ms := Elapsed}, Header) ->
-    line(summary, Header, [{processes, Processes}, {tracers, Tracers}, {events, Events},
+summary(#{processes := Processes, tracers := Tracers, events := Events, slices := Slices, verdicts := Verdicts,
+          vacuous := Vacuous, gaps := Gaps, coverage := Coverage, warnings := Warnings, elapsed_ms := Elapsed},
+        Header) ->
+    line(summary, Header, [{processes, Processes}, {tracers, Tracers}, {events, Events}, {slices, Slices},
                            {verdicts, {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- [no, yes, inconclusive]]}},
-                           {vacuous, Vacuous}, {gaps, Gaps},
+                           {vacuous, Vacuous}, {gaps, Gaps}, {coverage, [covered(Property) || Property <- Coverage]},
                            {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
                            {elapsed_ms, Elapsed}]).
+
+covered(#{spec := Spec, name := Name, actions := Actions}) ->
+    {[{spec, text(Spec)}, {name, text(Name)},
+      {actions, [{[{line, Line}, {column, Column}, {text, text(Text)}, {decides, null(Decides)}, {taken, Taken}]}
+                 || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}]}.
 
 -doc "A diagnostic of the compiler of specifications.".
 -spec diagnostic(witness_spec:diagnostic(), header()) -> iolist().
 diagnostic(#{severity := Severity, file := File, line := Line, column := Column, code := Code, text := Text,
              source := Source, hint := Hint}, Header) ->
-    line(diagnostic, Header, [{severity, Severity}, {file, text(File)}, {line, number(Line)}, {column, number(Column)},
-                              {code, Code}, {text, text(Text)}, {source, text(Source)}, {hint, text(Hint)}]).
+    line(diagnostic, Header, [{severity, Severity}, {file, text(File)}, {line, null(Line)}, {column, null(Column)},
+                              {end_column, end_column(Source, Column)}, {code, Code}, {text, text(Text)},
+                              {source, text(Source)}, {hint, text(Hint)}]).
 
--doc "The properties of a file, with its entries and, if asked for, its Erlang source.".
--spec specification(File :: unicode:chardata(), [witness_spec:entry()], Erlang :: unicode:chardata() | undefined,
-                    header()) -> iolist().
-specification(File, Entries, Erlang, Header) ->
+%% An editor marks a range: the name, quoted text or number at the column, or one character.
+end_column(Source, Column) when is_binary(Source), is_integer(Column) ->
+    Chars = unicode:characters_to_list(Source),
+    Rest = lists:nthtail(min(Column - 1, length(Chars)), Chars),
+    Word = ~B"""
+    ^(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\p{L}\p{N}_@]+)
+    """,
+    case re:run(Rest, Word, [unicode, {capture, first, binary}]) of
+        {match, [Found]} -> Column + length(unicode:characters_to_list(Found));
+        nomatch -> Column + 1
+    end;
+end_column(_, _) -> null.
+
+-doc "The properties of a file, with its entries and the forms of it that were asked for.".
+-spec specification(File :: unicode:chardata(), [witness_spec:entry()],
+                    #{erlang | dot | mermaid => unicode:chardata()}, header()) -> iolist().
+specification(File, Entries, Forms, Header) ->
     Properties = [{[{line, Line}, {name, text(Name)}, {signature, text(Signature)}, {group, Group},
-                    {monitor, Action =:= monitor}]}
-                  || #{line := Line, name := Name, signature := Signature, group := Group, action := Action} <- Entries],
-    line(specification, Header, [{file, text(File)}, {properties, Properties}, {erlang, text(Erlang)}]).
+                    {per, [text(Variable) || Variable <- Per]}, {monitor, Action =:= monitor}]}
+                  || #{line := Line, name := Name, signature := Signature, group := Group, per := Per,
+                       action := Action} <- Entries],
+    line(specification, Header, [{file, text(File)}, {properties, Properties}
+                                 | [{Form, text(maps:get(Form, Forms, undefined))} || Form <- [erlang, dot, mermaid]]]).
 
 %% Internal
 
@@ -110,8 +144,8 @@ encode(Value, Encode) -> json:encode_value(Value, Encode).
 
 term(Term) -> witness_event:format_term(Term, ?TERM).
 
-number(undefined) -> null;
-number(Number) -> Number.
+null(undefined) -> null;
+null(Value) -> Value.
 
 %% JSON is Unicode, and files need not be.
 text(undefined) -> null;

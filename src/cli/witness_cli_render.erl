@@ -3,32 +3,30 @@
 What the command line prints for people: violations, warnings, the summary.
 
 Everything here is a pure function from data to text. A violation is a headline with the property, the place of its
-definition, the process and its signature; a chart of what happened (`m:witness_cli_lanes`); and the action that
-decided, in its source line. The summary is a few aligned lines and one sentence.
+definition, the process, its signature and the slice; a chart of what happened (`m:witness_cli_lanes`); and the action
+that decided, in its line of the specification, as compilers show an error. The summary is a few aligned lines and one
+sentence. It names actions that were never taken, since what never happened was not tested, but none whose first
+occurrence is a violation.
 
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
 -export([verdict/2, warning/2, summary/3, reason/1, bindings/1]).
 
--export_type([look/0, reasons/0]).
-
--doc """
-How to print. `source` gives a line of a specification by the path of the file and the number of the line, or
-`undefined`.
-""".
--type look() :: #{colour := boolean(), width := pos_integer(),
-                  source => fun((File :: binary(), Line :: pos_integer()) -> binary() | undefined)}.
+-export_type([reasons/0]).
 
 -doc "How often each reason (`reason/1`) has left a monitor undecided.".
 -type reasons() :: #{binary() => pos_integer()}.
 
 -define(TERM, 400).
+-define(UNSEEN, 5).
 -define(CRASH, ~"the monitor crashed: ").
 
 -doc "A verdict with its explanation, as lines of text. The last line is empty.".
--spec verdict(witness:verdict(), look()) -> unicode:chardata().
-verdict(#{verdict := Verdict, process := Process, signature := {Module, _, _}, steps := Steps, skipped := Skipped} = V, Look) ->
+-spec verdict(witness:verdict(), witness_cli_text:look()) -> unicode:chardata().
+verdict(Found, Look) ->
+    #{verdict := Verdict, process := Process, signature := {Module, _, _}, steps := Steps, skipped := Skipped} = V =
+        without_slice(Found),
     lines([headline(Verdict, V, Look)]
           ++ [[~"  ", reason(V)] || Verdict =:= inconclusive]
           ++ [~"" || Steps =/= []]
@@ -39,6 +37,12 @@ verdict(#{verdict := Verdict, process := Process, signature := {Module, _, _}, s
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
           ++ [~""]).
+
+%% The values of the slice stand in the headline, and are the same everywhere.
+without_slice(#{slice := undefined} = V) -> V;
+without_slice(#{slice := Slice, steps := Steps, info := Info} = V) ->
+    Without = fun(#{bindings := Bindings} = Known) -> Known#{bindings := Bindings -- Slice}; (Other) -> Other end,
+    V#{steps := [Without(Step) || Step <- Steps], info := Without(Info)}.
 
 %% The chart is read at a glance: of the formulas, only the one that the deciding event met.
 %% All of them are in the verdict, and in the output for programs.
@@ -53,7 +57,10 @@ last_formula(Steps) ->
 headline(Verdict, #{process := Process, signature := Signature} = V, Look) ->
     {Word, Style} = word(Verdict),
     [witness_cli_text:style(Style, Word, Look), ~" of ", property(V), ~"\n  by ",
-     witness_event:format_term(Process, 40), ~", ", witness_event:format_signature(Signature)].
+     witness_event:format_term(Process, 40), ~", ", witness_event:format_signature(Signature), slice(V)].
+
+slice(#{slice := undefined}) -> ~"";
+slice(#{slice := Values}) -> [~"\n  slice ", bindings(Values)].
 
 word(no) -> {~"VIOLATION", bad};
 word(yes) -> {~"SATISFACTION", good};
@@ -66,18 +73,44 @@ property(#{name := Name, spec := Spec}) ->
 decided(#{event := #{index := Index}}) -> Index;
 decided(#{event := undefined}) -> undefined.
 
-%% The action that decided: where the monitor says so, in the line where it is written.
-decision(#{info := #{line := Line} = Info, spec := Spec}, Look) when is_integer(Line) ->
-    File = file(Spec),
-    Column = maps:get(column, Info, undefined),
-    [~"", [~"  decided at ", witness_cli_text:clean(File), ~":", integer_to_binary(Line), written(Info)]]
-    ++ source(File, Line, Column, Look)
+%% The action that decided, as a compiler shows an error: its place, the line, and the action underlined.
+decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V, Look) ->
+    Action = maps:get(action, Info, ~""),
+    [~"", [~"  ", witness_cli_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
+           [[~": ", witness_cli_text:cut(witness_cli_text:clean(Action), ?TERM)] || Action =/= ~""]]
+     | excerpt(Line, Column, Text, Action, Look)]
     ++ [[~"    with ", bindings(Bindings)] || #{bindings := [_ | _] = Bindings} <- [Info]];
 decision(#{info := Info}, _) when Info =:= undefined; is_map(Info) -> [];
 decision(#{info := Info}, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM)]].
 
-written(#{action := Action}) -> [~", ", witness_cli_text:cut(witness_cli_text:clean(Action), ?TERM)];
-written(_) -> ~"".
+place(File, Line, Column) ->
+    [witness_cli_text:clean(File), $:, integer_to_binary(Line),
+     [[$:, integer_to_binary(Column)] || is_integer(Column)], $:].
+
+decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
+decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
+decided_by(_) -> ~"decided here".
+
+excerpt(Line, Column, Text, Action, Look) ->
+    Number = integer_to_binary(Line),
+    Margin = lists:duplicate(byte_size(Number), $\s),
+    {Before, Marked, After} = marked(unicode:characters_to_list(string:trim(Text, trailing)), Column, Action),
+    [[~"    ", Number, ~" | ", Before, witness_cli_text:style(bad, Marked, Look), After]
+     | [[~"    ", Margin, ~" | ", lists:duplicate(string:length(Before), $\s),
+         witness_cli_text:style(bad, carets(Marked), Look)] || is_integer(Column)]].
+
+%% A line in three pieces: before the action, the action where it stands on this line as it is, and the rest. Each piece
+%% is cleaned by itself, so the mark stays in its place whatever that does to the length of the first.
+marked(Line, undefined, _) -> {witness_cli_text:clean(Line), ~"", ~""};
+marked(Line, Column, Action) ->
+    {Before, Rest} = lists:split(min(Column - 1, length(Line)), Line),
+    {Marked, After} = case string:prefix(Rest, Action) of
+        nomatch -> {"", Rest};
+        Behind -> {Action, Behind}
+    end,
+    {witness_cli_text:clean(Before), witness_cli_text:clean(Marked), witness_cli_text:clean(After)}.
+
+carets(Marked) -> lists:duplicate(max(1, string:length(Marked)), $^).
 
 %% `file:line` without the line.
 file(Spec) ->
@@ -85,18 +118,6 @@ file(Spec) ->
         [File, _] -> File;
         [File] -> File
     end.
-
-source(File, Line, Column, #{source := Source}) ->
-    case Source(File, Line) of
-        undefined -> [];
-        Text ->
-            Number = integer_to_binary(Line),
-            Margin = lists:duplicate(byte_size(Number), $\s),
-            %% A tab becomes one blank, so the caret needs no knowledge of tab stops.
-            [[~"    ", Number, ~" | ", witness_cli_text:clean(string:trim(Text, trailing))]
-             | [[~"    ", Margin, ~" | ", lists:duplicate(Column - 1, $\s), ~"^"] || is_integer(Column)]]
-    end;
-source(_, _, _, #{}) -> [].
 
 -doc "Bindings as text: `A = 1, B = 2`.".
 -spec bindings([{Name :: binary(), Value :: term()}]) -> unicode:chardata().
@@ -110,28 +131,34 @@ reason(#{reason := stopped}) -> ~"watching stopped before a decision";
 reason(#{reason := {gap, Why}}) -> of_term(~"events are missing: ", Why);
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
-reason(#{reason := killed}) -> ~"the monitor was killed";
+reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than --max-slices allows";
+reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
+    ~"too much was left to satisfy: there were more obligations than --max-obligations allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";
 reason(#{reason := Why}) -> of_term(~"", Why).
 
 of_term(Before, Term) -> iolist_to_binary([Before, witness_event:format_term(Term, 120)]).
 
--doc "A warning.".
--spec warning(unicode:chardata(), look()) -> unicode:chardata().
-warning(Text, Look) -> lines([[witness_cli_text:style(doubtful, ~"warning: ", Look), witness_cli_text:clean(Text)]]).
+-doc "A warning. One about a specification is a diagnostic of the compiler, in its own format.".
+-spec warning(witness:warning(), witness_cli_text:look()) -> unicode:chardata().
+warning(#{code := specification, text := Text}, _) ->
+    lines([witness_cli_text:clean(Line) || Line <- string:split(Text, ~"\n", all)]);
+warning(#{text := Text}, Look) ->
+    lines([[witness_cli_text:style(doubtful, ~"warning: ", Look), witness_cli_text:clean(Text)]]).
 
 -doc "The summary of a run, with the sentence that says its result. `Code` is the exit code.".
--spec summary(witness:summary(), {Code :: 0..3, reasons()}, look()) -> unicode:chardata().
+-spec summary(witness:summary(), {Code :: 0..3, reasons()}, witness_cli_text:look()) -> unicode:chardata().
 summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
           monitored := Monitored, gaps := Gaps} = Summary, {Code, Reasons}, Look) ->
     Rows = [[~"system", system(Summary)],
             [~"watched", [witness_cli_text:count(Processes, ~"process", ~"processes"), ~", ",
                           witness_cli_text:count(Events, ~"event", ~"events"), ~", in ", seconds(Elapsed), ~" (at most ",
                           witness_cli_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]],
-            [~"monitors", [integer_to_binary(Monitored), results(Summary)]]
+            [~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]]
             | [[~"", [integer_to_binary(Count), ~" undecided: ", Reason]]
                || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]]
-           ++ [[~"gaps", integer_to_binary(Gaps)] || Gaps > 0],
+           ++ [[~"gaps", integer_to_binary(Gaps)] || Gaps > 0]
+           ++ unseen(Summary, Look),
     lines(witness_cli_text:columns(Rows) ++ [~"", judgement(Code, Summary, Reasons, Look)]).
 
 system(#{system := normal}) -> ~"returned";
@@ -145,16 +172,42 @@ results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vac
             ++ [[integer_to_binary(Inconclusive), ~" undecided"] || Inconclusive > 0],
     [[~": ", lists:join(~", ", Parts)] || Parts =/= []].
 
+slices(#{slices := 0}) -> ~"";
+slices(#{slices := Slices}) -> [~", ", witness_cli_text:count(Slices, ~"slice", ~"slices")].
+
+%% An action that violates by itself is one that nobody wants to see.
+unseen(#{coverage := Coverage}, Look) ->
+    Unseen = lists:usort([{file(Spec), Line, Column, Text}
+                          || #{spec := Spec, actions := Actions} <- Coverage,
+                             #{taken := false, decides := Decides, line := Line, column := Column, text := Text} <- Actions,
+                             Decides =/= no]),
+    Shown = case length(Unseen) of
+        Number when Number > ?UNSEEN ->
+            [action(A, Look) || A <- lists:sublist(Unseen, ?UNSEEN - 1)]
+                ++ [[~"and ", integer_to_binary(Number - ?UNSEEN + 1), ~" more; --json lists all"]];
+        _ -> [action(A, Look) || A <- Unseen]
+    end,
+    [[case Row of 1 -> ~"unseen"; _ -> ~"" end, Text] || {Row, Text} <- lists:enumerate(Shown)].
+
+action({File, Line, Column, Text}, #{width := Width}) ->
+    Place = [witness_cli_text:clean(File), $:, integer_to_binary(Line), $:, integer_to_binary(Column), ~": "],
+    [Place, witness_cli_text:cut(witness_cli_text:clean(Text), max(20, Width - 10 - string:length(Place)))].
+
 seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
 seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].
 
 %% The result in one sentence.
--spec judgement(Code :: 0..3, witness:summary(), reasons(), look()) -> unicode:chardata().
+-spec judgement(Code :: 0..3, witness:summary(), reasons(), witness_cli_text:look()) -> unicode:chardata().
+judgement(1, #{verdicts := #{no := No}, slices := Slices}, _, Look) when Slices > 0 ->
+    [witness_cli_text:style(bad, ~"VIOLATED", Look), ~": ",
+     witness_cli_text:count(No, ~"violation was seen.", ~"violations were seen.")];
 judgement(1, #{verdicts := #{no := No}}, _, Look) ->
     [witness_cli_text:style(bad, ~"VIOLATED", Look), ~": ",
      witness_cli_text:count(No, ~"monitor has seen a violation.", ~"monitors have seen violations.")];
 judgement(0, #{verdicts := #{inconclusive := 0}}, _, Look) ->
     [witness_cli_text:style(good, ~"OK", Look), ~": nothing was violated."];
+judgement(0, #{verdicts := #{inconclusive := Count}, slices := Slices}, _, Look) when Slices > 0 ->
+    [witness_cli_text:style(good, ~"OK", Look), ~": nothing was violated, ", integer_to_binary(Count), ~" undecided."];
 judgement(0, #{verdicts := #{inconclusive := Count}}, _, Look) ->
     [witness_cli_text:style(good, ~"OK", Look), ~": nothing was violated, ",
      witness_cli_text:count(Count, ~"monitor is undecided.", ~"monitors are undecided.")];

@@ -21,7 +21,7 @@ output any more. Then the summary comes all the same, and a result without viola
 -export_type([options/0]).
 
 -doc """
-What to run, and how. Times are in milliseconds. `group_leader` gets what the system prints.
+What to run, and how. Times are in milliseconds. What is optional here has the default of `witness:start/1`.
 """.
 -type options() :: #{system := witness_cli_call:mfa_call(),
                      specs := [file:name_all()],
@@ -31,6 +31,9 @@ What to run, and how. Times are in milliseconds. `group_leader` gets what the sy
                      halt := boolean(),
                      for := pos_integer() | infinity,
                      timeout := pos_integer() | infinity,
+                     include => [file:name_all()],
+                     max_slices => pos_integer(),
+                     max_obligations => pos_integer(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -39,8 +42,9 @@ What to run, and how. Times are in milliseconds. `group_leader` gets what the sy
 -record(state, {options :: options(),
                 out :: witness_cli_io:out(),
                 header :: witness_cli_json:header(),
-                look :: witness_cli_render:look(),
+                look :: witness_cli_text:look(),
                 shown :: ets:table(),     % how many violations of each property were shown
+                told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
@@ -55,18 +59,29 @@ run(#{json := Json} = Options) ->
     ok = witness_cli_signal:catch_interrupts(),
     State = #state{options = Options, header = witness_cli_json:header(),
                    out = witness_cli_io:open(case Json of true -> json; false -> text end),
-                   look = (witness_cli_io:look())#{source => fun source_line/2},
+                   look = witness_cli_io:look(),
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
     case witness:start(start_options(State)) of
-        {ok, Run} -> {ok, watch(Run, State)};
+        {ok, Run} -> {ok, watch(Run, early_warnings(Run, State))};
         {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
         {error, _} = Error -> Error
     end.
 
+%% What is wrong with a specification is told at once, not only when the run has ended.
+early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
+    #{warnings := Warnings} = witness:info(Run),
+    case Json of
+        true -> witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]);
+        false -> witness_cli_io:note([witness_cli_render:warning(Warning, Look) || Warning <- Warnings])
+    end,
+    State#state{told = Warnings}.
+
 start_options(#state{options = #{system := System, specs := Specs, monitors := Monitors, scope := Scope,
                                  halt := Halt} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
-    #{system => System, specs => Specs, monitors => Monitors, scope => Scope, halt => Halt, log => false,
+    Given = maps:with([include, max_slices, max_obligations], Options),
+    Given#{
+      system => System, specs => Specs, monitors => Monitors, scope => Scope, halt => Halt, log => false,
       on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end,
       group_leader => system_output(Options),
       %% What the command line prints makes these processes work, which is none of the system's doing.
@@ -148,7 +163,7 @@ tell(#{verdict := Verdict} = V, #state{options = #{json := true}, out = Out, hea
 tell(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
     Shown = case ets:update_counter(Table, {Spec, Name}, 1, {{Spec, Name}, 0}) of
         Count when Count =< ?CHARTS -> V;
-        _ -> V#{steps := [], info := undefined}
+        _ -> V#{steps := [], info := undefined, source := undefined}
     end,
     witness_cli_io:print(Out, witness_cli_render:verdict(Shown, Look));
 tell(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
@@ -163,29 +178,19 @@ count_reason(inconclusive, V, #state{reasons = Reasons}) ->
     ok;
 count_reason(_, _, _) -> ok.
 
-source_line(File, Line) ->
-    case file:read_file(File) of
-        {ok, Source} ->
-            case string:split(Source, ~"\n", all) of
-                Lines when length(Lines) >= Line -> lists:nth(Line, Lines);
-                _ -> undefined
-            end;
-        {error, _} -> undefined
-    end.
-
 %% The end
 
 ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
     Code = code(Summary, Break),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end, Summary),
-    #{warnings := Warnings} = All,
+    Warnings = maps:get(warnings, All) -- State#state.told,
     case Json of
         true ->
             witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]),
             witness_cli_io:print(Out, witness_cli_json:summary(All, Header));
         false ->
             Reasons = maps:from_list(ets:tab2list(State#state.reasons)),
-            witness_cli_io:print(Out, [witness_cli_render:warning(Text, Look) || #{text := Text} <- Warnings]),
+            witness_cli_io:print(Out, [witness_cli_render:warning(Warning, Look) || Warning <- Warnings]),
             witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, Reasons}, Look))
     end,
     Code.

@@ -5,7 +5,7 @@ Prepares the node for the system that is to run in it: code path, configuration,
 Errors are text for people.
 """.
 
--export([add_paths/1, load_config/1, load_elixir/2]).
+-export([add_paths/1, check_folders/2, load_config/1, load_elixir/2]).
 
 -doc """
 Puts folders in front of the code path, the first one first. A folder may be a pattern such as `_build/default/lib/*/ebin`.
@@ -13,12 +13,19 @@ Puts folders in front of the code path, the first one first. A folder may be a p
 -spec add_paths([string()]) -> {ok, [file:filename()]} | {error, unicode:chardata()}.
 add_paths(Patterns) ->
     Folders = lists:append([expand(Pattern) || Pattern <- Patterns]),
-    case [Folder || Folder <- Folders, not filelib:is_dir(Folder)] of
-        [] ->
+    case check_folders("--pa", Folders) of
+        ok ->
             lists:foreach(fun(Folder) -> true = code:add_patha(Folder) end, lists:reverse(Folders)),
             {ok, Folders};
-        [Missing | _] ->
-            {error, [~"--pa: there is no folder ", witness_cli_text:clean(Missing)]}
+        {error, _} = Error -> Error
+    end.
+
+-doc "Whether all folders that an option names are there.".
+-spec check_folders(Option :: string(), [file:filename()]) -> ok | {error, unicode:chardata()}.
+check_folders(Option, Folders) ->
+    case [Folder || Folder <- Folders, not filelib:is_dir(Folder)] of
+        [] -> ok;
+        [Missing | _] -> {error, [Option, ~": there is no folder ", witness_cli_text:clean(Missing)]}
     end.
 
 expand(Pattern) ->

@@ -22,8 +22,8 @@ are alive of those that the run waits for.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
-                    hold_back := pos_integer(), memory := pos_integer(), counters := counters:counters_ref(),
-                    held := atomics:atomics_ref()}.
+                    max_slices := pos_integer(), hold_back := pos_integer(), memory := pos_integer(),
+                    counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 
 -doc """
 A tracer, its session, to switch processes on in, and whether it is lent: 1 from the moment

@@ -34,9 +34,13 @@ monitor that would meet one ends `inconclusive` before it.
 -doc "What the monitor says of its verdict; for people and `t:witness:verdict/0`.".
 -type info() :: term().
 
--doc "Called at the start; `ignore`: this process is not to be monitored after all.".
+-doc """
+Called at the start. `ignore`: this process is not to be monitored after all. A monitor that gives a `Filter` is asked
+for each event (`slice/2`) whether it is to see it. `slices`: there is a state machine of its own for each value of what
+`slice/2` says; each of them has its verdict.
+""".
 -callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) ->
-    {ok, State :: term()} | ignore.
+    {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
 
 -doc "The next event. The first of a process is its `init`, the last its `exit`.".
 -callback handle_event(witness_event:event(), State :: term()) ->
@@ -48,15 +52,42 @@ events were seen; `stopped`: watching ended before. Without it the verdict is `i
 """.
 -callback handle_end(complete | stopped, State :: term()) -> {verdict(), info()}.
 
--doc "The kinds of events that the monitor wants; without it all.".
+-doc """
+Whom an event is for: nobody, the slice with this key, the same only if it is alive, or every slice that is alive. A
+monitor without slices answers `skip` or `all`.
+
+A slice begins with the first `{slice, Key}` that has its key and ends with its verdict; if that comes again, a new one
+begins. A `Key` is a tuple of values, which are compared exactly.
+""".
+-callback slice(witness_event:event(), Filter :: term()) -> skip | all | {slice | live, Key :: tuple()}.
+
+-doc "The first state of a new slice. Its first event is given to it after that.".
+-callback instance(Key :: tuple(), Filter :: term()) -> State :: term().
+
+-doc "The names of the values in a key, as many as it has values.".
+-callback slice_names(Filter :: term()) -> [binary()].
+
+-doc """
+The events that the monitor wants; others are not even gathered where no monitor of the run wants them. A monitor without
+`slice/2` is given nothing else; for one with it, this may be an over-approximation. The head of a match specification is
+a list, `[To, Message]` for `send`, `[From, Message]` for `recv`. Without it everything is delivered.
+""".
 -callback alphabet(Arg :: term()) ->
     all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
+
+-doc """
+The actions of the monitor with their places in its source, and what their occurrence decides. The monitor marks the
+action with the `id` 7 by `put('$witness_7', 7)`; the runs tell which of them have ever been taken.
+""".
+-callback coverage(Arg :: term()) ->
+    [#{id := pos_integer(), line := pos_integer(), column := pos_integer(), text := binary(),
+       decides := yes | no | undefined}].
 
 -doc "What is still to be satisfied, for explanations.".
 -callback describe(State :: term()) ->
     #{formula := binary(), bindings := [{Name :: binary(), Value :: term()}]}.
 
--optional_callbacks([handle_end/2, alphabet/1, describe/1]).
+-optional_callbacks([handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
 
 -doc """
 Whether a module is a monitor: it can be loaded and exports the mandatory callbacks.

@@ -9,7 +9,7 @@ when a later one has been released is *late*: its place in the order is lost, so
 trace has a gap. It is never put in the wrong place.
 """.
 
--export([new/0, add/2, release/2, release_all/1, size/1]).
+-export([new/0, add/2, release/2, release_all/1]).
 
 -export_type([order/0]).
 
@@ -42,6 +42,3 @@ release(Until, Held, Last, Released) ->
 -doc "Releases everything: nothing more will come.".
 -spec release_all(order()) -> [witness_event:event()].
 release_all({Held, _}) -> gb_trees:values(Held).
-
--spec size(order()) -> non_neg_integer().
-size({Held, _}) -> gb_trees:size(Held).

@@ -1,16 +1,15 @@
 -module(witness_monitor_runner).
 -moduledoc """
-Runs one monitor in a process of its own and reports its verdict.
+Runs one monitor in a process of its own and reports its verdicts.
 
-A runner reads batches of events from the tracer that owns its partition. It reports
-exactly one `{verdict, Runner, Outcome}` to its run and ends; a runner that ends without
-a report has crashed or was killed, which the run sees by its link. Runners are started
-without a link to the tracer, so a monitor can do nothing to it, and they have low
-priority: the system under scrutiny comes first, and batches grow when it is busy.
+A runner reads batches of events from the tracer that owns its partition. To its run it reports
 
-The last steps are kept as pairs of an event and the state after it, in constant space;
-formulas and bindings are only asked for (`c:witness_monitor:describe/1`) when a verdict
-is explained.
+- `{slice, Runner, Outcome}` for each slice, if the monitor has slices;
+- exactly one `{verdict, Runner, Outcome}`, with which it ends (see `t:outcome/0`).
+
+A runner that ends without it has crashed or was killed, which the run sees by its link. Runners are started without a
+link to the tracer, so a monitor can do nothing to it, and they have low priority: the system under scrutiny comes
+first, and batches grow when it is busy.
 """.
 
 -export([start/1, events/2, clock/2, complete/1, stop/1, gap/2]).
@@ -19,48 +18,52 @@ is explained.
 -export_type([spec/0, outcome/0]).
 
 -doc """
-What to run: the monitor, the process that it was started for, the run to report to, how
-many steps of the explanation are kept, and whether several processes are put in order.
+What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
+are kept, whether several processes are put in order, and how many slices may be alive (100,000 without it).
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc(),
                   signature := witness_event:signature(),
                   run := pid(),
                   explain := pos_integer(),
-                  ordered := boolean()}.
-
--doc "One step of an explanation.".
--type step() :: #{index := pos_integer(), event := witness_event:event(),
-                  formula := binary() | undefined, bindings := [{binary(), term()}]}.
+                  ordered := boolean(),
+                  max_slices => pos_integer()}.
 
 -doc """
-A verdict with its explanation. `reason` says why it is inconclusive; `ignored` is the
-outcome of a monitor that refused its process.
+What ends a monitor. `ignored`: it refused its process. With slices, which have reported their own outcomes before: how
+many there were; if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous.
+
+`covered` are the actions that were taken: bit 7 stands for the `id` 7 (see `c:witness_monitor:coverage/1`). To the
+outcome of a slice the same applies as to any other, but for `covered`.
 """.
 -type outcome() ::
     ignored
-  | #{verdict := witness_monitor:verdict(),
-      reason := undefined | stopped | {gap, term()} | {crashed, term()},
+  | #{slices := pos_integer(), covered := non_neg_integer()}
+  | #{slice := undefined, covered := non_neg_integer(),
+      verdict := witness_monitor:verdict(), reason := witness_monitor_instance:reason(),
       info := witness_monitor:info(), vacuous := boolean(),
       event := undefined | #{index := pos_integer(), event := witness_event:event()},
-      steps := [step()], skipped := non_neg_integer()}.
+      steps := [witness_monitor_instance:step()], skipped := non_neg_integer()}.
 
 %% In words: batches come in whole.
 -define(HEAP, 2000).
+-define(MAX_SLICES, 100_000).
+%% Marks of actions beyond this are nobody's.
+-define(MAX_ID, 1_000_000).
 
--record(runner, {module :: module(),
-                 state :: term(),
+-record(runner, {config :: witness_monitor_instance:config(),
                  run :: pid(),
                  order :: undefined | witness_monitor_order:order(),
-                 explain :: pos_integer(),
-                 index = 0 :: non_neg_integer(),
-                 kept = 0 :: non_neg_integer(),
-                 steps = [] :: [{pos_integer(), witness_event:event(), State :: term()}]}).
+                 monitor :: undefined | monitor()}).
+
+-type monitor() :: {single, witness_monitor_instance:instance()}
+                 | {chosen, witness_monitor_instance:choice(), witness_monitor_instance:instance()}
+                 | {sliced, witness_monitor_sliced:sliced()}.
 
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec], 
+    Pid = spawn_opt(?MODULE, init, [Spec],
                     [{priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
     true = is_pid(Pid),
     Pid.
@@ -88,18 +91,34 @@ gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
 -doc false.
 -spec init(spec()) -> ok.
 init(#{monitor := {Module, Arg}, process := P, signature := Signature, run := Run,
-       explain := Explain, ordered := Ordered}) ->
+       explain := Explain, ordered := Ordered} = Spec) ->
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
-    R = #runner{module = Module, run = Run, explain = Explain,
+    R = #runner{config = witness_monitor_instance:config(Module, Explain), run = Run,
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
-    try Module:init(Signature, P, Arg) of
-        {ok, State} -> loop(R#runner{state = State});
+    try started(Module:init(Signature, P, Arg), Module, Spec) of
         ignore -> report(ignored, R);
-        Other -> bad_return(init, Other, R)
+        {crashed, _} = Crash -> alone(Crash, R);
+        Monitor -> loop(R#runner{monitor = Monitor})
     catch
-        Class:Reason:Stack -> crashed({Class, Reason, Stack}, R)
+        Class:Reason:Stack -> alone(witness_monitor_instance:crash(Class, Reason, Stack), R)
     end.
+
+started({ok, State}, _, #{monitor := Monitor}) ->
+    Instance = witness_monitor_instance:new(State),
+    case witness_monitor_alphabet:of_monitor(Monitor) of
+        all -> {single, Instance};
+        Alphabet ->
+            Choice = {fun witness_monitor_alphabet:slice/2, witness_monitor_alphabet:compile(Alphabet)},
+            {chosen, Choice, Instance}
+    end;
+started({ok, State, Filter}, Module, _) ->
+    {chosen, {fun Module:slice/2, Filter}, witness_monitor_instance:new(State)};
+started({slices, Filter}, Module, #{explain := Explain} = Spec) ->
+    Max = maps:get(max_slices, Spec, ?MAX_SLICES),
+    {sliced, witness_monitor_sliced:new(Module, Explain, Filter, Module:slice_names(Filter), Max)};
+started(ignore, _, _) -> ignore;
+started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
 loop(R = #runner{order = Order}) ->
     receive
@@ -123,65 +142,65 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-%% The state of the monitor and what is kept travel as arguments while a batch is worked off.
-run(Events, R = #runner{state = State, index = I, kept = Kept, steps = Steps}) ->
-    run(Events, State, I, Kept, Steps, R).
+run(Events, R = #runner{monitor = {single, Instance}, config = Config}) ->
+    case witness_monitor_instance:run(Events, Config, Instance) of
+        {ok, Next} -> loop(R#runner{monitor = {single, Next}});
+        {decided, Outcome} -> decided(Outcome, R)
+    end;
+run(Events, R = #runner{monitor = {chosen, Choice, Instance}, config = Config}) ->
+    {Chosen, Result} = witness_monitor_instance:chosen(Events, Choice),
+    case witness_monitor_instance:run(Chosen, Config, Instance) of
+        {ok, Next} -> proceed(Result, R#runner{monitor = {chosen, Choice, Next}});
+        {decided, Outcome} -> decided(Outcome, R)
+    end;
+run(Events, R = #runner{monitor = {sliced, Sliced}}) ->
+    {Result, Outcomes, Next} = witness_monitor_sliced:run(Events, Sliced),
+    slices(Outcomes, R),
+    proceed(Result, R#runner{monitor = {sliced, Next}}).
 
-run([], State, I, Kept, Steps, R) ->
-    loop(R#runner{state = State, index = I, kept = Kept, steps = Steps});
-run([E | Events], State, I0, Kept, Steps0, R = #runner{module = Module, explain = N}) ->
-    I = I0 + 1,
-    try Module:handle_event(E, State) of
-        {ok, State1} when Kept < 2 * N ->
-            run(Events, State1, I, Kept + 1, [{I, E, State1} | Steps0], R);
-        {ok, State1} ->
-            %% Twice as many steps as are shown are kept before the older half goes: constant
-            %% space at a constant cost for each event.
-            run(Events, State1, I, N + 1, [{I, E, State1} | lists:sublist(Steps0, N)], R);
-        {verdict, Verdict, Info} when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
-            decided(Verdict, Info, undefined, at(E, State, I, Steps0, R), #{index => I, event => E});
-        Other -> bad_return(handle_event, Other, at(E, State, I, Steps0, R))
-    catch
-        Class:Reason:Stack -> crashed({Class, Reason, Stack}, at(E, State, I, Steps0, R))
+proceed(ok, R) -> loop(R);
+proceed(Crash, R) -> inconclusive(Crash, R).
+
+ended(How, R = #runner{monitor = {sliced, Sliced}}) ->
+    slices(witness_monitor_sliced:ended(How, Sliced), R),
+    case How of
+        complete -> last(yes, undefined, R);
+        stopped -> last(inconclusive, stopped, R)
+    end;
+ended(How, R = #runner{config = Config}) ->
+    decided(witness_monitor_instance:ended(How, Config, instance(R)), R).
+
+inconclusive(Reason, R = #runner{monitor = {sliced, Sliced}}) ->
+    slices(witness_monitor_sliced:inconclusive(Reason, Sliced), R),
+    last(inconclusive, Reason, R);
+inconclusive(Reason, R = #runner{config = Config}) ->
+    decided(witness_monitor_instance:inconclusive(Reason, Config, instance(R)), R).
+
+instance(#runner{monitor = {single, Instance}}) -> Instance;
+instance(#runner{monitor = {chosen, _, Instance}}) -> Instance.
+
+%% A monitor that has not begun.
+alone(Crash, R = #runner{config = Config}) ->
+    decided(witness_monitor_instance:inconclusive(Crash, Config, witness_monitor_instance:new(none)), R).
+
+slices(Outcomes, #runner{run = Run}) ->
+    lists:foreach(fun(Outcome) -> Run ! {slice, self(), Outcome} end, Outcomes).
+
+last(Verdict, Reason, R = #runner{monitor = {sliced, Sliced}, config = Config}) ->
+    case witness_monitor_sliced:count(Sliced) of
+        0 ->
+            Nothing = witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none)),
+            decided(Nothing#{verdict := Verdict, vacuous := Verdict =:= yes}, R);
+        Count ->
+            report(#{slices => Count, covered => covered()}, R)
     end.
 
-at(E, State, I, Steps, R) ->
-    R#runner{state = State, index = I, steps = [{I, E, State} | Steps]}.
+decided(Outcome, R) -> report(Outcome#{slice => undefined, covered => covered()}, R).
 
-ended(How, R = #runner{module = Module, state = State}) ->
-    Reason = case How of stopped -> stopped; complete -> undefined end,
-    case erlang:function_exported(Module, handle_end, 2) of
-        false -> decided(inconclusive, undefined, Reason, R, undefined);
-        true ->
-            try Module:handle_end(How, State) of
-                {Verdict, Info} when Verdict =:= no; Verdict =:= yes ->
-                    decided(Verdict, Info, undefined, R, undefined);
-                {inconclusive, Info} -> decided(inconclusive, Info, Reason, R, undefined);
-                Other -> bad_return(handle_end, Other, R)
-            catch
-                Class:Why:Stack -> crashed({Class, Why, Stack}, R)
-            end
-    end.
-
-crashed(Crash, R) -> inconclusive({crashed, Crash}, R).
-
-bad_return(Callback, Value, R) -> crashed({bad_return, Callback, Value}, R).
-
-inconclusive(Reason, R) -> decided(inconclusive, undefined, Reason, R, undefined).
-
-decided(Verdict, Info, Reason, R = #runner{steps = Steps, explain = N, index = Index}, Event) ->
-    Shown = lists:reverse(lists:sublist(Steps, N)),
-    report(#{verdict => Verdict, reason => Reason, info => Info, event => Event,
-             vacuous => is_map(Info) andalso maps:get(vacuous, Info, false),
-             steps => [step(S, Event, R) || S <- Shown],
-             skipped => Index - length(Shown)}, R).
-
-%% After the deciding event nothing is left to satisfy.
-step({I, E, _}, #{index := I}, _) -> #{index => I, event => E, formula => undefined, bindings => []};
-step({I, E, State}, _, #runner{module = Module}) ->
-    Said = try Module:describe(State) catch _:_ -> #{} end,
-    #{index => I, event => E, formula => maps:get(formula, Said, undefined),
-      bindings => maps:get(bindings, Said, [])}.
+covered() ->
+    lists:foldl(fun(Id, Mask) -> Mask bor (1 bsl Id) end, 0,
+                [Id || {Key, Id} <- get(), is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID,
+                       string:prefix(atom_to_list(Key), "$witness_") =/= nomatch]).
 
 report(Outcome, #runner{run = Run}) ->
     Run ! {verdict, self(), Outcome},

@@ -42,6 +42,7 @@ The information that comes with a verdict is a map:
 |---|---|
 | `line`, `column` | the action that decided, or the formula where no single one did |
 | `action` | the text of that action; it decided by matching, or by not matching |
+| `matched` | whether that action decided by matching |
 | `bindings` | variables that are known there, with their values |
 | `vacuous` | whether `yes` was reached without any action other than `init` having matched |
 | `reason` | why it is `inconclusive` |
@@ -55,70 +56,101 @@ input is, it is compiled or there is an error: specifications are data. They run
 become part of the module, and their size and the number of their names are limited before anything makes atoms.
 """.
 
--export([compile_file/1, compile_string/2, to_erlang/1, unload/1, format_diagnostic/1]).
--export_type([diagnostic/0, entry/0, instrumentation_map/0]).
+-export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_erlang/1, to_erlang/2, to_drawing/3,
+         unload/1, format_diagnostic/1]).
+-export_type([diagnostic/0, entry/0, instrumentation_map/0, options/0]).
 
 -doc "An error or a warning with its place; see `m:witness_spec_diagnostic`.".
 -type diagnostic() :: witness_spec_diagnostic:diagnostic().
 
--doc "A property of a file. `action` is `none` where a signature is named only to cut it out of a group.".
+-doc """
+A property of a file. `action` is `none` where a signature is named only to cut it out of a group; `per` are the
+variables whose values choose the slice.
+""".
 -type entry() :: #{index := pos_integer(),
                    name := binary() | undefined,
                    line := pos_integer(),
                    group := boolean(),
+                   per := [binary()],
                    action := monitor | none,
                    signature := binary()}.
 
--doc "A compiled file.".
--type instrumentation_map() :: #{file := binary(), module := module(), entries := [entry()]}.
+-doc "A compiled file with its lines.".
+-type instrumentation_map() :: #{file := binary(), module := module(), entries := [entry()], lines := tuple()}.
+
+-doc """
+What compilation may be told; each key may be missing:
+
+- `include`: folders where `-include` looks after that of the specification itself; none by default;
+- `max_obligations`: how many formulas a monitor may have to satisfy at a time, 1000 by default; with more it ends
+  `inconclusive`;
+- `exports`: the functions of modules. With it, signatures that name a function which its module does not have get a
+  warning, and so do modules that are unknown.
+
+An option that is unknown or has a wrong value raises `{bad_option, Key}`.
+""".
+-type options() :: #{include => [file:name_all()],
+                     max_obligations => pos_integer(),
+                     exports => witness_spec_export:exports()}.
 
 -define(MAX_FINDINGS, 50).
 
--doc "Compiles a file and loads the generated module. Warnings come with the result.".
+-doc #{equiv => compile_file(File, #{})}.
 -spec compile_file(file:name_all()) -> {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
-compile_file(File) ->
-    case witness_spec_scan:file(File) of
-        {ok, Source} -> compile_string(name(File), Source);
-        {error, Finding} -> {error, witness_spec_diagnostic:located([Finding], name(File), [])}
-    end.
+compile_file(File) -> compile_file(File, #{}).
 
--doc "Compiles a specification that is not in a file; `Name` stands for the file in messages.".
+-doc "Compiles a file and loads the generated module. Warnings come with the result.".
+-spec compile_file(file:name_all(), options()) ->
+    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+compile_file(File, Options) -> from_file(File, Options, fun load/3).
+
+-doc #{equiv => compile_string(Name, Source, #{})}.
 -spec compile_string(Name :: binary(), Source :: binary()) ->
     {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
-compile_string(Name, Source) ->
-    maybe
-        {ok, Properties, Units, Warnings} ?= analyse(Source),
-        {ok, Module} ?= load(Units),
-        Map = #{file => Name, module => Module, entries => entries(Properties)},
-        {ok, Map, witness_spec_diagnostic:located(Warnings, Name, witness_spec_scan:lines(Source))}
-    else
-        {error, Findings} -> failed(Findings, Name, Source)
-    end.
+compile_string(Name, Source) -> compile_string(Name, Source, #{}).
 
-load(Units) ->
-    case witness_spec_module:load(fun(Module) -> witness_spec_build:object(Module, Units) end) of
+-doc """
+Compiles a specification that is not in a file. `Name` stands for the file in messages; `-include` looks only in the
+folders of the options.
+""".
+-spec compile_string(Name :: binary(), Source :: binary(), options()) ->
+    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+compile_string(Name, Source, Options) -> from_source(Name, Source, [], options(Options), fun load/3).
+
+load(Properties, Units, Options) ->
+    case witness_spec_module:load(fun(Module) -> witness_spec_build:object(Module, Units, Options) end) of
+        {ok, Module} ->
+            {ok, #{module => Module, entries => entries(Properties)}};
         {error, pool_exhausted} ->
             {error, [witness_spec_diagnostic:error(undefined, pool_exhausted, "too many specifications are loaded",
                                                    "witness_spec:unload/1 gives the name of a module back")]};
-        Result ->
-            Result
+        {error, Findings} ->
+            {error, Findings}
     end.
 
--doc "The generated module as Erlang source. Nothing is loaded.".
+-doc #{equiv => to_erlang(File, #{})}.
 -spec to_erlang(file:name_all()) -> {ok, iodata()} | {error, [diagnostic()]}.
-to_erlang(File) ->
-    case witness_spec_scan:file(File) of
-        {ok, Source} ->
-            maybe
-                {ok, _, Units, _} ?= analyse(Source),
-                {ok, _} ?= witness_spec_build:object(witness_spec_code_0, Units),
-                {ok, [print(Part) || Part <- witness_spec_build:forms(witness_spec_code_0, Units)]}
-            else
-                {error, Findings} -> failed(Findings, name(File), Source)
-            end;
-        {error, Finding} ->
-            {error, witness_spec_diagnostic:located([Finding], name(File), [])}
-    end.
+to_erlang(File) -> to_erlang(File, #{}).
+
+-doc "The generated module as Erlang source. Nothing is loaded.".
+-spec to_erlang(file:name_all(), options()) -> {ok, iodata()} | {error, [diagnostic()]}.
+to_erlang(File, Options) ->
+    text(from_file(File, Options, fun(_, Units, Checked) ->
+        maybe
+            {ok, _} ?= witness_spec_build:object(witness_spec_code_0, Units, Checked),
+            {ok, #{text => [print(Part) || Part <- witness_spec_build:forms(witness_spec_code_0, Units, Checked)]}}
+        end
+    end)).
+
+-doc "The states of the monitors as a drawing. Nothing is loaded.".
+-spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, [diagnostic()]}.
+to_drawing(File, Format, Options) ->
+    text(from_file(File, Options, fun(Properties, Units, _) ->
+        {ok, #{text => witness_spec_draw:draw(Format, entries(Properties), Units)}}
+    end)).
+
+text({ok, #{text := Text}, _}) -> {ok, Text};
+text({error, Diagnostics}) -> {error, Diagnostics}.
 
 print({Comment, Form}) ->
     [[["%% ", Comment, "\n"] || Comment =/= <<>>],
@@ -139,34 +171,69 @@ name(File) ->
         _ -> unicode:characters_to_binary(io_lib:format("~tp", [File]))
     end.
 
-failed(Findings, Name, Source) ->
+options(Options) when is_map(Options) ->
+    maps:foreach(fun(Key, Value) -> option(Key, Value) orelse error({bad_option, Key}) end, Options),
+    maps:merge(#{include => [], max_obligations => 1000}, Options).
+
+option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
+option(max_obligations, Count) -> is_integer(Count) andalso Count > 0;
+option(exports, Exports) -> is_function(Exports, 1);
+option(_, _) -> false.
+
+from_file(File, Options, Use) ->
+    Checked = options(Options),
+    case witness_spec_scan:file(File) of
+        {ok, Source} -> from_source(name(File), Source, [filename:dirname(File)], Checked, Use);
+        {error, Finding} -> {error, witness_spec_diagnostic:located([Finding], name(File), [])}
+    end.
+
+%% What `Use` makes of a specification without errors, as a map.
+from_source(Name, Source, Folders, #{include := Include} = Options, Use) ->
     Lines = witness_spec_scan:lines(Source),
-    {error, lists:sublist(witness_spec_diagnostic:located(Findings, Name, Lines), ?MAX_FINDINGS)}.
+    maybe
+        {ok, Properties, Units, Warnings} ?= analyse(Source, Options#{include := Folders ++ Include}),
+        {ok, Made} ?= Use(Properties, Units, Options),
+        {ok, Made#{file => Name, lines => list_to_tuple(Lines)}, witness_spec_diagnostic:located(Warnings, Name, Lines)}
+    else
+        {error, Findings} ->
+            {error, shortened(witness_spec_diagnostic:located(Findings, Name, Lines))}
+    end.
+
+%% Errors stay rather than warnings.
+shortened(Diagnostics) ->
+    {Errors, Warnings} = lists:partition(fun(#{severity := Severity}) -> Severity =:= error end, Diagnostics),
+    Kept = lists:sublist(Errors ++ Warnings, ?MAX_FINDINGS),
+    [Diagnostic || Diagnostic <- Diagnostics, lists:member(Diagnostic, Kept)].
 
 %% Scanner, parser and checker; a specification without errors has at least one property.
-analyse(Source) ->
-    case witness_spec_scan:string(Source) of
-        {ok, Tokens} ->
-            {Properties, Malformed} = witness_spec_parse:file(Tokens),
-            Findings = Malformed ++ witness_spec_check:properties(Properties),
-            case {lists:keymember(error, 1, Findings), Properties} of
-                {true, _} ->
-                    {error, Findings};
-                {false, []} ->
-                    {error, [witness_spec_diagnostic:error(undefined, empty, "there is no property in this file",
-                                "a property is, for example, `with m:f(_) monitor [_ ? stop] ff.`")]};
-                {false, _} ->
-                    case witness_spec_build:units(Properties) of
-                        {ok, Units} -> {ok, Properties, Units, Findings};
-                        {error, Errors} -> {error, Errors ++ Findings}
-                    end
-            end;
-        {error, Findings} ->
-            {error, Findings}
+analyse(Source, #{include := Folders} = Options) ->
+    maybe
+        {ok, Tokens} ?= witness_spec_scan:string(Source),
+        {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
+        {Written, Malformed} = witness_spec_parse:file(Rest),
+        %% What a wrong declaration leaves unknown is no error of its own.
+        {Plain, Unknown} = case Undeclared of [] -> witness_spec_record:expand(Written, Records); _ -> {[], []} end,
+        {Properties, Misused} = witness_spec_otp:expand(Plain),
+        Checked = witness_spec_check:properties(Properties, Options),
+        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked,
+        ok ?= sound(Properties, Findings),
+        {ok, Units} ?= witness_spec_build:units(Properties),
+        {ok, Properties, Units, Findings}
+    end.
+
+sound(Properties, Findings) ->
+    case lists:keymember(error, 1, Findings) of
+        true ->
+            {error, Findings};
+        false when Properties =:= [] ->
+            {error, [witness_spec_diagnostic:error(undefined, empty, "there is no property in this file",
+                        "a property is, for example, `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`")]};
+        false ->
+            ok
     end.
 
 entries(Properties) ->
-    [#{index => Index, name => Name, line => Line, group => Group, signature => Text,
-       action => case Dialect of none -> none; _ -> monitor end} ||
-     {Index, #{name := Name, location := {Line, _}, group := Group, text := Text, dialect := Dialect}} <-
+    [#{index => Index, name => Name, line => Line, group => Group, per => [atom_to_binary(V) || V <- Per],
+       signature => Text, action => case Dialect of none -> none; _ -> monitor end} ||
+     {Index, #{name := Name, location := {Line, _}, group := Group, per := Per, text := Text, dialect := Dialect}} <-
          lists:enumerate(Properties)].

@@ -18,12 +18,17 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 -export([action/2, signature/2]).
 -export_type([action/0, signature/0]).
 
--doc "A symbolic action. `text` is how its author wrote it.".
+-doc """
+A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins
+slices. Until `m:witness_spec_record` and `m:witness_spec_otp` have
+expanded it, records may stand in its pattern and guard, and a `call` for a message of OTP.
+""".
 -type action() :: #{kind := fork | init | exit | send | recv,
                     location := witness_spec_diagnostic:location(),
                     text := binary(),
                     pattern := witness_spec_pattern:expr(),
-                    guard := witness_spec_pattern:guard()}.
+                    guard := witness_spec_pattern:guard(),
+                    begins => boolean()}.
 -doc "A signature pattern: `{Module, Function, [Argument]}` as an Erlang pattern.".
 -type signature() :: #{location := witness_spec_diagnostic:location(),
                        text := binary(),
@@ -105,7 +110,7 @@ event({send, Before, At, After}, End, _) ->
     case witness_spec_pattern:split(After, '!', End) of
         [{To, ToEnd}, {Message, MessageEnd}] ->
             {send, [subject(Before, "the sender", At), witness_spec_pattern:pattern(To, "the receiver", ToEnd),
-                    witness_spec_pattern:pattern(Message, "the message", MessageEnd)]};
+                    witness_spec_otp:message(Message, "the message", MessageEnd)]};
         [_] ->
             throw(witness_spec_diagnostic:error(End, syntax, "expected `!` and a message",
                 "a send is written `P : Q ! M`"));
@@ -115,7 +120,7 @@ event({send, Before, At, After}, End, _) ->
 event({recv, Before, At, After}, End, _) ->
     Anno = erl_anno:new(witness_spec_scan:location(At)),
     {recv, [subject(Before, "the process", At), {var, Anno, '_'},
-            witness_spec_pattern:pattern(After, "the message", End)]};
+            witness_spec_otp:message(After, "the message", End)]};
 event(none, _, First) ->
     throw(witness_spec_diagnostic:error(witness_spec_scan:location(First), syntax, "this is not an action", forms())).
 
@@ -133,8 +138,19 @@ spawned(Tokens, End, Form) ->
 %% A variable stands for any signature.
 called([{var, Anno, Name}], _) ->
     {var, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
-called([Module, {':', _}, Function, {'(', _} = Open | Rest], End) ->
-    Anno = erl_anno:new(witness_spec_scan:location(Module)),
+called([{var, _, _} = First, {'.', _} | _] = Tokens, End) ->
+    {Segments, Function} = alias(Tokens, []),
+    Module = {atom, erl_anno:new(witness_spec_scan:location(First)), elixir_module(Segments)},
+    called(Module, Function, End);
+called([{Kind, _, _} = Module, {':', _} | Function], End) when Kind =:= atom; Kind =:= var ->
+    called(name(Module), Function, End);
+called([Token | _], _) ->
+    expected_signature(witness_spec_scan:location(Token));
+called([], End) ->
+    expected_signature(End).
+
+called(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when Kind =:= atom; Kind =:= var ->
+    Anno = element(2, Module),
     Arguments = case witness_spec_pattern:enclosed([Open | Rest]) of
         {[], _, []} -> [];
         {Inside, Close, []} ->
@@ -145,19 +161,27 @@ called([Module, {':', _}, Function, {'(', _} = Open | Rest], End) ->
                 ["expected the end of the signature, found ",
                  witness_spec_diagnostic:quote(witness_spec_scan:token_text(Extra))]))
     end,
-    {tuple, Anno, [name(Module, End), name(Function, End), list(Arguments, Anno)]};
-called([{var, _, _} = Token, {'.', _} | _], _) ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), not_supported,
-        "not supported yet: Elixir module names", "write it as Erlang does: `'Elixir.My.Module':f(_)`"));
-called([Token | _], _) ->
-    expected_signature(witness_spec_scan:location(Token));
-called([], End) ->
-    expected_signature(End).
+    {tuple, Anno, [Module, name(Function), list(Arguments, Anno)]};
+called({_, Anno, _}, _, _) ->
+    expected_signature({erl_anno:line(Anno), erl_anno:column(Anno)}).
 
-name({Kind, Anno, Name}, _) when Kind =:= atom; Kind =:= var ->
-    {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
-name(Token, _) ->
-    expected_signature(witness_spec_scan:location(Token)).
+name({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
+
+%% The segments of `My.App` in front of `.f(`.
+alias([{var, _, Name} = Segment, {'.', _} | Rest], Segments) ->
+    case atom_to_list(Name) of
+        [First | _] when First >= $A, First =< $Z -> alias(Rest, [Segment | Segments]);
+        _ -> expected_signature(witness_spec_scan:location(Segment))
+    end;
+alias(Function, Segments) -> {lists:reverse(Segments), Function}.
+
+elixir_module([First | _] = Segments) ->
+    Written = lists:join(".", ["Elixir" | [atom_to_list(Name) || {var, _, Name} <- Segments]]),
+    case lists:flatten(Written) of
+        Name when length(Name) < 256 -> list_to_atom(Name);
+        _ -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(First), syntax,
+                                                 "the name of a module has at most 255 characters"))
+    end.
 
 list(Elements, Anno) ->
     lists:foldr(fun(Element, Tail) -> {cons, Anno, Element, Tail} end, {nil, Anno}, Elements).
@@ -165,7 +189,7 @@ list(Elements, Anno) ->
 -spec expected_signature(location()) -> no_return().
 expected_signature(Location) ->
     throw(witness_spec_diagnostic:error(Location, syntax, "expected a signature",
-        "a signature is written `m:f(A, B)`")).
+        "a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir")).
 
 forms() ->
     "an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`".

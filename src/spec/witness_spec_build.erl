@@ -5,48 +5,67 @@ From checked properties to object code.
 Erlang's linter has the last word on what the author wrote: what it finds keeps the author's line and column.
 """.
 
--export([units/1, forms/2, object/2]).
+-export([units/1, forms/3, object/3]).
+-export_type([options/0]).
+
+-doc "`max_obligations`: how many obligations a state may hold; 1000 without it. Other keys are for others.".
+-type options() :: #{max_obligations => pos_integer(), atom() => term()}.
 
 -type finding() :: witness_spec_diagnostic:finding().
 
 %% Compiling takes some milliseconds a state.
 -define(MAX_NODES, 2_000).
+-define(MAX_OBLIGATIONS, 1_000).
 
--doc "The properties with their nodes, which are numbered through the whole file.".
+-doc "The properties with their nodes and actions, which are numbered through the whole file.".
 -spec units([witness_spec_parse:property()]) -> {ok, [witness_spec_code:unit()]} | {error, [finding()]}.
 units(Properties) ->
     try
-        {Units, _} = lists:mapfoldl(fun unit/2, 1, lists:enumerate(Properties)),
+        {Units, _} = lists:mapfoldl(fun unit/2, {1, 1}, lists:enumerate(Properties)),
         {ok, Units}
     catch
         throw:{error, _, _, _, _} = Finding -> {error, [Finding]}
     end.
 
-unit({Index, #{formula := Formula, signatures := Signatures, location := Location}}, First) ->
+unit({Index, #{formula := Formula, signatures := Signatures, location := Location} = Property}, {First, FirstId}) ->
     Scope = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
-    {Start, Nodes} = witness_spec_node:nodes(witness_spec_node:simplify(Formula), Scope, First),
+    Per = maps:get(per, Property, []),
+    Known = ordsets:union(Scope, ordsets:from_list(Per)),
+    {Start, Nodes} = witness_spec_node:nodes(witness_spec_node:simplify(Formula), Known, First),
     Next = First + length(Nodes),
     Next =< ?MAX_NODES + 1 orelse
         throw(witness_spec_diagnostic:error(Location, too_large,
             io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]),
             "split it into several files")),
-    {#{index => Index, signatures => Signatures, start => Start, nodes => Nodes}, Next};
-unit({Index, #{signatures := Signatures}}, First) ->
-    {#{index => Index, signatures => Signatures}, First}.
+    {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
+    {#{index => Index, signatures => Signatures, scope => Scope, over => maps:get(over, Property, all), per => Per,
+       start => Start, nodes => Numbered}, {Next, NextId}};
+unit({Index, #{signatures := Signatures}}, Next) ->
+    {#{index => Index, signatures => Signatures}, Next}.
+
+actions(#{leaves := Leaves} = Node, FirstId) ->
+    {Numbered, NextId} = lists:mapfoldl(fun({Modality, Action, Target}, Id) ->
+        {{Modality, Action#{id => Id}, Target}, Id + 1}
+    end, FirstId, Leaves),
+    {Node#{leaves := Numbered}, NextId}.
 
 -doc "The forms of the module with their comments.".
--spec forms(module(), [witness_spec_code:unit()]) -> [{Comment :: binary(), erl_parse:abstract_form()}].
-forms(Module, Units) ->
-    Patterns = [[Pattern, Guard] || #{signatures := Signatures} <- Units,
-                                    #{pattern := Pattern, guard := Guard} <- Signatures]
-        ++ [[Pattern, Guard] || #{nodes := Nodes} <- Units, #{leaves := Leaves} <- Nodes,
-                                {_, #{pattern := Pattern, guard := Guard}, _} <- Leaves],
-    witness_spec_code:generate(Module, Units, witness_spec_pattern:variables(Patterns)).
+-spec forms(module(), [witness_spec_code:unit()], options()) -> [{Comment :: binary(), erl_parse:abstract_form()}].
+forms(Module, Units, Options) ->
+    Patterns = [[Pattern, Guard] || Unit <- Units, #{pattern := Pattern, guard := Guard} <- parts(Unit)],
+    witness_spec_code:generate(Module, Units, maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
+                               witness_spec_pattern:variables(Patterns)).
+
+parts(#{signatures := Signatures, nodes := Nodes, over := Over}) ->
+    Signatures ++ [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
+        ++ case Over of all -> []; _ -> Over end;
+parts(#{signatures := Signatures}) ->
+    Signatures.
 
 -doc "The object code of the module.".
--spec object(module(), [witness_spec_code:unit()]) -> {ok, binary()} | {error, [finding()]}.
-object(Module, Units) ->
-    Forms = [Form || {_, Form} <- forms(Module, Units)],
+-spec object(module(), [witness_spec_code:unit()], options()) -> {ok, binary()} | {error, [finding()]}.
+object(Module, Units, Options) ->
+    Forms = [Form || {_, Form} <- forms(Module, Units, Options)],
     %% Options from the environment are not taken: they could change what the module does.
     case compile:noenv_forms(Forms, [binary, return_errors, deterministic]) of
         {ok, Module, Object} -> {ok, Object};

@@ -3,18 +3,29 @@
 What is wrong with a specification that is well-formed, and what is suspicious about it.
 
 Errors: variables and recursion variables that are not bound, recursion without an action in between, what does not
-belong to sHML in a `monitor`, names that are used twice. Warnings: formulas that can reach one verdict only, branches
-of a `monitor` that match the same event, variables that only some of the signatures bind.
+belong to sHML in a `monitor`, names that are used twice, `per` and `over` that do not fit. Warnings: branches of a
+`monitor` that match the same event, variables that only some of the signatures bind, recursion variables that hide
+others; what can never match (`m:witness_spec_guard`), what can never be reached (`m:witness_spec_reach`), and what no
+module exports (`m:witness_spec_export`).
 """.
 
--export([properties/1]).
+-export([properties/2]).
+-export_type([options/0]).
 
 -type finding() :: witness_spec_diagnostic:finding().
 
+-doc "With `exports`, signatures are compared with the functions that modules have. Other keys are not looked at.".
+-type options() :: #{exports => witness_spec_export:exports(), term() => term()}.
+
 -doc "All findings about these properties.".
--spec properties([witness_spec_parse:property()]) -> [finding()].
-properties(Properties) ->
-    names(Properties, #{}) ++ lists:append([property(Property) || Property <- Properties]).
+-spec properties([witness_spec_parse:property()], options()) -> [finding()].
+properties(Properties, Options) ->
+    names(Properties, #{})
+        ++ lists:append([property(Property) || Property <- Properties])
+        ++ case Options of
+            #{exports := Exports} -> witness_spec_export:properties(Properties, Exports);
+            _ -> []
+        end.
 
 names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_binary(Name) ->
     case Seen of
@@ -28,39 +39,112 @@ names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_
 names([_ | Rest], Seen) -> names(Rest, Seen);
 names([], _) -> [].
 
-property(#{signatures := Signatures} = Property) ->
+property(#{signatures := Signatures, per := Per} = Property) ->
     Bound = [witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures],
-    Scope = ordsets:intersection(Bound),
-    Partly = ordsets:subtract(ordsets:union(Bound), Scope),
-    lists:append([unbound(Guard, witness_spec_pattern:variables(Pattern), []) ||
-                  #{pattern := Pattern, guard := Guard} <- Signatures])
-        ++ case Property of
-            #{formula := Formula, dialect := Dialect} ->
-                Findings = formula(Formula, #{dialect => Dialect, scope => Scope, partly => Partly, loops => #{}}, []),
-                %% What an error leaves out may be what would have decided.
-                case lists:keymember(error, 1, Findings) of
-                    true -> Findings;
-                    false -> Findings ++ verdicts(Formula)
-                end;
-            _ ->
-                []
-        end.
+    Common = ordsets:intersection(Bound),
+    Partly = ordsets:subtract(ordsets:union(Bound), Common),
+    Guards = lists:append([unknown(Pattern, []) ++ unbound(Guard, witness_spec_pattern:variables(Pattern), []) ||
+                           #{pattern := Pattern, guard := Guard} <- Signatures]),
+    Slices = slices(Property, Common, Partly),
+    Formulas = case Property of
+        #{formula := Formula, dialect := Dialect} ->
+            Scope = ordsets:union(Common, ordsets:from_list(Per)),
+            formula(Formula, #{dialect => Dialect, scope => Scope, partly => ordsets:subtract(Partly, Scope),
+                               loops => #{}}, []);
+        _ ->
+            []
+    end,
+    Findings = Guards ++ Slices ++ Formulas,
+    %% What an error leaves out may be what would have decided.
+    case lists:keymember(error, 1, Findings) of
+        true -> Findings;
+        false -> Findings ++ possible(Property, Common)
+    end.
 
-%% `loops` maps the recursion variables in scope to whether an action lies in between.
+over(#{over := all}) -> [];
+over(#{over := Actions}) -> Actions.
+
+%% What can match and be reached at all. What a signature or an action of `over` that never matches would have bound is
+%% not known, and nothing follows from it.
+possible(#{signatures := Signatures, per := Per} = Property, Common) ->
+    {Spawned, Unmatched} = types(Signatures, fun witness_spec_guard:signature/1),
+    Signature = maps:with(Common, joined(Spawned)),
+    {Seen, Unseen} = types(over(Property), fun(Action) -> witness_spec_guard:action(Action, Signature) end),
+    Keys = [maps:with(Per, Types) || Types <- Seen, lists:all(fun(Name) -> is_map_key(Name, Types) end, Per)],
+    Unmatched ++ Unseen ++ case Property of
+        #{formula := Formula, group := Group, over := Over} ->
+            {Open, Never} = witness_spec_guard:formula(Formula, maps:merge(Signature, joined(Keys))),
+            Never ++ witness_spec_reach:formula(Open, #{
+                group => Group, signatures => Signatures, scope => ordsets:union(Common, ordsets:from_list(Per)),
+                per => Per, over => Over});
+        _ ->
+            []
+    end.
+
+types(Matched, Types) ->
+    lists:foldr(fun(One, {Known, Findings}) ->
+        case Types(One) of
+            {ok, Found} -> {[Found | Known], Findings};
+            {never, Finding} -> {Known, [Finding | Findings]}
+        end
+    end, {[], []}, Matched).
+
+joined([]) -> #{};
+joined([First | Others]) -> lists:foldl(fun witness_spec_guard:join/2, First, Others).
+
+%% `per` and `over`.
+slices(#{signatures := Signatures, per := Per, per_at := Places} = Property, Scope, Partly) ->
+    Variables = lists:zip(Per, Places),
+    Names = ordsets:from_list(Per),
+    Bound = ordsets:union([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
+    [witness_spec_diagnostic:error(Location, bound_per,
+        ["the variable ", quoted(Name), " of `per` is bound by a signature"],
+        "it has one value for the whole monitor; the variables of `per` get theirs from the actions of `over`") ||
+     {Name, Location} <- Variables, ordsets:is_element(Name, Bound)]
+        ++ [witness_spec_diagnostic:error(Location, duplicate_per,
+                [quoted(Name), " stands in `per` already"], "name each variable once") ||
+            {Name, Location} <- Variables -- lists:ukeysort(1, Variables)]
+        ++ lists:append([seen(Action, Names, Scope, Partly) || Action <- over(Property)])
+        ++ unused(Variables, Names, over(Property)).
+
+seen(#{location := Location, pattern := Pattern, guard := Guard}, Names, Scope, Partly) ->
+    Bound = witness_spec_pattern:variables(Pattern),
+    Missing = ordsets:subtract(Names, Bound),
+    [witness_spec_diagnostic:error(Location, incomplete_per,
+        ["this action binds ", listed(Keys), " of `per`, but not ", listed(Missing)],
+        "an action of `over` binds all variables of `per`, or none of them") ||
+     Keys <- [ordsets:intersection(Names, Bound)], Keys =/= [], Missing =/= []]
+        ++ unknown(Pattern, Scope) ++ unbound(Guard, ordsets:union(Scope, Bound), Partly)
+        ++ partly(Pattern, ordsets:union(Scope, Names), Partly).
+
+unused([], _, _) -> [];
+unused([{_, Location} | _], Names, Actions) ->
+    [witness_spec_diagnostic:error(Location, unused_per, ["no action of `over` binds ", listed(Names)],
+        "an instance begins with an event that gives the variables of `per` their values") ||
+     lists:all(fun(#{pattern := Pattern}) -> ordsets:is_disjoint(Names, witness_spec_pattern:variables(Pattern)) end,
+               Actions)].
+
+listed([Name]) -> quoted(Name);
+listed(Names) ->
+    {Front, [Last]} = lists:split(length(Names) - 1, Names),
+    [lists:join(", ", [quoted(Name) || Name <- Front]), " and ", quoted(Last)].
+
+quoted(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
+
+%% `loops` maps the recursion variables in scope to their places and to whether an action lies in between.
 formula({Constant, _}, _, Findings) when Constant =:= tt; Constant =:= ff ->
     Findings;
 formula({var, {Location, _}, Name}, #{loops := Loops}, Findings) ->
-    Quoted = witness_spec_diagnostic:quote(atom_to_list(Name)),
     case Loops of
-        #{Name := guarded} ->
+        #{Name := {guarded, _}} ->
             Findings;
-        #{Name := unguarded} ->
+        #{Name := {unguarded, _}} ->
             [witness_spec_diagnostic:error(Location, unguarded_recursion,
-                ["the recursion variable ", Quoted, " is reached without an action in between"],
+                ["the recursion variable ", quoted(Name), " is reached without an action in between"],
                 ["put a modality in front of it, as in `[P ? _] ", atom_to_list(Name), "`"]) | Findings];
         _ ->
             [witness_spec_diagnostic:error(Location, unbound_recursion_variable,
-                ["the recursion variable ", Quoted, " is not bound"],
+                ["the recursion variable ", quoted(Name), " is not bound"],
                 ["it is bound by a `max ", atom_to_list(Name), ".` or `min ", atom_to_list(Name), ".` around it; ",
                  "`max X.(f)` ends at its parenthesis"]) | Findings]
     end;
@@ -69,15 +153,27 @@ formula({Modality, {Location, _}, Action, Formula}, #{scope := Scope} = Context,
     #{pattern := Pattern, guard := Guard} = Action,
     #{partly := Partly, loops := Loops} = Context,
     Inner = ordsets:union(Scope, witness_spec_pattern:variables(Pattern)),
-    Found = outside(Modality, Location, Context) ++ unbound(Guard, Inner, Partly) ++ partly(Pattern, Scope, Partly),
+    Found = outside(Modality, Location, Context) ++ unknown(Pattern, Scope) ++ unbound(Guard, Inner, Partly)
+        ++ partly(Pattern, Scope, Partly),
     formula(Formula, Context#{scope := Inner, partly := ordsets:subtract(Partly, Inner),
-                              loops := #{Name => guarded || Name := _ <- Loops}}, Found ++ Findings);
+                              loops := #{Name => {guarded, Place} || Name := {_, Place} <- Loops}}, Found ++ Findings);
 formula({Fixpoint, {Location, _}, Name, Formula}, #{loops := Loops} = Context, Findings) when
         Fixpoint =:= max; Fixpoint =:= min ->
-    formula(Formula, Context#{loops := Loops#{Name => unguarded}}, outside(Fixpoint, Location, Context) ++ Findings);
+    formula(Formula, Context#{loops := Loops#{Name => {unguarded, Location}}},
+            outside(Fixpoint, Location, Context) ++ hidden(Name, Location, Loops) ++ Findings);
 formula({Operator, {Location, _}, Formulas}, Context, Findings) ->
     lists:foldl(fun(Formula, Found) -> formula(Formula, Context, Found) end,
                 outside(Operator, Location, Context) ++ overlaps(Operator, Formulas, Context) ++ Findings, Formulas).
+
+hidden(Name, Location, Loops) ->
+    case Loops of
+        #{Name := {_, {Line, Column}}} ->
+            [witness_spec_diagnostic:warning(Location, hidden_recursion_variable,
+                ["this ", quoted(Name), " hides another one"],
+                io_lib:format("the other one is bound in line ~b, column ~b", [Line, Column]))];
+        _ ->
+            []
+    end.
 
 outside(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
     Written = case Construct of dia -> "<...>"; _ -> atom_to_list(Construct) end,
@@ -91,17 +187,39 @@ unbound(Guard, Bound, Partly) ->
     [case ordsets:is_element(Name, Partly) of
         true ->
             witness_spec_diagnostic:error(Location, unbound_variable,
-                [Quoted, " is not bound by all of the signatures"],
+                [quoted(Name), " is not bound by all of the signatures"],
                 "a variable of the signatures can be used if each of them binds it");
         false ->
-            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", Quoted, " is not bound"])
-     end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound),
-            Quoted <- [witness_spec_diagnostic:quote(atom_to_list(Name))]].
+            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quoted(Name), " is not bound"],
+                "a guard knows the variables of its pattern, of the signatures, and of the actions in front of it")
+     end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound)].
+
+%% Keys of maps and sizes of binaries are looked at before the pattern binds anything, but for the binary's own parts.
+unknown(Pattern, Scope) ->
+    [witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quoted(Name), " is not bound"],
+        "the key of a map and the size of a binary need a value that is known before the pattern") ||
+     {Name, Location} <- looked_up(Pattern, Scope)].
+
+looked_up({map, _, Fields}, Known) ->
+    lists:flatmap(fun({map_field_exact, _, Key, Value}) -> missing(Key, Known) ++ looked_up(Value, Known) end, Fields);
+looked_up({bin, _, Segments}, Known) ->
+    {Missing, _} = lists:mapfoldl(fun({bin_element, _, Value, Size, _}, Before) ->
+        {missing(Size, Before), ordsets:union(Before, witness_spec_pattern:variables(Value))}
+    end, Known, Segments),
+    lists:append(Missing);
+looked_up({tuple, _, Elements}, Known) -> lists:flatmap(fun(Element) -> looked_up(Element, Known) end, Elements);
+looked_up({cons, _, Head, Tail}, Known) -> looked_up(Head, Known) ++ looked_up(Tail, Known);
+looked_up({match, _, Left, Right}, Known) -> looked_up(Left, Known) ++ looked_up(Right, Known);
+looked_up({op, _, _, Left, Right}, Known) -> looked_up(Left, Known) ++ looked_up(Right, Known);
+looked_up(_, _) -> [].
+
+missing(Expr, Known) ->
+    [Use || {Name, _} = Use <- witness_spec_pattern:occurrences(Expr), not ordsets:is_element(Name, Known)].
 
 partly(Pattern, Scope, Partly) ->
     [witness_spec_diagnostic:warning(Location, partly_bound,
-        [witness_spec_diagnostic:quote(atom_to_list(Name)),
-         " is a new variable here: not all of the signatures bind it"], undefined) ||
+        [quoted(Name), " is a new variable here: not all of the signatures bind it"],
+        "a variable of the signatures can be used if each of them binds it") ||
      {Name, Location} <- witness_spec_pattern:occurrences(Pattern),
      not ordsets:is_element(Name, Scope), ordsets:is_element(Name, Partly)].
 
@@ -121,24 +239,3 @@ later([#{location := {Line, Column}} = Action | Actions], Scope) ->
         ++ later(Actions, Scope);
 later([], _) ->
     [].
-
-%% Only `ff` and `<...>` can make a formula false, only `tt` and `[...]` can make it true.
-verdicts(Formula) ->
-    Core = witness_spec_node:simplify(Formula),
-    {Location, _} = element(2, Formula),
-    Kinds = kinds(Core, #{}),
-    case {maps:size(maps:with([ff, dia], Kinds)), maps:size(maps:with([tt, box], Kinds))} of
-        {0, _} ->
-            [witness_spec_diagnostic:warning(Location, never_violated, "this formula can never be violated",
-                "neither `ff` nor `<...>` can be reached in it")];
-        {_, 0} ->
-            [witness_spec_diagnostic:warning(Location, never_satisfied, "this formula can never be satisfied",
-                "neither `tt` nor `[...]` can be reached in it")];
-        _ ->
-            []
-    end.
-
-kinds({Kind, _}, Kinds) -> Kinds#{Kind => []};
-kinds({var, _, _}, Kinds) -> Kinds;
-kinds({Kind, _, _, Formula}, Kinds) -> kinds(Formula, Kinds#{Kind => []});
-kinds({_, _, Formulas}, Kinds) -> lists:foldl(fun kinds/2, Kinds, Formulas).

@@ -6,46 +6,61 @@ Each node (`m:witness_spec_node`) becomes a function of the event and the node's
 the node's actions in one `case` as far as these exclude each other (`m:witness_spec_overlap`), and returns what
 `handle_event/2` returns: the next state or the verdict. Actions that may match the same event, and nodes inside the
 node, go on in a function of their own, whose result is combined at run time (`m:witness_spec_formula`). So a function
-holds one `case`, and the names that the author gave to variables can stand as they are.
+holds one `case`, and the names that the author gave to variables can stand as they are. Where an action matches, it is
+marked in the process dictionary, for coverage.
 
 The atoms that generated code needs do not depend on the specification: functions are called `s1`, `s2`... (nodes),
-`p1`... (their further parts) and `m1`... (signatures).
+`p1`... (their further parts) and `m1`... (signatures), marks `$witness_1`, `$witness_2`...
 """.
 
--export([generate/3]).
+-export([generate/4]).
 -export_type([unit/0]).
 
--doc "A property ready for generation; `start` and `nodes` are missing for `none`.".
+-import(witness_spec_abstract, [any/0, atom/1, call/2, 'case'/2, clause/3, function/3, integer/1, list/1, local/2,
+                                name/2, numbered/2, remote/3, tuple/1, var/1, vars/1]).
+
+-doc """
+A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
+`none`. The actions of the nodes carry an `id`, their number through the file.
+""".
 -type unit() :: #{index := pos_integer(),
                   signatures := [witness_spec_action:signature(), ...],
+                  scope => [atom()],
+                  over => all | [witness_spec_action:action(), ...],
+                  per => [atom()],
                   start => witness_spec_node:target(),
                   nodes => [witness_spec_node:state_node()]}.
 
--type form() :: erl_parse:abstract_form().
+-type form() :: witness_spec_abstract:form().
 
 %% A `case` tests its clauses in order where the compiler cannot do better, and grouping compares all pairs.
 -define(MAX_GROUP, 128).
 
 -doc """
-The forms of the module, each with a comment or without one. `Names` are all variables of the specification: those of
-the generator keep clear of them.
+The forms of the module, each with a comment or without one. A state holds at most `Limit` obligations. `Names` are all
+variables of the specification: those of the generator keep clear of them.
 """.
--spec generate(module(), [unit()], Names :: [atom()]) -> [{Comment :: binary(), form()}].
-generate(Module, Units, Names) ->
+-spec generate(module(), [unit()], Limit :: pos_integer(), Names :: [atom()]) -> [{Comment :: binary(), form()}].
+generate(Module, Units, Limit, Names) ->
     Event = var(fresh("Event", Names)),
     Nodes = [Node || {_, Node} <- lists:keysort(1, [{Number, Node} || #{nodes := Found} <- Units,
                                                                      #{number := Number} = Node <- Found])],
-    {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, Event, Next) end, 1, Nodes),
-    uncommented([{attribute, a(), module, Module},
-                 {attribute, a(), behaviour, witness_monitor},
-                 {attribute, a(), export, [{init, 3}, {handle_event, 2}, {handle_end, 2}, {describe, 1}, {alphabet, 1},
-                                           {match, 1}]}])
+    {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limit}, Next) end, 1, Nodes),
+    Slices = witness_spec_slice:functions(Units, Event),
+    Explained = witness_spec_explain:functions(Units),
+    Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
+        ++ ordsets:subtract(exports(Explained), [{ending, 1}, {text, 1}]),
+    uncommented([{attribute, erl_anno:new(0), module, Module},
+                 {attribute, erl_anno:new(0), behaviour, witness_monitor},
+                 {attribute, erl_anno:new(0), export, Exports}])
         ++ uncommented([match(Units, Names) | matches(Units, Names)])
-        ++ uncommented([init(Units), alphabet(), handle_event(Nodes, Event, Names)])
+        ++ uncommented([init(Units) | Slices] ++ [handle_event(Nodes, Event, Limit, Names)])
         ++ lists:append(Steps)
-        ++ uncommented([engaged(Units, Event), handle_end(), ending(Nodes), describe(), text(Nodes)]).
+        ++ uncommented([engaged(Units, Event) | Explained]).
 
 uncommented(Forms) -> [{<<>>, Form} || Form <- Forms].
+
+exports(Forms) -> ordsets:from_list([{Name, Arity} || {function, _, Name, Arity, _} <- Forms]).
 
 %% The first of Base, Base@1, Base@2... that the specification does not use.
 fresh(Base, Names) -> fresh(Base, 0, #{atom_to_list(Name) => [] || Name <- Names}).
@@ -67,33 +82,38 @@ matches(Units, Names) ->
     Signature = var(fresh("Signature", Names)),
     [begin
          Others = matching(Index + 1, length(Units), Signature),
-         function(name("m", Index), 1, [clause([Signature], [], [{'case', a(), Signature,
-             [clause([Pattern], Guard, [{cons, a(), {integer, a(), Index}, Others}]) ||
-                 #{pattern := Pattern, guard := Guard} <- Signatures] ++ [clause([any()], [], [Others])]}])])
+         Found = {cons, erl_anno:new(0), integer(Index), Others},
+         function(name("m", Index), 1, [clause([Signature], [], ['case'(Signature,
+             [clause([Pattern], Guard, [Found]) || #{pattern := Pattern, guard := Guard} <- Signatures]
+                 ++ [clause([any()], [], [Others])])])])
      end || #{index := Index, signatures := Signatures} <- Units].
 
-matching(Index, Count, _) when Index > Count -> {nil, a()};
+matching(Index, Count, _) when Index > Count -> list([]);
 matching(Index, _, Signature) -> call(name("m", Index), [Signature]).
 
 init(Units) ->
-    Clauses = [clause([Pattern, any(), {integer, a(), Index}], Guard, [ok(tuple([atom(fresh), state(Start)]))]) ||
-               #{index := Index, signatures := Signatures, start := Start} <- Units,
+    Clauses = [clause([Pattern, any(), integer(Index)], Guard, [tuple(started(Unit))]) ||
+               #{index := Index, signatures := Signatures, start := _} = Unit <- Units,
                #{pattern := Pattern, guard := Guard} <- Signatures],
     function(init, 3, Clauses ++ [clause([any(), any(), any()], [], [atom(ignore)])]).
 
-alphabet() -> function(alphabet, 1, [clause([any()], [], [atom(all)])]).
+started(#{over := all, start := Start}) -> [atom(ok), first(Start)];
+started(#{per := [], start := Start} = Unit) -> [atom(ok), first(Start), witness_spec_slice:filter(Unit)];
+started(Unit) -> [atom(slices), witness_spec_slice:filter(Unit)].
+
+first(Start) -> tuple([atom(fresh), state(Start)]).
 
 %% Events.
 
-handle_event(Nodes, Event, Names) ->
+handle_event(Nodes, Event, Limit, Names) ->
     State = var(fresh("State", Names)),
     Self = local(handle_event, 2),
     function(handle_event, 2,
         [clause([Event, state(node_target(Node))], [], [step(node_target(Node), Event)]) || Node <- Nodes]
-        ++ [clause([Event, {match, a(), tuple([atom(Operator), any()]), State}], [],
-                   [remote(step, [Self, Event, State])]) || Operator <- ['and', 'or']]
+        ++ [clause([Event, {match, erl_anno:new(0), tuple([atom(Operator), any()]), State}], [],
+                   [formula(step, [Self, integer(Limit), Event, State])]) || Operator <- ['and', 'or']]
         ++ [clause([Event, tuple([atom(fresh), State])], [],
-                   [remote(first, [Self, local(engaged, 2), Event, State])])]).
+                   [formula(first, [Self, local(engaged, 2), integer(Limit), Event, State])])]).
 
 node_target(#{number := Number, variables := Variables}) -> {node, Number, Variables}.
 
@@ -103,12 +123,12 @@ step({node, Number, Variables}, Event) -> call(name("s", Number), [Event | vars(
 steps(#{operator := {constant, Verdict}, number := Number, text := Text} = Node, _, Next) ->
     {[{Text, function(name("s", Number), 1, [clause([any()], [], [decided(Verdict, Node, undefined, [])])])}], Next};
 steps(#{number := Number, operator := Operator, leaves := Leaves, children := Children, variables := Variables,
-        scope := Scope, text := Text} = Node, Event, Next) ->
+        scope := Scope, text := Text} = Node, {Event, _} = Context, Next) ->
     [_ | Others] = Parts = parts(Operator, Leaves, Scope) ++ Children,
     Names = [name("s", Number) | [name("p", N) || N <- lists:seq(Next, Next + length(Others) - 1)]],
     Heads = [Event | vars(Variables)],
     Rests = [call(Name, Heads) || Name <- tl(Names)] ++ [none],
-    Functions = [function(Name, length(Heads), [clause(Heads, [], [part(Part, Operator, Node, Event, Rest)])]) ||
+    Functions = [function(Name, length(Heads), [clause(Heads, [], [part(Part, Node, Context, Rest)])]) ||
                  {Name, Part, Rest} <- lists:zip3(Names, Parts, Rests)],
     {lists:zip([Text | [<<>> || _ <- Others]], Functions), Next + length(Others)}.
 
@@ -132,76 +152,66 @@ place(Leaf, [], _) ->
 
 excludes({_, Action, _}, {_, Other, _}, Scope) -> witness_spec_overlap:disjoint(Action, Other, Scope).
 
-part({group, Leaves}, Operator, Node, Event, Rest) ->
+part({group, Leaves}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
     Otherwise = case {Rest, Leaves} of
-        {none, [{_, Action, _}]} -> decided(unit(Operator), Node, Action, []);
+        {none, [{_, Action, _}]} -> decided(unit(Operator), Node, {unmatched, Action}, []);
         {none, _} -> decided(unit(Operator), Node, undefined, []);
         _ -> Rest
     end,
-    {'case', a(), Event, [matched(Leaf, Operator, Node, Rest) || Leaf <- Leaves] ++ [clause([any()], [], [Otherwise])]};
-part({single, {_, Action, _} = Leaf}, Operator, Node, Event, Rest) ->
-    {'case', a(), Event, [matched(Leaf, Operator, Node, Rest),
-                          clause([any()], [], [decided(zero(Operator), Node, Action, [])])]};
-part({node, _, _} = Child, _, _, Event, none) ->
+    'case'(Event, [matched(Leaf, Node, Context, Rest) || Leaf <- Leaves] ++ [clause([any()], [], [Otherwise])]);
+part({single, {_, Action, _} = Leaf}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
+    'case'(Event, [matched(Leaf, Node, Context, Rest),
+                   clause([any()], [], [decided(zero(Operator), Node, {unmatched, Action}, [])])]);
+part({node, _, _} = Child, _, {Event, _}, none) ->
     step(Child, Event);
-part({node, _, _} = Child, Operator, _, Event, Rest) ->
-    remote(combination(Operator), [step(Child, Event), Rest]).
+part({node, _, _} = Child, Node, {Event, _} = Context, Rest) ->
+    combined(Node, Context, step(Child, Event), Rest).
 
-matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Operator, #{scope := Scope} = Node, Rest) ->
+matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Context, Rest) ->
+    #{operator := Operator, scope := Scope} = Node,
     Unit = unit(Operator),
-    clause([Pattern], Guard, [case Target of
+    Result = case Target of
         {verdict, Unit} when Rest =/= none ->
             Rest;
         {verdict, Verdict} ->
-            decided(Verdict, Node, Action, ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope));
+            Bound = ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope),
+            decided(Verdict, Node, {matched, Action}, Bound);
         {node, _, _} when Rest =:= none ->
-            ok(state(Target));
+            ok(Target);
         {node, _, _} ->
-            remote(combination(Operator), [ok(state(Target)), Rest])
-    end]).
-
-unit('and') -> yes;
-unit('or') -> no.
-
-zero('and') -> no;
-zero('or') -> yes.
-
-combination('and') -> conj;
-combination('or') -> disj.
-
-decided(Verdict, Node, Action, Bound) -> tuple([atom(verdict), atom(Verdict), info(Node, Action, Bound)]).
-
-%% The place of the node stands for an action where none decided alone.
-info(#{location := Place, variables := Variables}, Action, Bound) ->
-    {{Line, Column}, Text} = case Action of
-        undefined -> {Place, []};
-        #{location := Location, text := Written} -> {Location, [{action, binary(Written)}]}
+            combined(Node, Context, ok(Target), Rest)
     end,
-    map([{line, {integer, a(), Line}}, {column, {integer, a(), Column}}] ++ Text
-        ++ [{bindings, bindings(Variables ++ Bound)}, {vacuous, atom(false)}]).
+    clause([Pattern], Guard, [mark(Action), Result]).
 
-%% What begins with an underscore was not meant to be looked at.
-bindings(Variables) ->
-    lists:foldr(fun(Name, Tail) ->
-        case atom_to_list(Name) of
-            [$_ | _] -> Tail;
-            Written -> {cons, a(), tuple([binary(unicode:characters_to_binary(Written)), var(Name)]), Tail}
-        end
-    end, {nil, a()}, Variables).
+%% To look is cheaper than to put, and nearly always enough.
+mark(#{id := Id}) ->
+    Key = atom(name("$witness_", Id)),
+    Unmarked = {op, erl_anno:new(0), '=:=', call(get, [Key]), atom(undefined)},
+    {op, erl_anno:new(0), 'andalso', Unmarked, call(put, [Key, integer(Id)])}.
+
+combined(#{operator := Operator}, {_, Limit}, Left, Right) ->
+    formula(case Operator of 'and' -> conj; 'or' -> disj end, [integer(Limit), Left, Right]).
+
+decided(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
+    {tuple, Anno, Elements} = witness_spec_explain:verdict(Verdict, {Node, Variables ++ Bound}, Decisive),
+    {tuple, Anno, [atom(verdict) | Elements]}.
+
+unit(Operator) -> witness_spec_explain:unit(Operator).
+zero(Operator) -> witness_spec_explain:zero(Operator).
 
 %% Whether an action other than `init` matches, for the nodes that can be reached without one.
 engaged(Units, Event) ->
-    Clauses = [clauses_engaged(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
-                                               Node <- untouched([Start], table(Nodes), #{})],
-    function(engaged, 2, lists:append(Clauses) ++ [clause([any(), any()], [], [atom(false)])]).
+    Clauses = [engaged_node(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
+                                            Node <- untouched([Start], table(Nodes), #{})],
+    function(engaged, 2, Clauses ++ [clause([any(), any()], [], [atom(false)])]).
 
-clauses_engaged(#{leaves := Leaves, children := Children} = Node, Event) ->
-    State = state(node_target(Node)),
-    [clause([Pattern, State], Guard, [atom(true)]) ||
-        {_, #{kind := Kind, pattern := Pattern, guard := Guard}, _} <- Leaves, Kind =/= init]
-        ++ [clause([Event, State], [], [lists:foldr(fun(Child, Else) ->
-               {op, a(), 'orelse', call(engaged, [Event, state(Child)]), Else}
-           end, atom(false), Children)]) || Children =/= []].
+engaged_node(#{leaves := Leaves, children := Children} = Node, Event) ->
+    Matching = [clause([Pattern], Guard, [atom(true)]) ||
+                {_, #{kind := Kind, pattern := Pattern, guard := Guard}, _} <- Leaves, Kind =/= init],
+    Inside = lists:foldr(fun(Child, Else) ->
+        {op, erl_anno:new(0), 'orelse', call(engaged, [Event, state(Child)]), Else}
+    end, atom(false), Children),
+    clause([Event, state(node_target(Node))], [], ['case'(Event, Matching ++ [clause([any()], [], [Inside])])]).
 
 table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
 
@@ -214,71 +224,6 @@ untouched([Number | Numbers], Nodes, Seen) ->
 untouched([], _, _) ->
     [].
 
-%% The end of the trace: `[a] f` holds, `<a> f` does not, so the verdict of each node is known now.
-handle_end() ->
-    State = var('State'),
-    function(handle_end, 2,
-        [clause([atom(complete), State], [], [remote(at_end, [local(ending, 1), local(text, 1), State])]),
-         clause([atom(stopped), any()], [], [tuple([atom(inconclusive), map([])])])]).
-
-ending(Nodes) ->
-    Table = table(Nodes),
-    {Endings, _} = lists:mapfoldl(fun(Node, Known) ->
-        {Ending, More} = ending(Node, Table, Known),
-        {{Node, Ending}, More}
-    end, #{}, Nodes),
-    function(ending, 1, [clause([state(node_target(Node))], [],
-                                [tuple([atom(Verdict), info(Node#{variables := []}, Action, [])])]) ||
-                         {Node, {Verdict, Action}} <- Endings]
-                        ++ [clause([any()], [], [tuple([atom(inconclusive), map([])])])]).
-
-%% The verdict of a node with the action that decides it, if one does alone. Children come later in the list of nodes or
-%% are fixpoints around; what is known already is kept.
-ending(#{number := Number}, _, Known) when is_map_key(Number, Known) ->
-    {map_get(Number, Known), Known};
-ending(#{number := Number, operator := {constant, Verdict}}, _, Known) ->
-    Ending = {Verdict, undefined},
-    {Ending, Known#{Number => Ending}};
-ending(#{number := Number, operator := Operator, leaves := Leaves, children := Children}, Table, Known) ->
-    {Inner, After} = lists:mapfoldl(fun({node, Child, _}, Acc) -> ending(map_get(Child, Table), Table, Acc) end,
-                                    Known, Children),
-    Zero = zero(Operator),
-    Endings = [{case Modality of box -> yes; dia -> no end, Action} || {Modality, Action, _} <- Leaves] ++ Inner,
-    Ending = case {[Found || {Verdict, _} = Found <- Endings, Verdict =:= Zero], Endings} of
-        {[Decided | _], _} -> Decided;
-        {[], [Only]} -> Only;
-        {[], _} -> {unit(Operator), undefined}
-    end,
-    {Ending, After#{Number => Ending}}.
-
-%% Explanations.
-
-describe() ->
-    State = var('State'),
-    function(describe, 1, [clause([State], [], [remote(describe, [local(text, 1), State])])]).
-
-text(Nodes) ->
-    function(text, 1, [clause([state(node_target(Node))], [], [tuple([binary(Text), bindings(Variables)])]) ||
-                       #{text := Text, variables := Variables} = Node <- Nodes]
-                      ++ [clause([any()], [], [tuple([binary(<<>>), {nil, a()}])])]).
-
-%% Abstract code.
-
-a() -> erl_anno:new(0).
-name(Prefix, Number) -> list_to_atom(Prefix ++ integer_to_list(Number)).
-any() -> {var, a(), '_'}.
-var(Name) -> {var, a(), Name}.
-vars(Names) -> [var(Name) || Name <- Names].
-atom(Name) -> {atom, a(), Name}.
-tuple(Elements) -> {tuple, a(), Elements}.
-map(Fields) -> {map, a(), [{map_field_assoc, a(), atom(Key), Value} || {Key, Value} <- Fields]}.
-ok(State) -> tuple([atom(ok), State]).
-state({node, Number, []}) -> {integer, a(), Number};
-state({node, Number, Variables}) -> tuple([{integer, a(), Number} | vars(Variables)]).
-binary(Text) ->
-    {bin, a(), [{bin_element, a(), {string, a(), unicode:characters_to_list(Text)}, default, [utf8]}]}.
-call(Name, Arguments) -> {call, a(), atom(Name), Arguments}.
-local(Name, Arity) -> {'fun', a(), {function, Name, Arity}}.
-remote(Name, Arguments) -> {call, a(), {remote, a(), atom(witness_spec_formula), atom(Name)}, Arguments}.
-clause(Patterns, Guard, Body) -> {clause, a(), Patterns, Guard, Body}.
-function(Name, Arity, Clauses) -> {function, a(), Name, Arity, Clauses}.
+ok(Target) -> tuple([atom(ok), state(Target)]).
+state({node, Number, Variables}) -> numbered(Number, Variables).
+formula(Name, Arguments) -> remote(witness_spec_formula, Name, Arguments).

@@ -11,92 +11,168 @@ several are, they form a positive boolean combination of leaves, which this modu
 - a leaf that a conjunction demands is taken as true inside its other members, and one that a disjunction offers as
   false (this is absorption, at every depth).
 
-So loops that fall together again become one. A combination holds at most 1000 leaves; beyond, the verdict is
+So loops that fall together again become one. A combination holds no more leaves than a limit; beyond, the verdict is
 `inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded.
+
+Mostly all members are leaves, and few. These are a list, and a step that changes none of them gives back the state that
+it got. Where a combination has combinations inside, all of them are maps, whose keys are the members: two are equal if
+they have the same members.
 
 The functions take the step function of the generated module as an argument.
 """.
 
--export([conj/2, disj/2, step/3, first/4, any/3, at_end/3, describe/2]).
--export_type([leaf/0, state/0, result/0]).
+-export([conj/3, disj/3, step/4, first/5, any/3, at_end/3, describe/2]).
+-export_type([leaf/0, state/0, result/0, limit/0]).
 
 -doc "A state of a generated monitor.".
 -type leaf() :: pos_integer() | tuple().
--doc "Leaves combined; the members of a combination are the keys of a map, so that equality is exact.".
--type state() :: leaf() | {'and' | 'or', #{state() => []}} | {fresh, state()}.
+-doc "Leaves combined.".
+-type state() :: leaf() | {operator(), [leaf(), ...] | nested()} | {fresh, state()}.
+-type operator() :: 'and' | 'or'.
+-type nested() :: #{leaf() | {operator(), nested()} => []}.
 -doc "What `handle_event/2` returns.".
 -type result() :: {ok, state()} | {verdict, yes | no | inconclusive, info()}.
 -doc "The source text of a leaf's formula with its variables.".
 -type text() :: fun((leaf()) -> {binary(), [{Name :: binary(), Value :: term()}]}).
 -doc "See the description of generated monitors in `m:witness_spec`.".
 -type info() :: map().
+-doc "How many leaves a combination may hold.".
+-type limit() :: pos_integer().
 
--define(MAX_OBLIGATIONS, 1000).
+-define(IS_LEAF(State), (is_integer(State) orelse is_integer(element(1, State)))).
+
 %% A description lists this many members of a combination.
 -define(MAX_DESCRIBED, 20).
+%% To look for so few states in a list costs less than to make a map.
+-define(SHORT, 8).
 
 -doc "Both results have to hold.".
--spec conj(result(), result()) -> result().
-conj({ok, Left}, {ok, Right}) -> join('and', [Left, Right]);
-conj({verdict, no, _} = No, _) -> No;
-conj(_, {verdict, no, _} = No) -> No;
-conj({verdict, inconclusive, _} = Unknown, _) -> Unknown;
-conj(_, {verdict, inconclusive, _} = Unknown) -> Unknown;
-conj({verdict, yes, Left}, {verdict, yes, Right}) -> {verdict, yes, telling(Left, Right)};
-conj({verdict, yes, _}, Right) -> Right;
-conj(Left, {verdict, yes, _}) -> Left.
+-spec conj(limit(), result(), result()) -> result().
+conj(_, {ok, Same} = Result, {ok, Same}) -> Result;
+conj(Limit, {ok, Left}, {ok, Right}) when Limit > 1, ?IS_LEAF(Left), ?IS_LEAF(Right) -> {ok, {'and', [Left, Right]}};
+conj(Limit, {ok, Left}, {ok, Right}) -> join('and', Limit, [], [Left, Right]);
+conj(_, {verdict, no, _} = No, _) -> No;
+conj(_, _, {verdict, no, _} = No) -> No;
+conj(_, {verdict, inconclusive, _} = Unknown, _) -> Unknown;
+conj(_, _, {verdict, inconclusive, _} = Unknown) -> Unknown;
+conj(_, {verdict, yes, Left}, {verdict, yes, Right}) -> {verdict, yes, telling(Left, Right)};
+conj(_, {verdict, yes, _}, Right) -> Right;
+conj(_, Left, {verdict, yes, _}) -> Left.
 
 -doc "One of the results has to hold.".
--spec disj(result(), result()) -> result().
-disj({ok, Left}, {ok, Right}) -> join('or', [Left, Right]);
-disj({verdict, yes, _} = Yes, _) -> Yes;
-disj(_, {verdict, yes, _} = Yes) -> Yes;
-disj({verdict, inconclusive, _} = Unknown, _) -> Unknown;
-disj(_, {verdict, inconclusive, _} = Unknown) -> Unknown;
-disj({verdict, no, Left}, {verdict, no, Right}) -> {verdict, no, telling(Left, Right)};
-disj({verdict, no, _}, Right) -> Right;
-disj(Left, {verdict, no, _}) -> Left.
+-spec disj(limit(), result(), result()) -> result().
+disj(_, {ok, Same} = Result, {ok, Same}) -> Result;
+disj(Limit, {ok, Left}, {ok, Right}) when Limit > 1, ?IS_LEAF(Left), ?IS_LEAF(Right) -> {ok, {'or', [Left, Right]}};
+disj(Limit, {ok, Left}, {ok, Right}) -> join('or', Limit, [], [Left, Right]);
+disj(_, {verdict, yes, _} = Yes, _) -> Yes;
+disj(_, _, {verdict, yes, _} = Yes) -> Yes;
+disj(_, {verdict, inconclusive, _} = Unknown, _) -> Unknown;
+disj(_, _, {verdict, inconclusive, _} = Unknown) -> Unknown;
+disj(_, {verdict, no, Left}, {verdict, no, Right}) -> {verdict, no, telling(Left, Right)};
+disj(_, {verdict, no, _}, Right) -> Right;
+disj(_, Left, {verdict, no, _}) -> Left.
 
 %% Of two explanations, the one that names an action.
 telling(#{action := _} = Left, _) -> Left;
 telling(_, Right) -> Right.
 
 -doc "A step of a combination: every leaf takes it, and what they return is combined again.".
--spec step(fun((Event, leaf()) -> result()), Event, state()) -> result().
-step(Step, Event, {'and', Members}) ->
-    combine('and', no, Step, Event, maps:keys(Members), none, []);
-step(Step, Event, {'or', Members}) ->
-    combine('or', yes, Step, Event, maps:keys(Members), none, []);
-step(Step, Event, Leaf) ->
+-spec step(fun((Event, leaf()) -> result()), limit(), Event, state()) -> result().
+step(Step, Limit, Event, {Operator, [One, Other]} = State) when is_atom(Operator) ->
+    case {Step(Event, One), Step(Event, Other)} of
+        {{ok, One}, {ok, Other}} -> {ok, State};
+        {Left, Right} when Operator =:= 'and' -> conj(Limit, Left, Right);
+        {Left, Right} -> disj(Limit, Left, Right)
+    end;
+step(Step, Limit, Event, {Operator, Members} = State) when is_atom(Operator), is_list(Members) ->
+    combine(Members, [], [], none, Step, Limit, Event, zero(Operator), State);
+step(Step, Limit, Event, {Operator, Members} = State) when is_atom(Operator) ->
+    Each = fun(Happened, Member) -> step(Step, Limit, Happened, Member) end,
+    combine(maps:keys(Members), [], [], none, Each, Limit, Event, zero(Operator), State);
+step(Step, _, Event, Leaf) ->
     Step(Event, Leaf).
 
-%% `Absorbing` decides the whole combination at once; its opposite only drops a member.
-combine(Operator, Absorbing, Step, Event, [Member | Members], Dropped, States) ->
-    case step(Step, Event, Member) of
-        {ok, State} -> combine(Operator, Absorbing, Step, Event, Members, Dropped, [State | States]);
-        {verdict, Absorbing, _} = Decided -> Decided;
-        {verdict, inconclusive, _} = Unknown -> undecided(Operator, Absorbing, Step, Event, Members, Unknown);
-        {verdict, _, _} = Neutral -> combine(Operator, Absorbing, Step, Event, Members, Neutral, States)
-    end;
-combine(_, _, _, _, [], Dropped, []) ->
-    Dropped;
-combine(Operator, _, _, _, [], _, States) ->
-    join(Operator, States).
+%% What decides a combination at once; its opposite only drops a member.
+zero('and') -> no;
+zero('or') -> yes.
 
-undecided(_, _, _, _, [], Unknown) ->
+%% `Same` are the members that the step has not changed: they are distinct. Both come in reverse.
+combine([Member | Members], Same, Changed, Dropped, Step, Limit, Event, Zero, Before) ->
+    case Step(Event, Member) of
+        {ok, Member} -> combine(Members, [Member | Same], Changed, Dropped, Step, Limit, Event, Zero, Before);
+        {ok, State} -> combine(Members, Same, [State | Changed], Dropped, Step, Limit, Event, Zero, Before);
+        {verdict, Zero, _} = Decided -> Decided;
+        {verdict, inconclusive, _} = Unknown -> undecided(Members, Unknown, Step, Event, Zero);
+        {verdict, _, _} = Neutral -> combine(Members, Same, Changed, Neutral, Step, Limit, Event, Zero, Before)
+    end;
+combine([], _, [], none, _, _, _, _, Before) ->
+    {ok, Before};
+combine([], [], [], Dropped, _, _, _, _, _) ->
+    Dropped;
+combine([], Same, Changed, _, _, Limit, _, _, {Operator, Members}) when is_list(Members) ->
+    join(Operator, Limit, Same, lists:reverse(Changed));
+combine([], Same, Changed, _, _, Limit, _, _, {Operator, _}) ->
+    nested(Operator, Limit, Changed ++ Same).
+
+undecided([], Unknown, _, _, _) ->
     Unknown;
-undecided(Operator, Absorbing, Step, Event, [Member | Members], Unknown) ->
-    case step(Step, Event, Member) of
-        {verdict, Absorbing, _} = Decided -> Decided;
-        _ -> undecided(Operator, Absorbing, Step, Event, Members, Unknown)
+undecided([Member | Members], Unknown, Step, Event, Zero) ->
+    case Step(Event, Member) of
+        {verdict, Zero, _} = Decided -> Decided;
+        _ -> undecided(Members, Unknown, Step, Event, Zero)
     end.
 
-join(Operator, States) ->
-    State = normal(Operator, members(Operator, States, #{})),
-    case leaves(State) =< ?MAX_OBLIGATIONS of
+%% Leaves that are distinct, in reverse, with other states.
+join(Operator, _, [_ | _] = Leaves, [Leaf]) when ?IS_LEAF(Leaf) ->
+    {ok, case lists:member(Leaf, Leaves) of
+        false -> {Operator, lists:reverse(Leaves, [Leaf])};
+        true when tl(Leaves) =:= [] -> Leaf;
+        true -> {Operator, lists:reverse(Leaves)}
+    end};
+join(Operator, Limit, Leaves, States) when length(States) =< ?SHORT ->
+    case add(Operator, States, Leaves) of
+        nested -> nested(Operator, Limit, States ++ Leaves);
+        All -> flat(Operator, Limit, All)
+    end;
+join(Operator, Limit, Leaves, States) ->
+    nested(Operator, Limit, States ++ Leaves).
+
+add(Operator, [{Operator, Members} | States], Leaves) when is_list(Members) ->
+    add(Operator, States, add(Operator, Members, Leaves));
+add(_, [{Other, _} | _], _) when Other =:= 'and'; Other =:= 'or' ->
+    nested;
+add(Operator, [Leaf | States], Leaves) ->
+    case lists:member(Leaf, Leaves) of
+        true -> add(Operator, States, Leaves);
+        false -> add(Operator, States, [Leaf | Leaves])
+    end;
+add(_, [], Leaves) ->
+    Leaves.
+
+flat(_, _, [Only]) -> {ok, Only};
+flat(Operator, Limit, Leaves) when length(Leaves) =< Limit -> {ok, {Operator, lists:reverse(Leaves)}};
+flat(_, _, _) -> {verdict, inconclusive, #{reason => too_many_obligations}}.
+
+%% Combinations inside others. What is flat in the end is a list again.
+nested(Operator, Limit, States) ->
+    case normal(Operator, members(Operator, [mapped(State) || State <- States], #{})) of
+        {Top, Members} = State when Top =:= 'and'; Top =:= 'or' ->
+            case lists:any(fun is_combination/1, maps:keys(Members)) of
+                false -> flat(Top, Limit, lists:reverse(maps:keys(Members)));
+                true -> bounded(Limit, State)
+            end;
+        Leaf ->
+            {ok, Leaf}
+    end.
+
+bounded(Limit, State) ->
+    case count(State) =< Limit of
         true -> {ok, State};
         false -> {verdict, inconclusive, #{reason => too_many_obligations}}
     end.
+
+mapped({Operator, Members}) when is_atom(Operator), is_list(Members) -> {Operator, maps:from_keys(Members, [])};
+mapped(State) -> State.
 
 members(Operator, [{Operator, Members} | States], Set) -> members(Operator, States, maps:merge(Set, Members));
 members(Operator, [State | States], Set) -> members(Operator, States, Set#{State => []});
@@ -152,13 +228,16 @@ without(Leaves, {Operator, Members}) ->
         States -> normal(Operator, members(Operator, States, #{}))
     end.
 
+members(Members) when is_list(Members) -> Members;
+members(Members) -> maps:keys(Members).
+
 is_combination({'and', _}) -> true;
 is_combination({'or', _}) -> true;
 is_combination(_) -> false.
 
-leaves({Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
-    lists:sum([leaves(Member) || Member <- maps:keys(Members)]);
-leaves(_) ->
+count({Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
+    lists:sum([count(Member) || Member <- maps:keys(Members)]);
+count(_) ->
     1.
 
 -doc """
@@ -166,9 +245,9 @@ A step before any action other than `init` has matched, which is kept as `{fresh
 vacuous unless an action matches this very event (`Engaged`). What is still alive after another event than `init` has
 matched something, so `fresh` ends there.
 """.
--spec first(fun((Event, leaf()) -> result()), fun((Event, leaf()) -> boolean()), Event, state()) -> result().
-first(Step, Engaged, Event, State) ->
-    case step(Step, Event, State) of
+-spec first(fun((Event, leaf()) -> result()), fun((Event, leaf()) -> boolean()), limit(), Event, state()) -> result().
+first(Step, Engaged, Limit, Event, State) ->
+    case step(Step, Limit, Event, State) of
         {ok, Next} when element(1, Event) =:= init -> {ok, {fresh, Next}};
         {verdict, yes, Info} -> {verdict, yes, Info#{vacuous => not any(Engaged, Event, State)}};
         Result -> Result
@@ -177,7 +256,7 @@ first(Step, Engaged, Event, State) ->
 -doc "Whether a leaf of the combination is engaged by the event.".
 -spec any(fun((Event, leaf()) -> boolean()), Event, state()) -> boolean().
 any(Engaged, Event, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
-    lists:any(fun(Member) -> any(Engaged, Event, Member) end, maps:keys(Members));
+    lists:any(fun(Member) -> any(Engaged, Event, Member) end, members(Members));
 any(Engaged, Event, Leaf) ->
     Engaged(Event, Leaf).
 
@@ -187,9 +266,8 @@ at_end(End, Text, {fresh, State}) ->
     {Verdict, Info} = at_end(End, Text, State),
     {Verdict, Info#{vacuous => Verdict =:= yes}};
 at_end(End, Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
-    Verdicts = [at_end(End, Text, Member) || Member <- maps:keys(Members)],
-    Absorbing = case Operator of 'and' -> no; 'or' -> yes end,
-    case lists:keyfind(Absorbing, 1, Verdicts) of
+    Verdicts = [at_end(End, Text, Member) || Member <- members(Members)],
+    case lists:keyfind(zero(Operator), 1, Verdicts) of
         false -> hd(Verdicts);
         Decided -> Decided
     end;
@@ -207,11 +285,14 @@ combination are listed.
 describe(Text, {fresh, State}) ->
     describe(Text, State);
 describe(Text, State) ->
-    {Formula, Bindings} = formula(Text, State),
-    #{formula => unicode:characters_to_binary(Formula), bindings => distinct(Bindings)}.
+    case formula(Text, State) of
+        {Formula, Bindings} when is_binary(Formula) -> #{formula => Formula, bindings => Bindings};
+        {Formula, Bindings} -> #{formula => unicode:characters_to_binary(Formula), bindings => distinct(Bindings)}
+    end.
 
 formula(Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
-    {Shown, Left} = lists:split(min(map_size(Members), ?MAX_DESCRIBED), maps:keys(Members)),
+    All = members(Members),
+    {Shown, Left} = lists:split(min(length(All), ?MAX_DESCRIBED), All),
     {Formulas, Bindings} = lists:unzip([formula(Text, Member) || Member <- Shown]),
     Separator = [" ", atom_to_binary(Operator), " "],
     More = case Left of [] -> ""; _ -> [Separator, io_lib:format("~b more", [length(Left)])] end,

@@ -1,6 +1,6 @@
 -module(witness_spec_names).
 -moduledoc """
-Bounds the atoms that scanning a source can make, without making any.
+Bounds the atoms that reading a source can make, without making any.
 
 Scanning turns every name (atom or variable) into an atom, and atoms are never given back. So the names are counted
 first, on the characters. The count is an upper bound that does not depend on where comments, strings and quoted atoms
@@ -9,9 +9,11 @@ begin and end: whatever the scanner takes as a name is
 - the end of a maximal run of name characters, that begins after at most a `$`, `\` or digits: runs are counted
   together with the character in front of them; or
 - what stands between a quote and the next one that no backslash escapes: every quote is taken for an opening one.
+
+Elixir's names of modules are made of several names and become one more atom each, so these are counted, too.
 """.
 
--export([exceed/2]).
+-export([exceed/2, aliases_exceed/2]).
 
 -doc "Whether the source may hold more than `Limit` distinct names. Takes time in proportion to the source.".
 -spec exceed(unicode:charlist() | [char()], Limit :: non_neg_integer()) -> boolean().
@@ -58,3 +60,18 @@ longer(_, _) ->
 
 seen(none, Seen) -> Seen;
 seen(End, Seen) -> Seen#{End => []}.
+
+-doc "Whether more than `Limit` distinct names in these tokens may be joined by dots, as in `My.Module`.".
+-spec aliases_exceed([witness_spec_scan:token()], Limit :: non_neg_integer()) -> boolean().
+aliases_exceed(Tokens, Limit) -> aliases(Tokens, #{}, Limit).
+
+aliases(_, Seen, Limit) when map_size(Seen) > Limit -> true;
+aliases([{var, _, First}, {'.', _}, {var, _, _} = Second | Rest], Seen, Limit) ->
+    {Names, After} = alias([Second | Rest], [First]),
+    aliases(After, Seen#{Names => []}, Limit);
+aliases([_ | Rest], Seen, Limit) -> aliases(Rest, Seen, Limit);
+aliases([], _, _) -> false.
+
+alias([{var, _, Name}, {'.', _} | Rest], Names) -> alias(Rest, [Name | Names]);
+alias([{var, _, Name} | Rest], Names) -> {[Name | Names], Rest};
+alias(Rest, Names) -> {Names, Rest}.

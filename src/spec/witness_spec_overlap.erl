@@ -2,26 +2,44 @@
 -moduledoc """
 Whether two actions can match the same event, as far as simple means can tell.
 
-Both answers are certain when they are `true`: `disjoint/3` lets the code generator put actions into one `case`, where
+The answers are certain when they are `true`: `disjoint/3` lets the code generator put actions into one `case`, where
 the first match is the only one; `overlapping/3` is what a warning is given for. For many pairs neither is so.
 """.
 
--export([disjoint/3, overlapping/3]).
+-export([disjoint/3, overlapping/3, exclusive/2]).
+
+%% All sides of an alias are compared with all of the other's, and all tests of a guard: with more, nothing is known.
+-define(MAX_ALIASES, 16).
+-define(MAX_TESTS, 50).
+
+%% What `disjoint/3` looks at of an action; a signature has it too, with a kind.
+-type matched() :: #{kind := atom(), pattern := witness_spec_pattern:expr(), guard := witness_spec_pattern:guard(),
+                     term() => term()}.
 
 -type action() :: witness_spec_action:action().
 
 -doc "No event matches both. `Scope` are the variables that are bound before.".
--spec disjoint(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
+-spec disjoint(matched(), matched(), Scope :: ordsets:ordset(atom())) -> boolean().
 disjoint(#{kind := Left}, #{kind := Right}, _) when Left =/= Right ->
     true;
 disjoint(#{pattern := Left, guard := LeftGuard}, #{pattern := Right, guard := RightGuard}, Scope) ->
-    case compare(Left, Right, []) of
+    case aliases(Left, 0) + aliases(Right, 0) =< ?MAX_ALIASES andalso compare(Left, Right, []) of
+        false ->
+            false;
         disjoint ->
             true;
         Pairs ->
-            {LeftNames, RightNames} = names(Pairs, Scope),
-            contradictory(canonical(LeftGuard, left, LeftNames), canonical(RightGuard, right, RightNames))
+            length(lists:append(LeftGuard)) =< ?MAX_TESTS andalso length(lists:append(RightGuard)) =< ?MAX_TESTS andalso
+                begin
+                    {LeftNames, RightNames} = names(Pairs, Scope),
+                    contradictory(canonical(LeftGuard, left, LeftNames), canonical(RightGuard, right, RightNames))
+                end
     end.
+
+aliases(Tuple, Count) when is_tuple(Tuple) ->
+    aliases(tuple_to_list(Tuple), case Tuple of {match, _, _, _} -> Count + 1; _ -> Count end);
+aliases([Head | Tail], Count) -> aliases(Tail, aliases(Head, Count));
+aliases(_, Count) -> Count.
 
 %% The pairs of variables that stand at the same place, or `disjoint`.
 compare(_, _, disjoint) -> disjoint;
@@ -79,13 +97,38 @@ names(Pairs, Scope) ->
         {maps:merge(#{Left => Name}, Lefts), maps:merge(#{Right => Name}, Rights)}
     end, {#{Name => {scope, Name} || Name <- Scope}, #{Name => {scope, Name} || Name <- Scope}}, Pairs).
 
-%% A guard without positions, variables renamed.
+-doc "No values make both tests of a guard true.".
+-spec exclusive(witness_spec_pattern:expr(), witness_spec_pattern:expr()) -> boolean().
+exclusive(Test, Other) -> excludes(canonical(Test, same, #{}), canonical(Other, same, #{})).
+
+%% A guard without positions, variables renamed, comparisons turned to one of their two forms.
 canonical({var, _, Name}, Side, Names) -> {var, maps:get(Name, Names, {Side, Name})};
+canonical({op, _, Op, Left, Right}, Side, Names) ->
+    turned({op, Op, canonical(Left, Side, Names), canonical(Right, Side, Names)});
 canonical([Head | Tail], Side, Names) -> [canonical(Head, Side, Names) | canonical(Tail, Side, Names)];
 canonical(Expr, Side, Names) when is_tuple(Expr), tuple_size(Expr) > 1 ->
     [Kind, _ | Parts] = tuple_to_list(Expr),
     list_to_tuple([Kind | [canonical(Part, Side, Names) || Part <- Parts]]);
 canonical(Part, _, _) -> Part.
+
+turned({op, Op, Left, Right} = Expr) ->
+    case {mirrored(Op), constant(Left), constant(Right)} of
+        {none, _, _} -> Expr;
+        {Other, {value, _}, none} -> {op, Other, Right, Left};
+        {Other, none, none} when Left > Right -> {op, Other, Right, Left};
+        _ -> Expr
+    end.
+
+mirrored('<') -> '>';
+mirrored('>') -> '<';
+mirrored('=<') -> '>=';
+mirrored('>=') -> '=<';
+mirrored(Op) when Op =:= '=:='; Op =:= '=/='; Op =:= '=='; Op =:= '/=' -> Op;
+mirrored(_) -> none.
+
+constant({Kind, Value}) when Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float -> {value, Value};
+constant({op, '-', {Kind, Value}}) when Kind =:= integer; Kind =:= float -> {value, -Value};
+constant(_) -> none.
 
 contradictory([], _) -> false;
 contradictory(_, []) -> false;
@@ -99,11 +142,26 @@ contradictory(Left, Right) ->
 excludes({op, 'not', Test}, Test) -> true;
 excludes(Test, {op, 'not', Test}) -> true;
 excludes({op, Left, A, B}, {op, Right, A, B}) ->
-    Opposites = opposites(Left),
-    lists:member(Right, Opposites);
-excludes({op, '=:=', A, {Kind, Left}}, {op, '=:=', A, {Kind, Right}}) when Kind =:= atom; Kind =:= integer ->
-    Left =/= Right;
+    lists:member(Right, opposites(Left));
+excludes({op, Left, A, B}, {op, Right, A, C}) ->
+    case {constant(B), constant(C)} of
+        {{value, One}, {value, Other}} -> apart(Left, One, Right, Other) orelse apart(Right, Other, Left, One);
+        _ -> false
+    end;
 excludes(_, _) -> false.
+
+%% No term is in the one relation to the one constant, and in the other to the other.
+apart('=:=', One, '=:=', Other) -> One =/= Other;
+apart(Equal, One, Same, Other) when
+        (Equal =:= '=:=' orelse Equal =:= '=='), (Same =:= '=:=' orelse Same =:= '==') -> One /= Other;
+apart(Equal, One, Order, Other) when
+        (Equal =:= '=:=' orelse Equal =:= '=='),
+        (Order =:= '<' orelse Order =:= '=<' orelse Order =:= '>' orelse Order =:= '>=') ->
+    not erlang:Order(One, Other);
+apart('>=', One, '=<', Other) -> One > Other;
+apart(Above, One, Below, Other) when
+        (Above =:= '>' orelse Above =:= '>='), (Below =:= '<' orelse Below =:= '=<') -> One >= Other;
+apart(_, _, _, _) -> false.
 
 opposites('=:=') -> ['=/=', '/=', '<', '>'];
 opposites('=/=') -> ['=:='];

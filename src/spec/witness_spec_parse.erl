@@ -1,10 +1,12 @@
 -module(witness_spec_parse).
 -moduledoc """
-The grammar of specifications, by recursive descent:
+The grammar of specifications, by recursive descent; `m:witness_spec_record` has read the attributes in front:
 
 ```text
-file      = { property }
-property  = [ name ":" ] "with" signature { "," signature } [ "group" ] what "."
+file      = { attribute } { property }
+property  = [ name ":" ] "with" signature { "," signature } [ "group" ]
+            [ "per" V { "," V } ] [ "over" seen { "," seen } ] what "."
+seen      = [ "begin" ] action
 what      = "none" | "monitor" formula | "check" formula
 formula   = conj { "or" conj }
 conj      = unit { "and" unit }
@@ -17,12 +19,13 @@ fixpoint  = "max" | "min"
 
 After `max X.` a formula reaches as far as it can, as in the literature, unless it begins with a parenthesis: then that
 ends it, so that `max X.(f) and g` is `(max X.(f)) and g`. Braces may stand around an action: `[{...}]`; inside `<...>`
-they are needed where a guard contains `>`. Between properties a comma may stand for the dot.
+they are needed where a guard contains `>`, and in `over` around an exit written `P * R` that follows a guard. Between
+properties a comma may stand for the dot.
 
 An error ends its property; the next one is read all the same.
 """.
 
--export([file/1]).
+-export([file/1, actions/4]).
 -export_type([property/0, formula/0, meta/0]).
 
 -doc "Where a formula begins and its source text, cut to a limit.".
@@ -33,20 +36,37 @@ An error ends its property; the next one is read all the same.
     | {'and' | 'or', meta(), [formula(), ...]}
     | {box | dia, meta(), witness_spec_action:action(), formula()}
     | {max | min, meta(), atom(), formula()}.
--doc "A property; `formula` is missing where nothing is to be monitored.".
+-doc """
+A property; `formula` is missing where nothing is to be monitored. `per` are the variables whose values choose the
+slice, with their places in `per_at`; `over` are the actions that describe the events which count.
+""".
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
                       signatures := [witness_spec_action:signature(), ...],
                       text := binary(),
                       group := boolean(),
+                      per := [atom()],
+                      per_at := [witness_spec_diagnostic:location()],
+                      over := all | [witness_spec_action:action(), ...],
                       dialect := monitor | check | none,
                       formula => formula()}.
 
 -type token() :: witness_spec_scan:token().
 
+%% They become one `case`, and the compiler's time grows faster than that.
+-define(MAX_OVER, 1_000).
+
 -doc "Reads all properties of a file: those that are well-formed, and what is wrong with the others.".
 -spec file([token()]) -> {[property()], [witness_spec_diagnostic:finding()]}.
-file(Tokens) -> file(Tokens, [], []).
+file(Tokens) ->
+    {Properties, Findings} = file(Tokens, [], []),
+    {Properties, reserved(Tokens) ++ Findings}.
+
+%% These are added to the author's (`m:witness_spec_otp`).
+reserved(Tokens) ->
+    [witness_spec_diagnostic:error(witness_spec_scan:location(Variable), reserved_variable,
+                                   "variables that begin with `_@` are reserved") ||
+        {var, _, Name} = Variable <- Tokens, lists:prefix("_@", atom_to_list(Name))].
 
 file([{eof, _}], Properties, Findings) ->
     {lists:reverse(Properties), lists:reverse(Findings)};
@@ -80,12 +100,14 @@ property([{atom, _, Name} = Token, {':', _}, {atom, _, with} = With | Rest]) ->
     with([With | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
 property([{atom, _, with} = Token | _] = Tokens) ->
     with(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
-property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include; Name =:= include_lib ->
-    fail(witness_spec_scan:location(Dash), not_supported, ["not supported yet: `-", atom_to_list(Name), "`"]);
-property([{atom, _, per} = Token | _]) ->
-    fail(witness_spec_scan:location(Token), not_supported, "not supported yet: `per` without `with`");
+property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include ->
+    fail(witness_spec_scan:location(Dash), syntax, ["`-", atom_to_list(Name), "` stands at the top of the file only"]);
+property([{atom, _, Word} = Token | _]) when Word =:= per; Word =:= over ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), not_supported,
+        ["not supported yet: `", atom_to_list(Word), "` without `with`"],
+        "`with m:f(_)` says which processes it is about"));
 property(Tokens) ->
-    expected("a property, such as `with m:f(_) monitor [_ ? stop] ff.`", Tokens).
+    expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
 
 with([{atom, _, with} = With | Rest], Property) ->
     {Signatures, After} = signatures(Rest, With),
@@ -94,16 +116,63 @@ with([{atom, _, with} = With | Rest], Property) ->
 
 group([{atom, _, group} = Token, {atom, _, none} | _], _) ->
     fail(witness_spec_scan:location(Token), syntax, "a signature with `none` begins no group");
-group([{atom, _, group} | Rest], Property) -> what(Rest, Property#{group => true});
-group(Tokens, Property) -> what(Tokens, Property#{group => false}).
+group([{atom, _, group} | Rest], Property) -> per(Rest, Property#{group => true});
+group(Tokens, Property) -> per(Tokens, Property#{group => false}).
 
+per([{atom, _, per} = Per | Rest], Property) ->
+    {Variables, After} = names(Rest),
+    case After of
+        [{atom, _, over} | _] ->
+            {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
+            over(After, Property#{per => Names, per_at => Places});
+        _ ->
+            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Per), syntax, "`per` needs an `over`",
+                "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value"))
+    end;
+per(Tokens, Property) ->
+    over(Tokens, Property#{per => [], per_at => []}).
+
+names([{var, _, Name} = Variable | Rest]) when Name =/= '_' ->
+    case Rest of
+        [{',', _} | More] ->
+            {Others, After} = names(More),
+            {[Variable | Others], After};
+        _ ->
+            {[Variable], Rest}
+    end;
+names(Tokens) ->
+    expected("a variable after `per`", Tokens).
+
+over([{atom, _, over} = Over | Rest], #{per := Per} = Property) ->
+    {Actions, After} = list_of(fun(Item) -> seen(Item, Per) end, Rest, Over),
+    length(Actions) =< ?MAX_OVER orelse
+        fail(witness_spec_scan:location(Over), too_large, io_lib:format("`over` has at most ~b actions", [?MAX_OVER])),
+    what(After, Property#{over => Actions});
+over(Tokens, Property) ->
+    what(Tokens, Property#{over => all}).
+
+seen({[{'begin', _} = Begin | Tokens], End}, Per) ->
+    #{pattern := Pattern} = Action = braced(Tokens, End),
+    ordsets:is_disjoint(witness_spec_pattern:variables(Pattern), ordsets:from_list(Per)) andalso
+        throw(witness_spec_diagnostic:error(witness_spec_scan:location(Begin), syntax, "no slice can begin here", case Per of
+            [] -> "`begin` is for slices, and there is no `per`";
+            _ -> "an action that begins a slice binds the variables of `per`"
+        end)),
+    Action#{begins => true};
+seen({Tokens, End}, _) ->
+    (braced(Tokens, End))#{begins => false}.
+
+what([{atom, _, none} = Token | _], #{over := Over}) when is_list(Over) ->
+    fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per` and no `over`");
 what([{atom, _, none} | Rest], Property) ->
     {Property#{dialect => none}, dot(Rest)};
 what([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};
-what([{atom, _, Clause} = Token | _], _) when Clause =:= per; Clause =:= over ->
-    fail(witness_spec_scan:location(Token), not_supported, ["not supported yet: `", atom_to_list(Clause), "`"]);
+what([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
+        ["`", atom_to_list(Word), "` has no place here"],
+        "the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`"));
 what(Tokens, _) ->
     expected("`monitor`, `check` or `none`", Tokens).
 
@@ -115,51 +184,94 @@ dot([{',', _} | Rest] = Tokens) ->
     end;
 dot(Tokens) -> expected("`.` at the end of the property", Tokens).
 
-%% Signature patterns. A guard's commas and names could be mistaken for what may follow: a comma ends a guard where a
-%% signature of a module other than `erlang` follows, a word where an operand cannot stand.
+%% Signatures and the actions of `over` stand in lists, whose commas and whose end a guard could hide. A word ends the
+%% list where an operand cannot stand; a comma ends a guard where something follows that cannot be a test.
 signatures(Tokens, Previous) ->
-    {Signature, Last, Rest} = signature(Tokens, [], Previous),
-    Parsed = witness_spec_action:signature(Signature, witness_spec_scan:after_token(Last)),
+    list_of(fun({Signature, End}) -> witness_spec_action:signature(Signature, End) end, Tokens, Previous).
+
+list_of(Read, Tokens, Previous) ->
+    {Taken, Rest} = element(Tokens),
+    Last = case Taken of [] -> Previous; _ -> lists:last(Taken) end,
+    Item = Read({Taken, witness_spec_scan:after_token(Last)}),
     case Rest of
         [{',', _} = Comma | More] ->
-            {Others, After} = signatures(More, Comma),
-            {[Parsed | Others], After};
+            {Others, After} = list_of(Read, More, Comma),
+            {[Item | Others], After};
         _ ->
-            {[Parsed], Rest}
+            {[Item], Rest}
     end.
 
-signature([{',', _} | Rest] = Tokens, Taken, Last) ->
-    case lists:keymember('when', 1, Taken) andalso not next_signature(Rest) of
-        true -> signature(Rest, [hd(Tokens) | Taken], hd(Tokens));
-        false -> {lists:reverse(Taken), Last, Tokens}
-    end;
-signature([{atom, _, Word} = Token | Rest] = Tokens, Taken, Last) when
+element(Tokens) ->
+    case witness_spec_pattern:before(Tokens, fun ends_main/2) of
+        {Main, [{'when', _} = When | Guard]} ->
+            {Tests, Rest} = witness_spec_pattern:before(Guard, fun ends_guard/2),
+            {Main ++ [When | Tests], Rest};
+        %% The comma of `P -> C, m:f(A)` and `C <- P, m:f(A)`.
+        {Main, [{',', _} = Comma | Signature] = Rest} ->
+            case is_birth(Main) of
+                true ->
+                    {Others, After} = element(Signature),
+                    {Main ++ [Comma | Others], After};
+                false ->
+                    {Main, Rest}
+            end;
+        {Main, Rest} ->
+            {Main, Rest}
+    end.
+
+%% Braces around the whole action hold the comma, too.
+is_birth([{'{', _} | _] = Tokens) ->
+    {_, _, After} = witness_spec_pattern:enclosed(Tokens),
+    is_birth(After);
+is_birth(Tokens) ->
+    lists:any(fun(Arrow) -> lists:keymember(Arrow, 1, Tokens) end, ['->', '<-', '--']).
+
+ends_main([{Symbol, _} | _], _) when Symbol =:= ','; Symbol =:= 'when' -> true;
+ends_main(Tokens, Taken) -> ends_list(Tokens, Taken).
+
+ends_guard([{',', _} | Rest], _) -> next_signature(Rest) orelse next_action(Rest);
+ends_guard(Tokens, Taken) -> ends_list(Tokens, Taken).
+
+ends_list([{End, _} | _], _) when End =:= dot; End =:= eof -> true;
+ends_list([{atom, _, Word} | _], [Last | _]) when
         Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over ->
-    case Taken =/= [] andalso operand_ends(Last) of
-        true -> {lists:reverse(Taken), Last, Tokens};
-        false -> signature(Rest, [Token | Taken], Token)
-    end;
-signature([{End, _} | _] = Tokens, Taken, Last) when End =:= dot; End =:= eof ->
-    {lists:reverse(Taken), Last, Tokens};
-signature([Token | Rest] = Tokens, Taken, _) ->
-    case witness_spec_scan:closing(Token) of
-        none ->
-            signature(Rest, [Token | Taken], Token);
-        _ ->
-            {Inside, Close, After} = witness_spec_pattern:enclosed(Tokens),
-            signature(After, [Close | lists:reverse([Token | Inside], Taken)], Close)
-    end.
+    operand_ends(Last);
+ends_list(_, _) -> false.
 
+operand_ends({Kind, _, _}) ->
+    lists:member(Kind, [atom, var, integer, float, char, string, sigil_suffix]);
+operand_ends({Symbol, _}) ->
+    lists:member(Symbol, [')', ']', '}', '>>']).
+
+next_signature([{var, _, _}, {'.', _} | _]) ->
+    true;
 next_signature([{Kind, _, Module}, {':', _}, {Other, _, _}, {'(', _} | _]) when
         (Kind =:= atom orelse Kind =:= var), (Other =:= atom orelse Other =:= var) ->
     Module =/= erlang;
 next_signature(_) ->
     false.
 
-operand_ends({Kind, _, _}) ->
-    lists:member(Kind, [atom, var, integer, float, char, string, sigil_suffix]);
-operand_ends({Symbol, _}) ->
-    lists:member(Symbol, [')', ']', '}', '>>']).
+%% No test begins with `begin` or is a tuple alone, and none has one of the signs of actions; `P * R` could be one.
+next_action([{'begin', _} | _]) ->
+    true;
+next_action([{'{', _} | _] = Tokens) ->
+    {_, Close, After} = witness_spec_pattern:enclosed(Tokens),
+    ends_test(After, [Close]) orelse has_sign(Tokens);
+next_action(Tokens) ->
+    has_sign(Tokens).
+
+has_sign(Tokens) ->
+    Stop = fun(Left, Taken) -> is_sign(Left) orelse ends_test(Left, Taken) end,
+    {_, Rest} = witness_spec_pattern:before(Tokens, Stop),
+    is_sign(Rest).
+
+is_sign([{'*', _}, {'*', _} | _]) -> true;
+is_sign([{'--', _}, {'>', _} | _]) -> true;
+is_sign([{Symbol, _} | _]) -> lists:member(Symbol, ['->', '<-', '?', '!']);
+is_sign(_) -> false.
+
+ends_test([{Symbol, _} | _], _) when Symbol =:= ','; Symbol =:= ';'; Symbol =:= 'when' -> true;
+ends_test(Tokens, Taken) -> ends_list(Tokens, Taken).
 
 formula(Tokens) -> infix('or', Tokens).
 
@@ -249,37 +361,34 @@ close(Open, Tokens) ->
         _ -> Hint
     end)).
 
-action([{'{', _} | _] = Inside, Close) ->
-    case witness_spec_pattern:enclosed(Inside) of
+action(Inside, Close) -> braced(Inside, witness_spec_scan:location(Close)).
+
+braced([{'{', _} | _] = Tokens, End) ->
+    case witness_spec_pattern:enclosed(Tokens) of
         {Action, Brace, []} -> witness_spec_action:action(Action, witness_spec_scan:location(Brace));
-        {_, _, _} -> witness_spec_action:action(Inside, witness_spec_scan:location(Close))
+        {_, _, _} -> witness_spec_action:action(Tokens, End)
     end;
-action(Inside, Close) ->
-    witness_spec_action:action(Inside, witness_spec_scan:location(Close)).
+braced(Tokens, End) ->
+    witness_spec_action:action(Tokens, End).
 
 %% From `<` to its `>`: the first one outside brackets that is not the tip of `-->`.
-angle([Open | Rest]) -> angle(Rest, [], Open).
-
-angle([{'--', _} = Dash, {'>', _} = Tip | Rest], Inside, Open) ->
-    case witness_spec_scan:after_token(Dash) =:= witness_spec_scan:location(Tip) of
-        true -> angle(Rest, [Tip, Dash | Inside], Open);
-        false -> {lists:reverse(Inside, [Dash]), Tip, Rest}
-    end;
-angle([{'>', _} = Close | Rest], Inside, _) ->
-    {lists:reverse(Inside), Close, Rest};
-angle([{End, _} = Token | _], _, Open) when End =:= dot; End =:= eof ->
-    {Line, Column} = witness_spec_scan:location(Open),
-    {error, Location, Code, Text, _} = unexpected("`>`", [Token]),
-    throw(witness_spec_diagnostic:error(Location, Code, Text,
-        io_lib:format("to close the `<` of line ~b, column ~b", [Line, Column])));
-angle([Token | Rest] = Tokens, Inside, Open) ->
-    case witness_spec_scan:closing(Token) of
-        none ->
-            angle(Rest, [Token | Inside], Open);
-        _ ->
-            {Within, Close, After} = witness_spec_pattern:enclosed(Tokens),
-            angle(After, [Close | lists:reverse([Token | Within], Inside)], Open)
+angle([Open | Tokens]) ->
+    case witness_spec_pattern:before(Tokens, fun ends_angle/2) of
+        {Inside, [{'>', _} = Close | Rest]} ->
+            {Inside, Close, Rest};
+        {_, Rest} ->
+            {Line, Column} = witness_spec_scan:location(Open),
+            {error, Location, Code, Text, _} = unexpected("`>`", Rest),
+            throw(witness_spec_diagnostic:error(Location, Code, Text,
+                io_lib:format("to close the `<` of line ~b, column ~b", [Line, Column])))
     end.
+
+ends_angle([{'>', _} = Tip | _], [{'--', _} = Dash | _]) ->
+    witness_spec_scan:after_token(Dash) =/= witness_spec_scan:location(Tip);
+ends_angle([{Symbol, _} | _], _) ->
+    lists:member(Symbol, ['>', dot, eof]);
+ends_angle(_, _) ->
+    false.
 
 %% What no formula begins with, after a modality with a guard, was probably meant as a part of the guard.
 expects_formula([Token | _] = Tokens, Inside) ->
@@ -297,6 +406,25 @@ expects_formula([Token | _] = Tokens, Inside) ->
     end.
 
 braces() -> "a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`".
+
+-doc """
+A formula with other actions, from left to right. `Fun` gets each action, what is known in front of it, and what was
+gathered so far; it returns the other action, what is known behind it, and what is gathered then.
+""".
+-spec actions(Fun, Known, Gathered, formula()) -> {formula(), Gathered} when
+      Fun :: fun((witness_spec_action:action(), Known, Gathered) -> {witness_spec_action:action(), Known, Gathered}).
+actions(Fun, Known, Gathered, {Modality, Meta, Action, Formula}) when Modality =:= box; Modality =:= dia ->
+    {Other, Behind, More} = Fun(Action, Known, Gathered),
+    {Inner, All} = actions(Fun, Behind, More, Formula),
+    {{Modality, Meta, Other, Inner}, All};
+actions(Fun, Known, Gathered, {Fixpoint, Meta, Name, Formula}) ->
+    {Inner, All} = actions(Fun, Known, Gathered, Formula),
+    {{Fixpoint, Meta, Name, Inner}, All};
+actions(Fun, Known, Gathered, {Operator, Meta, Formulas}) when is_list(Formulas) ->
+    {Inner, All} = lists:mapfoldl(fun(Formula, More) -> actions(Fun, Known, More, Formula) end, Gathered, Formulas),
+    {{Operator, Meta, Inner}, All};
+actions(_, _, Gathered, Formula) ->
+    {Formula, Gathered}.
 
 meta([First | _] = Tokens, [Next | _]) ->
     {witness_spec_scan:location(First), witness_spec_scan:text(Tokens, witness_spec_scan:location(Next))}.

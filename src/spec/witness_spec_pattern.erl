@@ -1,6 +1,6 @@
 -module(witness_spec_pattern).
 -moduledoc """
-The Erlang inside a specification: patterns and guards.
+The Erlang inside a specification: patterns and guards, with records.
 
 Erlang's own parser reads them; this module makes sure that what came out is a pattern or a guard and nothing else, so
 that no specification can run code. What remains (such as a variable that is unbound inside a binary) Erlang's linter
@@ -9,7 +9,7 @@ finds when the generated module is compiled.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([pattern/3, guard/2, split/3, enclosed/1, variables/1, occurrences/1]).
+-export([pattern/3, guard/2, split/3, enclosed/1, before/2, variables/1, occurrences/1]).
 -export_type([expr/0, guard/0]).
 
 -doc "A pattern or a guard test in the abstract format.".
@@ -24,9 +24,6 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 -spec pattern([token()], What :: unicode:chardata(), End :: location()) -> expr().
 pattern([], What, End) ->
     fail(End, syntax, ["expected a pattern for ", What]);
-pattern([{atom, _, Name} = Token, {'(', _} | _], _, _) when
-        Name =:= call; Name =:= cast; Name =:= reply; Name =:= info ->
-    unsupported(Token, ["message pattern `", atom_to_list(Name), "(...)`"]);
 pattern(Tokens, What, End) ->
     sized(Tokens),
     case parse(Tokens, End) of
@@ -61,28 +58,23 @@ sized([First | _] = Tokens) ->
 parse([], End) ->
     fail(End, syntax, "expected a guard test");
 parse(Tokens, End) ->
-    records(Tokens),
     case erl_parse:parse_exprs(Tokens ++ [{dot, erl_anno:new(End)}]) of
         {ok, Exprs} ->
             [erl_parse:map_anno(fun plain/1, Expr) || Expr <- Exprs];
         {error, {Anno, Module, Reason}} ->
+            Location = location({error, Anno}),
             Text = case lists:flatten(Module:format_error(Reason)) of
-                "syntax error before: " ++ [] -> "this pattern or guard is not complete";
+                "syntax error before: " ++ [] -> incomplete();
+                "syntax error before: " ++ _ when Location =:= End -> incomplete();
                 "syntax error before: " ++ Before -> ["syntax error before ", witness_spec_diagnostic:quote(Before)];
                 Other -> Other
             end,
-            fail(location({error, Anno}), syntax, Text)
+            fail(Location, syntax, Text)
     end.
 
+incomplete() -> "this pattern or guard is not complete".
+
 plain(Anno) -> erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}).
-
-records([{'#', _} = Token, {Kind, _, _} | _]) when Kind =:= atom; Kind =:= var -> unsupported(Token, "records");
-records([_ | Rest]) -> records(Rest);
-records([]) -> ok.
-
--spec unsupported(token(), unicode:chardata()) -> no_return().
-unsupported(Token, What) ->
-    fail(witness_spec_scan:location(Token), not_supported, ["not supported yet: ", What]).
 
 -doc """
 Splits tokens at the separators that are outside brackets; each part comes with the place where it ends.
@@ -133,6 +125,29 @@ enclosed([Token | Rest], Stack, Inside) ->
 enclosed([], [Open | _], _) ->
     never_closed(Open).
 
+-doc """
+The tokens up to, and without, the first one outside brackets where `Stop` says so, and the tokens from there on. `Stop`
+gets the tokens that are left, of which there always is one, and those taken so far, the last one first.
+""".
+-spec before([token(), ...], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
+before(Tokens, Stop) -> before(Tokens, [], Stop).
+
+before([Token | Rest] = Tokens, Taken, Stop) ->
+    case Stop(Tokens, Taken) of
+        true ->
+            {lists:reverse(Taken), Tokens};
+        false ->
+            case witness_spec_scan:closing(Token) of
+                none ->
+                    before(Rest, [Token | Taken], Stop);
+                _ ->
+                    {Inside, Close, After} = enclosed(Tokens),
+                    before(After, [Close | lists:reverse([Token | Inside], Taken)], Stop)
+            end
+    end;
+before([], Taken, _) ->
+    {lists:reverse(Taken), []}.
+
 -spec never_closed(token()) -> no_return().
 never_closed(Open) ->
     fail(witness_spec_scan:location(Open), syntax,
@@ -155,14 +170,23 @@ is_pattern({tuple, _, Elements}) -> lists:foreach(fun is_pattern/1, Elements);
 is_pattern({match, _, Left, Right}) -> is_pattern(Left), is_pattern(Right);
 is_pattern({map, _, Fields}) -> lists:foreach(fun is_field/1, Fields);
 is_pattern({bin, _, Elements}) -> lists:foreach(fun is_segment/1, Elements);
+is_pattern({record, _, Name, Fields}) when is_atom(Name) -> lists:foreach(fun is_record_field/1, Fields);
+is_pattern({record_index, _, Name, _}) when is_atom(Name) -> ok;
 is_pattern({op, _, '++', Left, Right}) -> is_pattern(Left), is_pattern(Right);
 is_pattern({op, _, _, _, _} = Expr) -> is_constant(Expr);
 is_pattern({op, _, _, _} = Expr) -> is_constant(Expr);
+is_pattern({call, _, _, _} = Expr) ->
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_pattern, "this is not an Erlang pattern",
+        "`call(...)`, `cast(...)`, `reply(...)` and the like stand for whole messages only"));
 is_pattern(Expr) -> fail(location(Expr), not_a_pattern, "this is not an Erlang pattern").
 
 is_field({map_field_exact, _, Key, Value}) -> is_guard(Key), is_pattern(Value);
 is_field({map_field_assoc, Anno, _, _}) ->
     fail(location({map, Anno}), not_a_pattern, "a pattern matches a map field with `:=`, not with `=>`").
+
+is_record_field({record_field, _, {atom, _, _}, Value}) -> is_pattern(Value);
+is_record_field({record_field, _, {var, _, '_'}, Value}) -> is_pattern(Value);
+is_record_field({record_field, _, Name, _}) -> fail(location(Name), not_a_pattern, "this is not the name of a field").
 
 is_segment({bin_element, _, Value, Size, _}) ->
     is_pattern(Value),
@@ -191,6 +215,10 @@ is_guard({tuple, _, Elements}) -> lists:foreach(fun is_guard/1, Elements);
 is_guard({map, _, Fields}) -> lists:foreach(fun is_guard_field/1, Fields);
 is_guard({map, _, Map, Fields}) -> is_guard(Map), lists:foreach(fun is_guard_field/1, Fields);
 is_guard({bin, _, Elements}) -> lists:foreach(fun is_guard_segment/1, Elements);
+is_guard({record_field, _, Value, Name, {atom, _, _}}) when is_atom(Name) -> is_guard(Value);
+is_guard({record_index, _, Name, _}) when is_atom(Name) -> ok;
+is_guard({record, _, _, _} = Expr) -> made(Expr);
+is_guard({record, _, _, _, _} = Expr) -> made(Expr);
 is_guard({op, _, Op, Left, Right} = Expr) when Op =/= '!', Op =/= '++', Op =/= '--' ->
     allowed(lists:member(Op, ['andalso', 'orelse']) orelse binary_operator(Op), Expr), is_guard(Left), is_guard(Right);
 is_guard({op, _, Op, Operand} = Expr) ->
@@ -211,8 +239,6 @@ is_guard_segment({bin_element, _, Value, Size, _}) ->
 binary_operator(Op) ->
     erl_internal:arith_op(Op, 2) orelse erl_internal:bool_op(Op, 2) orelse erl_internal:comp_op(Op, 2).
 
-function(is_record, [_, {atom, _, _}], Expr) ->
-    fail(location(Expr), not_supported, "not supported yet: records");
 function(Name, Arguments, Expr) ->
     Arity = length(Arguments),
     case erl_internal:guard_bif(Name, Arity) orelse erl_internal:new_type_test(Name, Arity) of
@@ -225,6 +251,11 @@ not_a_guard(Expr, Function) ->
     throw(witness_spec_diagnostic:error(location(Expr), not_a_guard,
         [witness_spec_diagnostic:quote(Function), " is not a function that a guard may call"],
         "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
+
+-spec made(expr()) -> no_return().
+made(Expr) ->
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_guard, "a guard does not make records",
+        "match the record in the pattern, or compare its fields: `R#name.field =:= Value`")).
 
 allowed(true, _) -> ok;
 allowed(false, Expr) -> no_place(Expr).

@@ -6,7 +6,7 @@ The limits are checked before Erlang's own scanner runs, since it makes an atom 
 and their text, so that messages and explanations can say things as their author wrote them.
 """.
 
--export([file/1, string/1, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1]).
+-export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1]).
 -export_type([token/0]).
 
 -doc "A token of `m:erl_scan`, with line, column and text; the last one is `{eof, Anno}`, right after the others.".
@@ -14,6 +14,7 @@ and their text, so that messages and explanations can say things as their author
 
 -define(MAX_BYTES, 1_000_000).
 -define(MAX_NAMES, 10_000).
+-define(MAX_ALIASES, 1_000).
 -define(MAX_DEPTH, 2_000).
 %% Texts that are kept for messages and explanations are cut to this many characters.
 -define(MAX_TEXT, 240).
@@ -56,20 +57,24 @@ valid(Source) ->
         {_, Valid, _} -> Valid
     end.
 
--doc "Scans a source.".
+-doc #{equiv => string(Source, <<>>)}.
 -spec string(binary()) -> {ok, [token()]} | {error, [witness_spec_diagnostic:finding()]}.
-string(Source) when byte_size(Source) > ?MAX_BYTES ->
+string(Source) -> string(Source, <<>>).
+
+-doc "Scans a source. Other sources, scanned `Before`, count for the limits.".
+-spec string(binary(), Before :: binary()) -> {ok, [token()]} | {error, [witness_spec_diagnostic:finding()]}.
+string(Source, Before) when byte_size(Source) + byte_size(Before) > ?MAX_BYTES ->
     failure(undefined, too_large, io_lib:format("a specification has at most ~b bytes", [?MAX_BYTES]), undefined);
-string(Source) ->
+string(Source, Before) ->
     case unicode:characters_to_list(Source) of
         Chars when is_list(Chars) ->
-            characters(Chars);
+            characters(Chars, unicode:characters_to_list(Before));
         {_, Valid, _} ->
             failure(position(Valid), not_utf8, "this byte is not UTF-8", "save the file in the encoding UTF-8")
     end.
 
-characters(Chars) ->
-    case witness_spec_names:exceed(Chars, ?MAX_NAMES) of
+characters(Chars, Before) ->
+    case witness_spec_names:exceed(Before ++ "\n" ++ Chars, ?MAX_NAMES) of
         true ->
             failure(undefined, too_many_names,
                     io_lib:format("a specification has at most ~b different names", [?MAX_NAMES]),
@@ -80,7 +85,7 @@ characters(Chars) ->
 
 scan(Chars) ->
     case erl_scan:string(Chars, {1, 1}, [text]) of
-        {ok, Tokens, _} -> depth(Tokens, [], 0);
+        {ok, Tokens, _} -> aliases(Tokens);
         {error, {Location, Module, Reason}, _} -> unscannable(Location, Module, Reason, Chars)
     end.
 
@@ -108,6 +113,16 @@ rows(Chars) ->
     case lists:splitwith(fun(C) -> C =/= $\n end, Chars) of
         {Row, [$\n | Rest]} -> [Row | rows(Rest)];
         {Row, []} -> [Row]
+    end.
+
+aliases(Tokens) ->
+    case witness_spec_names:aliases_exceed(Tokens, ?MAX_ALIASES) of
+        true ->
+            failure(undefined, too_many_names,
+                    io_lib:format("a specification names at most ~b modules of Elixir", [?MAX_ALIASES]),
+                    "split it into several files");
+        false ->
+            depth(Tokens, [], 0)
     end.
 
 %% Later passes recurse over what is nested, so nesting is bounded here, once.

@@ -1,0 +1,2 @@
+-type money() :: integer().
+-record(account, {owner :: atom(), balance = 0 :: money(), limit = 0 :: money()}).

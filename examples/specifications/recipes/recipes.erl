@@ -1,0 +1,215 @@
+-module(recipes).
+-moduledoc """
+A small system for each recipe of `docs/specifications.md`: `recipes:NAME(good)` does what the recipe `NAME.hml`
+demands, and `recipes:NAME(bad)` does not.
+""".
+-behaviour(gen_server).
+
+-export([request_reply/1, mutual_exclusion/1, at_most_n/1, released_before_exit/1, nothing_after_close/1, ordering/1,
+         token_passing/1, restart_limit/1, idempotent_replies/1, absence/1]).
+-export([init/1, handle_call/3, handle_cast/2]).
+-export([lock/1, dispatcher/2, borrower/2, writer/2, sink/1, node/2, keeper/1, worker/0, shop/1, login/1, check/2]).
+
+-type variant() :: good | bad.
+
+%% --- request and reply ---------------------------------------------------------
+
+-spec request_reply(variant()) -> ok.
+request_reply(Variant) ->
+    {ok, Server} = gen_server:start(?MODULE, Variant, []),
+    Calls = [gen_server:send_request(Server, {double, N}) || N <- [1, 2, 3]],
+    _ = [gen_server:wait_response(Call, 100) || Call <- Calls],
+    gen_server:stop(Server).
+
+-doc false.
+init(Variant) -> {ok, Variant}.
+
+-doc false.
+handle_call({double, 2}, _, bad) -> {noreply, bad};
+handle_call({double, N}, _, Variant) -> {reply, 2 * N, Variant}.
+
+-doc false.
+handle_cast(_, Variant) -> {noreply, Variant}.
+
+%% --- mutual exclusion ------------------------------------------------------------
+
+-spec mutual_exclusion(variant()) -> stop.
+mutual_exclusion(Variant) ->
+    Lock = spawn(?MODULE, lock, [Variant]),
+    Clients = [spawn_monitor(fun() -> hold(Lock) end) || _ <- [1, 2]],
+    _ = [receive {'DOWN', Ref, process, _, _} -> ok end || {_, Ref} <- Clients],
+    Lock ! stop.
+
+hold(Lock) ->
+    Lock ! {acquire, self()},
+    receive granted -> Lock ! {release, self()} end.
+
+%% The bad one waits until both clients have asked.
+-doc false.
+lock(good) ->
+    receive
+        {acquire, Client} ->
+            Client ! granted,
+            receive {release, Client} -> lock(good) end;
+        stop -> ok
+    end;
+lock(bad) ->
+    Clients = [receive {acquire, Client} -> Client end || _ <- [1, 2]],
+    _ = [Client ! granted || Client <- Clients],
+    receive stop -> ok end.
+
+%% --- at most N in flight ---------------------------------------------------------
+
+-spec at_most_n(variant()) -> ok.
+at_most_n(Variant) ->
+    Limit = case Variant of good -> 2; bad -> 3 end,
+    {_, Ref} = spawn_monitor(?MODULE, dispatcher, [Limit, lists:seq(1, 6)]),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+dispatcher(Limit, Jobs) -> dispatch(Limit, [], Jobs).
+
+%% A worker begins when it is told to, so that nothing is done before the limit is reached.
+dispatch(Limit, InFlight, [Job | Jobs]) when length(InFlight) < Limit ->
+    Worker = spawn(fun() -> receive {job, From, N} -> receive go -> From ! {done, N} end end end),
+    Worker ! {job, self(), Job},
+    dispatch(Limit, InFlight ++ [Worker], Jobs);
+dispatch(Limit, [Worker | InFlight], Jobs) ->
+    Worker ! go,
+    receive {done, _} -> dispatch(Limit, InFlight, Jobs) end;
+dispatch(_, [], []) -> ok.
+
+%% --- released before exit --------------------------------------------------------
+
+-spec released_before_exit(variant()) -> ok.
+released_before_exit(Variant) ->
+    {Borrower, Ref} = spawn_monitor(?MODULE, borrower, [Variant, self()]),
+    _ = [Borrower ! {lent, Thing} || Thing <- [book, lamp]],
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+borrower(Variant, Lender) ->
+    receive {lent, book} -> Lender ! {back, book} end,
+    receive {lent, lamp} when Variant =:= bad -> exit(lamp_is_broken);
+            {lent, lamp} -> Lender ! {back, lamp} end.
+
+%% --- no message after close ------------------------------------------------------
+
+-spec nothing_after_close(variant()) -> ok.
+nothing_after_close(Variant) ->
+    Connections = [spawn(fun connection/0) || _ <- [1, 2]],
+    {_, Ref} = spawn_monitor(?MODULE, writer, [Variant, Connections]),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+connection() -> receive close -> ok end.
+
+-doc false.
+writer(Variant, Connections) ->
+    _ = [begin C ! {data, 1}, C ! close end || C <- Connections],
+    _ = [hd(Connections) ! {data, 2} || Variant =:= bad],
+    ok.
+
+%% --- ordering --------------------------------------------------------------------
+
+-spec ordering(variant()) -> ok.
+ordering(Variant) ->
+    {Sink, Ref} = spawn_monitor(?MODULE, sink, [10]),
+    Left = case Variant of good -> [1, 2, 3, 4, 5]; bad -> [1, 2, 4, 3, 5] end,
+    _ = [spawn(fun() -> [Sink ! {item, Source, N} || N <- Items] end) ||
+         {Source, Items} <- [{left, Left}, {right, [1, 2, 3, 4, 5]}]],
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+sink(0) -> ok;
+sink(Items) -> receive {item, _, _} -> sink(Items - 1) end.
+
+%% --- token passing ---------------------------------------------------------------
+
+-spec token_passing(variant()) -> ok.
+token_passing(Variant) ->
+    Third = spawn(?MODULE, node, [false, good]),
+    Second = spawn(?MODULE, node, [false, Variant]),
+    {First, Ref} = spawn_monitor(?MODULE, node, [true, good]),
+    _ = [Node ! {next, Next} || {Node, Next} <- [{First, Second}, {Second, Third}, {Third, First}]],
+    receive {'DOWN', Ref, process, _, _} -> ok end,
+    _ = [Node ! stop || Node <- [Second, Third]],
+    ok.
+
+%% Who begins with the token lets it go around three times, and keeps it.
+-doc false.
+node(true, _) ->
+    receive {next, Next} -> ok end,
+    _ = [begin Next ! token, receive token -> ok end end || _ <- [1, 2, 3]],
+    ok;
+node(false, Variant) ->
+    receive {next, Next} -> pass(Next, Variant) end.
+
+pass(Next, Variant) ->
+    receive
+        token ->
+            Next ! token,
+            _ = [Next ! token || Variant =:= bad],
+            pass(Next, good);
+        stop -> ok
+    end.
+
+%% --- restart limits --------------------------------------------------------------
+
+-spec restart_limit(variant()) -> ok.
+restart_limit(Variant) ->
+    Restarts = case Variant of good -> 2; bad -> 3 end,
+    {_, Ref} = spawn_monitor(?MODULE, keeper, [Restarts]),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+keeper(Restarts) ->
+    {_, Ref} = spawn_monitor(?MODULE, worker, []),
+    receive
+        {'DOWN', Ref, process, _, _} when Restarts > 0 -> keeper(Restarts - 1);
+        {'DOWN', Ref, process, _, Reason} -> exit({gave_up, Reason})
+    end.
+
+-doc false.
+worker() -> exit(crashed).
+
+%% --- idempotent replies ----------------------------------------------------------
+
+-spec idempotent_replies(variant()) -> stop.
+idempotent_replies(Variant) ->
+    Shop = spawn(?MODULE, shop, [Variant]),
+    _ = [begin Shop ! {buy, self(), Id}, receive {answer, Id, _} -> ok end end || Id <- [1, 2, 1]],
+    Shop ! stop.
+
+-doc false.
+shop(Variant) -> sell(Variant, #{}, 1).
+
+sell(Variant, Sold, Seat) ->
+    receive
+        {buy, Client, Id} when Variant =:= good, is_map_key(Id, Sold) ->
+            Client ! {answer, Id, {sold, map_get(Id, Sold)}},
+            sell(Variant, Sold, Seat);
+        {buy, Client, Id} ->
+            Client ! {answer, Id, {sold, Seat}},
+            sell(Variant, Sold#{Id => Seat}, Seat + 1);
+        stop -> ok
+    end.
+
+%% --- absence ---------------------------------------------------------------------
+
+-spec absence(variant()) -> ok.
+absence(Variant) ->
+    {_, Ref} = spawn_monitor(?MODULE, login, [Variant]),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+login(Variant) ->
+    Log = spawn(fun() -> receive {log, #{result := _}} -> ok end end),
+    Log ! {log, #{user => ann}},
+    {_, Ref} = spawn_monitor(?MODULE, check, [Log, #{user => ann, password => "secret"}]),
+    receive {'DOWN', Ref, process, _, _} -> ok end,
+    _ = [Log ! {log, #{user => ann, password => "secret"}} || Variant =:= bad],
+    Log ! {log, #{result => welcome}},
+    ok.
+
+-doc false.
+check(Log, #{user := User}) -> Log ! {log, #{checked => User}}.

@@ -1,0 +1,57 @@
+-module(witness_monitor_alphabet).
+-moduledoc """
+Which events a monitor wants to read (`c:witness_monitor:alphabet/1`).
+
+The source need not deliver others, but may, since other monitors of the run want them. A monitor that does not choose by
+itself (`c:witness_monitor:slice/2`) is therefore given only what is in its alphabet: what it sees never depends on
+which monitors it runs beside.
+""".
+
+-export([of_monitor/1, compile/1, slice/2]).
+-export_type([alphabet/0, compiled/0]).
+
+-type alphabet() :: all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
+-opaque compiled() :: all | #{Kind :: atom() => all | ets:compiled_match_spec()}.
+
+-doc "What the monitor says; `all` where it says nothing, or nothing that makes sense: more is never wrong.".
+-spec of_monitor({module(), Arg :: term()}) -> alphabet().
+of_monitor({Module, Arg}) ->
+    try
+        {module, Module} = code:ensure_loaded(Module),
+        Alphabet = case erlang:function_exported(Module, alphabet, 1) of
+            true -> Module:alphabet(Arg);
+            false -> all
+        end,
+        _ = compile(Alphabet),
+        Alphabet
+    catch
+        _:_ -> all
+    end.
+
+-doc "For `slice/2`. Raises `badarg` for a match specification that is none.".
+-spec compile(alphabet()) -> compiled().
+compile(all) -> all;
+compile(Alphabet) ->
+    Whole = #{Kind => all || Kind <- Alphabet, is_atom(Kind)},
+    Parts = maps:groups_from_list(fun({Kind, _}) -> Kind end, fun({_, Spec}) -> Spec end,
+                                  [Part || Part <- Alphabet, not is_atom(Part)]),
+    maps:merge(#{Kind => matching(lists:append(Specs)) || Kind := Specs <- Parts}, Whole).
+
+matching(Spec) -> ets:match_spec_compile([{Head, Guards, [true]} || {Head, Guards, _} <- Spec]).
+
+-doc "Whether the monitor wants this event, in the words of `c:witness_monitor:slice/2`.".
+-spec slice(witness_event:event(), compiled()) -> all | skip.
+slice(_, all) -> all;
+slice(E, Compiled) ->
+    case Compiled of
+        #{element(1, E) := all} -> all;
+        #{element(1, E) := Spec} ->
+            case ets:match_spec_run([data(E)], Spec) of
+                [true] -> all;
+                [] -> skip
+            end;
+        #{} -> skip
+    end.
+
+data({Kind, _, Other, Message, _}) when Kind =:= send; Kind =:= recv -> [Other, Message];
+data(E) -> tl(tuple_to_list(E)).

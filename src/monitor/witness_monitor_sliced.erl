@@ -1,0 +1,114 @@
+-module(witness_monitor_sliced).
+-moduledoc """
+A monitor with slices: one machine (`m:witness_monitor_instance`) for each value that is alive.
+
+A machine begins with the first event of its value and goes with its verdict. What one machine does is nothing to the
+others; only when it cannot be said to which slice an event belongs can the monitor not go on.
+""".
+
+-export([new/5, run/2, ended/2, inconclusive/2, count/1]).
+-export_type([sliced/0, outcome/0]).
+
+-doc "An outcome that also has, as `slice`, the values that it is of with their names.".
+-type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
+
+-record(sliced, {config :: witness_monitor_instance:config(),
+                 slice :: fun((witness_event:event(), Filter :: term()) -> term()),
+                 instance :: fun((Key :: tuple(), Filter :: term()) -> State :: term()),
+                 filter :: term(),
+                 names :: [binary()],
+                 slices :: witness_monitor_slices:slices(witness_monitor_instance:instance()),
+                 count = 0 :: non_neg_integer()}).
+-opaque sliced() :: #sliced{}.
+
+-doc "`Names` are those of the values in a key. When `Max` slices are alive, the oldest one makes room for the next.".
+-spec new(module(), Explain :: pos_integer(), Filter :: term(), Names :: [binary()], Max :: pos_integer()) -> sliced().
+new(Module, Explain, Filter, Names, Max) ->
+    #sliced{config = witness_monitor_instance:config(Module, Explain), slice = fun Module:slice/2,
+            instance = fun Module:instance/2, filter = Filter, names = Names, slices = witness_monitor_slices:new(Max)}.
+
+-doc "How many slices there have been.".
+-spec count(sliced()) -> non_neg_integer().
+count(#sliced{count = Count}) -> Count.
+
+-doc "Takes events; the outcomes stand in the order in which they fell. With a crash the monitor cannot go on.".
+-spec run([witness_event:event()], sliced()) -> {ok | witness_monitor_instance:reason(), [outcome()], sliced()}.
+run(Events, S = #sliced{slices = Slices, count = Count}) -> run(Events, Slices, Count, [], S).
+
+%% What changes travels as arguments while a batch is worked off.
+run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = Filter, names = Names}) ->
+    try Slice(E, Filter) of
+        skip ->
+            run(Events, Slices, Count, Outcomes, S);
+        {Whom, Key} when Whom =:= slice orelse Whom =:= live, tuple_size(Key) =:= length(Names) ->
+            Id = id(Key),
+            case witness_monitor_slices:find(Id, Slices) of
+                {Born, Instance} ->
+                    {Slices1, Outcomes1} = step({Born, Id, Instance}, E, Slices, Outcomes, S),
+                    run(Events, Slices1, Count, Outcomes1, S);
+                none when Whom =:= live ->
+                    run(Events, Slices, Count, Outcomes, S);
+                none ->
+                    {Slices1, Outcomes1} = start(Key, E, Slices, Outcomes, S),
+                    run(Events, Slices1, Count + 1, Outcomes1, S)
+            end;
+        all ->
+            {Slices1, Outcomes1} = lists:foldl(fun(One, {Alive, Decided}) ->
+                step(One, E, Alive, Decided, S)
+            end, {Slices, Outcomes}, witness_monitor_slices:to_list(Slices)),
+            run(Events, Slices1, Count, Outcomes1, S);
+        Other ->
+            paused(witness_monitor_instance:crash(slice, Other), Slices, Count, Outcomes, S)
+    catch
+        Class:Reason:Stack ->
+            paused(witness_monitor_instance:crash(Class, Reason, Stack), Slices, Count, Outcomes, S)
+    end;
+run([], Slices, Count, Outcomes, S) ->
+    paused(ok, Slices, Count, Outcomes, S).
+
+paused(Result, Slices, Count, Outcomes, S) ->
+    {Result, lists:reverse(Outcomes), S#sliced{slices = Slices, count = Count}}.
+
+step({Born, Id, Instance}, E, Slices, Outcomes, S = #sliced{config = Config}) ->
+    case witness_monitor_instance:run([E], Config, Instance) of
+        {ok, Next} -> {witness_monitor_slices:update(Id, Born, Next, Slices), Outcomes};
+        {decided, Outcome} -> {witness_monitor_slices:remove(Id, Slices), [named(Id, Outcome, S) | Outcomes]}
+    end.
+
+start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, filter = Filter}) ->
+    try witness_monitor_instance:new(Make(Key, Filter)) of
+        First ->
+            case witness_monitor_instance:run([E], Config, First) of
+                {ok, Instance} ->
+                    {Gone, Slices1} = witness_monitor_slices:add(id(Key), Instance, Slices),
+                    {Slices1, [unfinished(Slice, max_slices, S) || Slice <- Gone] ++ Outcomes};
+                {decided, Outcome} ->
+                    {Slices, [named(id(Key), Outcome, S) | Outcomes]}
+            end
+    catch
+        Class:Reason:Stack ->
+            Crash = witness_monitor_instance:crash(Class, Reason, Stack),
+            {Slices, [unfinished({id(Key), witness_monitor_instance:new(none)}, Crash, S) | Outcomes]}
+    end.
+
+-doc "No further event comes: the outcomes of the slices that are alive, the oldest one first.".
+-spec ended(complete | stopped, sliced()) -> [outcome()].
+ended(How, S = #sliced{config = Config, slices = Slices}) ->
+    [named(Id, witness_monitor_instance:ended(How, Config, Instance), S) ||
+     {_, Id, Instance} <- witness_monitor_slices:to_list(Slices)].
+
+-doc "The same where nothing can be said of them.".
+-spec inconclusive(witness_monitor_instance:reason(), sliced()) -> [outcome()].
+inconclusive(Reason, S = #sliced{slices = Slices}) ->
+    [unfinished({Id, Instance}, Reason, S) || {_, Id, Instance} <- witness_monitor_slices:to_list(Slices)].
+
+unfinished({Id, Instance}, Reason, S = #sliced{config = Config}) ->
+    named(Id, witness_monitor_instance:inconclusive(Reason, Config, Instance), S).
+
+%% All keys have as many values as there are names. One value by itself, mostly a pid or a number, is found faster than
+%% a tuple of one.
+id({Value}) -> Value;
+id(Key) -> Key.
+
+named(Value, Outcome, #sliced{names = [Name]}) -> Outcome#{slice => [{Name, Value}]};
+named(Key, Outcome, #sliced{names = Names}) -> Outcome#{slice => lists:zip(Names, tuple_to_list(Key))}.

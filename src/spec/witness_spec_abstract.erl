@@ -1,0 +1,73 @@
+-module(witness_spec_abstract).
+-moduledoc """
+Abstract code in few words, for the modules that generate it.
+
+A state and a filter have the same shape: a number, or a tuple of the number and the values of variables.
+""".
+
+-export([any/0, var/1, vars/1, integer/1, atom/1, tuple/1, list/1, binary/1, map/1, numbered/2]).
+-export([clause/3, function/3, 'case'/2, call/2, remote/3, local/2, name/2]).
+-export_type([expr/0, clause/0, form/0]).
+
+-type expr() :: erl_parse:abstract_expr().
+-type clause() :: erl_parse:abstract_clause().
+-type form() :: erl_parse:abstract_form().
+
+%% What the generator adds has no place in the source.
+a() -> erl_anno:new(0).
+
+-spec any() -> expr().
+any() -> var('_').
+
+-spec var(atom()) -> expr().
+var(Name) -> {var, a(), Name}.
+
+-spec vars([atom()]) -> [expr()].
+vars(Names) -> [var(Name) || Name <- Names].
+
+-spec integer(integer()) -> expr().
+integer(Value) -> {integer, a(), Value}.
+
+-spec atom(atom()) -> expr().
+atom(Name) -> {atom, a(), Name}.
+
+-spec tuple([expr()]) -> expr().
+tuple(Elements) -> {tuple, a(), Elements}.
+
+-spec list([expr()]) -> expr().
+list(Elements) -> lists:foldr(fun(Head, Tail) -> {cons, a(), Head, Tail} end, {nil, a()}, Elements).
+
+-doc "A text as UTF-8.".
+-spec binary(unicode:chardata()) -> expr().
+binary(Text) -> {bin, a(), [{bin_element, a(), {string, a(), unicode:characters_to_list(Text)}, default, [utf8]}]}.
+
+-spec map([{atom(), expr()}]) -> expr().
+map(Fields) -> {map, a(), [{map_field_assoc, a(), atom(Key), Value} || {Key, Value} <- Fields]}.
+
+-doc "The number alone where there are no variables: such a state takes no memory.".
+-spec numbered(pos_integer(), Variables :: [atom()]) -> expr().
+numbered(Number, []) -> integer(Number);
+numbered(Number, Variables) -> tuple([integer(Number) | vars(Variables)]).
+
+-spec clause([expr()], witness_spec_pattern:guard(), [expr()]) -> clause().
+clause(Patterns, Guard, Body) -> {clause, a(), Patterns, Guard, Body}.
+
+-spec function(atom(), arity(), [clause()]) -> form().
+function(Name, Arity, Clauses) -> {function, a(), Name, Arity, Clauses}.
+
+-spec 'case'(expr(), [clause()]) -> expr().
+'case'(Subject, Clauses) -> {'case', a(), Subject, Clauses}.
+
+-spec call(atom(), [expr()]) -> expr().
+call(Name, Arguments) -> {call, a(), atom(Name), Arguments}.
+
+-spec remote(module(), atom(), [expr()]) -> expr().
+remote(Module, Name, Arguments) -> {call, a(), {remote, a(), atom(Module), atom(Name)}, Arguments}.
+
+-doc "The function of this name as a fun.".
+-spec local(atom(), arity()) -> expr().
+local(Name, Arity) -> {'fun', a(), {function, Name, Arity}}.
+
+-doc "`s1`, `s2`...: such names do not depend on the specification, so that files share their atoms.".
+-spec name(string(), pos_integer()) -> atom().
+name(Prefix, Number) -> list_to_atom(Prefix ++ integer_to_list(Number)).

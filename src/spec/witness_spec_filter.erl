@@ -1,0 +1,51 @@
+-module(witness_spec_filter).
+-moduledoc """
+What a monitor reads, from the actions of its `over`, for `c:witness_monitor:alphabet/1`.
+
+A source of events filters with match specifications, which know less than Erlang's patterns. Whatever they cannot say
+is left open, so an alphabet holds at least the events that the monitor reads; the monitor itself passes over the rest.
+""".
+
+-export([alphabet/1]).
+-export_type([alphabet/0]).
+
+-type alphabet() :: all | [Kind :: witness_event:kind() | {Kind :: send | recv, ets:match_spec()}].
+
+-doc "The alphabet of these actions; its match specifications have the head `[To, Message]` or `[From, Message]`.".
+-spec alphabet(all | [witness_spec_action:action()]) -> alphabet().
+alphabet(all) -> all;
+alphabet(Actions) ->
+    [Part || Kind <- [fork, init, send, recv, exit],
+             Patterns <- [[Pattern || #{kind := Of, pattern := Pattern} <- Actions, Of =:= Kind]], Patterns =/= [],
+             Part <- [kind(Kind, Patterns)]].
+
+kind(Kind, Patterns) when Kind =:= send; Kind =:= recv ->
+    Heads = lists:usort([[head(Peer), head(Message)] || {tuple, _, [_, _, Peer, Message, _]} <- Patterns]),
+    case lists:member(['_', '_'], Heads) of
+        true -> Kind;
+        false -> {Kind, [{Head, [], []} || Head <- Heads]}
+    end;
+kind(Kind, _) -> Kind.
+
+%% Variables are left open even where one occurs twice, as are numbers that may be equal without being the same.
+head({atom, _, Name}) -> atom(Name, atom_to_list(Name));
+head({integer, _, Value}) -> Value;
+head({char, _, Value}) -> Value;
+head({string, _, Value}) -> Value;
+head({nil, _}) -> [];
+head({cons, _, Head, Tail}) -> [head(Head) | head(Tail)];
+head({tuple, _, Elements}) -> list_to_tuple([head(Element) || Element <- Elements]);
+head({match, _, Left, Right}) ->
+    case head(Left) of
+        '_' -> head(Right);
+        Head -> Head
+    end;
+head(_) -> '_'.
+
+%% What would be a variable of a match specification is left open, as the atom `'_'` is by itself.
+atom(Name, [$$ | Digits]) ->
+    case Digits =/= [] andalso lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Digits) of
+        true -> '_';
+        false -> Name
+    end;
+atom(Name, _) -> Name.

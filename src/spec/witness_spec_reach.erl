@@ -1,0 +1,221 @@
+-module(witness_spec_reach).
+-moduledoc """
+What of a formula can be reached, given in which order a process has its events.
+
+The first event of a process is its birth, it is born once, and has no events after its exit. A monitor without `group`
+reads one process only; with `over` it reads what an action of `over` lets through. So a place of a formula is looked at
+in *phases*: before the `first` event, `later`, and when the process has `ended`. A branch that is closed in each phase
+in which it is reached can never be taken; the verdicts that are left are those of the formula without such branches.
+
+All answers are certain: what is not understood can be taken.
+""".
+
+-export([formula/2]).
+-export_type([context/0]).
+
+-type formula() :: witness_spec_parse:formula().
+-type action() :: witness_spec_action:action().
+-type finding() :: witness_spec_diagnostic:finding().
+
+-doc "What is known of the property. `scope` are the variables that are bound before any event.".
+-type context() :: #{group := boolean(),
+                     signatures := [witness_spec_action:signature(), ...],
+                     scope := ordsets:ordset(atom()),
+                     per := [atom()],
+                     over := all | [action()]}.
+
+-type phase() :: first | later | ended.
+-type reason() :: not_born | born | ended | signature | over | begins.
+
+%% With more actions than these in `over`, what they let through is not looked at.
+-define(MAX_ACTIONS, 200).
+
+-doc "Warnings about branches that are never taken and verdicts that never fall.".
+-spec formula(formula(), context()) -> [finding()].
+formula(Formula, Context) ->
+    Reached = reach(Formula, first, #{}, maps:get(scope, Context), prepared(Context), #{}),
+    {Open, Findings} = prune(Formula, Reached),
+    Findings ++ verdicts(witness_spec_node:simplify(Open), element(1, element(2, Formula)), Reached).
+
+%% The names that signatures and actions of `over` bind for themselves are other than those of the formula. `sees` are
+%% the actions that let events through, those that can begin an instance among them as `begins`.
+prepared(#{signatures := Signatures, scope := Scope, per := Per, over := Over, group := Group}) ->
+    Spawned = [#{kind => init, pattern => own(Pattern, Scope), guard => own(Guard, Scope)} ||
+               #{pattern := Pattern, guard := Guard} <- Signatures],
+    Context = #{group => Group, spawned => Spawned},
+    case Over of
+        all ->
+            Context#{sees => all, begins => all, birth => true};
+        _ when length(Over) > ?MAX_ACTIONS ->
+            Context#{sees => all, begins => all, birth => false};
+        _ ->
+            Sees = [Action#{pattern := own(Pattern, Scope), guard := own(Guard, Scope)} ||
+                    #{pattern := Pattern, guard := Guard} = Action <- Over],
+            Begins = [Seen || {Seen, #{pattern := Pattern}} <- lists:zip(Sees, Over),
+                              ordsets:is_subset(ordsets:from_list(Per), witness_spec_pattern:variables(Pattern))],
+            Context#{sees => Sees, begins => Begins,
+                     birth => Per =:= [] andalso lists:any(fun(Action) -> is_birth(Action, Scope, Spawned) end, Over)}
+    end.
+
+own({var, Anno, Name}, Scope) when Name =/= '_' ->
+    {var, Anno, case ordsets:is_element(Name, Scope) of true -> Name; false -> {own, Name} end};
+own([Head | Tail], Scope) -> [own(Head, Scope) | own(Tail, Scope)];
+own(Expr, Scope) when is_tuple(Expr), tuple_size(Expr) > 1 ->
+    [Kind, Anno | Parts] = tuple_to_list(Expr),
+    list_to_tuple([Kind, Anno | own(Parts, Scope)]);
+own(Part, _) -> Part.
+
+%% For each modality that is reached, by its place: in which phases, and whether it is open there; with `true`, the
+%% first event surely matches it. Fixpoints are noted too, so that each is entered once in a phase.
+reach({Modality, {Location, _}, Action, Formula}, Phase, Loops, Scope, Context, Reached) when
+        Modality =:= box; Modality =:= dia ->
+    #{Location := Phases} = Known = maps:merge(#{Location => #{}}, Reached),
+    case Phases of
+        #{Phase := _} ->
+            Reached;
+        _ ->
+            Answer = open(Phase, Action, Scope, Context),
+            Noted = Known#{Location := Phases#{Phase => Answer}},
+            case is_boolean(Answer) of
+                true ->
+                    Bound = ordsets:union(Scope, witness_spec_pattern:variables(maps:get(pattern, Action))),
+                    reach(Formula, next(Action, Context), Loops, Bound, Context, Noted);
+                false ->
+                    Noted
+            end
+    end;
+reach({Fixpoint, {Location, _}, Name, Formula}, Phase, Loops, Scope, Context, Reached) when
+        Fixpoint =:= max; Fixpoint =:= min ->
+    enter({Location, Name, Formula, Loops, Scope}, Phase, Context, Reached);
+reach({var, _, Name}, Phase, Loops, _, Context, Reached) ->
+    enter(map_get(Name, Loops), Phase, Context, Reached);
+reach({_, _, Formulas}, Phase, Loops, Scope, Context, Reached) ->
+    lists:foldl(fun(Formula, Known) -> reach(Formula, Phase, Loops, Scope, Context, Known) end, Reached, Formulas);
+reach({_, _}, _, _, _, _, Reached) ->
+    Reached.
+
+enter({Location, Name, Formula, Loops, Scope} = Loop, Phase, Context, Reached) ->
+    Key = {fixpoint, Location, Phase},
+    case Reached of
+        #{Key := _} -> Reached;
+        _ -> reach(Formula, Phase, Loops#{Name => Loop}, Scope, Context, Reached#{Key => []})
+    end.
+
+-spec next(action(), map()) -> later | ended.
+next(#{kind := exit}, #{group := false}) -> ended;
+next(_, _) -> later.
+
+%% Whether an event can match here; `true` if the next one surely does.
+-spec open(phase(), action(), ordsets:ordset(atom()), map()) -> boolean() | reason().
+open(ended, _, _, _) -> ended;
+open(later, #{kind := init}, _, #{group := false}) -> born;
+open(later, Action, Scope, #{sees := Sees}) -> seen(Action, Scope, Sees, over);
+open(first, #{kind := init} = Action, Scope, #{birth := Birth, group := Group, spawned := Spawned} = Context) ->
+    case (Birth orelse not Group) andalso lists:all(fun(Own) -> contradicts(Action, Own, Scope) end, Spawned) of
+        true -> signature;
+        false when Birth -> is_birth(Action, Scope, Spawned);
+        false -> begins(Action, Scope, Context)
+    end;
+open(first, _, _, #{birth := true}) -> not_born;
+open(first, Action, Scope, Context) -> begins(Action, Scope, Context).
+
+begins(Action, Scope, #{sees := Sees, begins := Begins}) ->
+    case seen(Action, Scope, Sees, over) of
+        false -> seen(Action, Scope, Begins, begins);
+        Reason -> Reason
+    end.
+
+seen(_, _, all, _) -> false;
+seen(Action, Scope, Actions, Reason) ->
+    case lists:all(fun(Seen) -> witness_spec_overlap:disjoint(Action, Seen, Scope) end, Actions) of
+        true -> Reason;
+        false -> false
+    end.
+
+%% The process was not spawned so. `Spawned` is a signature in the place of an action.
+contradicts(#{pattern := {tuple, _, [_, _, _, Signature, _]}, guard := Guard}, Spawned, Scope) ->
+    witness_spec_overlap:disjoint(#{kind => init, pattern => Signature, guard => Guard}, Spawned, Scope).
+
+%% Whether it surely matches the birth of a process that was spawned with one of these signatures.
+is_birth(#{kind := init, guard := [], pattern := {tuple, _, [_, Child, Parent, Signature, _]} = Pattern},
+         Scope, Spawned) ->
+    Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
+    Repeated = ordsets:from_list(Names -- lists:usort(Names)),
+    Free = ordsets:subtract(ordsets:from_list(Names), ordsets:union(Scope, Repeated)),
+    anything(Child, Free) andalso anything(Parent, Free)
+        andalso lists:all(fun(#{pattern := Own}) -> covers(Signature, Own, Free) end, Spawned);
+is_birth(_, _, _) ->
+    false.
+
+anything({var, _, '_'}, _) -> true;
+anything({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
+anything(_, _) -> false.
+
+%% All that matches the second pattern matches the first.
+covers({tuple, _, General}, {tuple, _, Special}, Free) when length(General) =:= length(Special) ->
+    lists:all(fun({One, Other}) -> covers(One, Other, Free) end, lists:zip(General, Special));
+covers({cons, _, GeneralHead, GeneralTail}, {cons, _, Head, Tail}, Free) ->
+    covers(GeneralHead, Head, Free) andalso covers(GeneralTail, Tail, Free);
+covers({nil, _}, {nil, _}, _) -> true;
+covers({Kind, _, Value}, {Kind, _, Value}, _) when
+        Value =/= '_', (Kind =:= atom orelse Kind =:= integer orelse Kind =:= char orelse Kind =:= string
+                        orelse Kind =:= var) -> true;
+covers(General, _, Free) -> anything(General, Free).
+
+%% The formula without its closed branches.
+prune({Modality, {Location, _} = Meta, Action, Formula}, Reached) when Modality =:= box; Modality =:= dia ->
+    Phases = maps:get(Location, Reached, #{}),
+    case [Reason || Phase <- [first, later, ended], #{Phase := Reason} <- [Phases]] of
+        [Reason | _] = Reasons ->
+            case lists:any(fun is_boolean/1, Reasons) of
+                true ->
+                    {Inner, Findings} = prune(Formula, Reached),
+                    {{Modality, Meta, Action, Inner}, Findings};
+                false ->
+                    {{case Modality of box -> tt; dia -> ff end, Meta}, [never_taken(Action, Reason)]}
+            end
+    end;
+prune({Fixpoint, Meta, Name, Formula}, Reached) ->
+    {Inner, Findings} = prune(Formula, Reached),
+    {{Fixpoint, Meta, Name, Inner}, Findings};
+prune({Operator, Meta, Formulas}, Reached) when is_list(Formulas) ->
+    {Inner, Findings} = lists:unzip([prune(Formula, Reached) || Formula <- Formulas]),
+    {{Operator, Meta, Inner}, lists:append(Findings)};
+prune(Formula, _) ->
+    {Formula, []}.
+
+never_taken(#{location := Location}, Reason) ->
+    witness_spec_diagnostic:warning(Location, never_taken, "this branch can never be taken", hint(Reason)).
+
+hint(not_born) -> "the first event of a process is its birth: put `[_ <- _, _]` in front";
+hint(born) -> "only the first event of a process is its birth, and without `group` no other process is read";
+hint(ended) -> "a process has no events after its exit, and without `group` no other process is read";
+hint(signature) -> "the birth that is read has one of the signatures of `with`, and none of them matches";
+hint(over) -> "no action of `over` lets such an event through";
+hint(begins) -> "an instance begins with an event that gives the variables of `per` their values".
+
+%% Only `ff` and `<...>` can make a formula false, only `tt` and `[...]` can make it true.
+verdicts(Core, Location, Reached) ->
+    Kinds = kinds(Core, Reached, #{}),
+    case {maps:size(maps:with([ff, dia], Kinds)), maps:size(maps:with([tt, box], Kinds))} of
+        {0, _} ->
+            [witness_spec_diagnostic:warning(Location, never_violated, "this formula can never be violated",
+                "neither `ff` nor `<...>` can be reached in it")];
+        {_, 0} ->
+            [witness_spec_diagnostic:warning(Location, never_satisfied, "this formula can never be satisfied",
+                "neither `tt` nor `[...]` can be reached in it")];
+        _ ->
+            []
+    end.
+
+%% A modality that the birth surely matches decides nothing.
+kinds({Kind, _}, _, Kinds) -> Kinds#{Kind => []};
+kinds({var, _, _}, _, Kinds) -> Kinds;
+kinds({Modality, {Location, _}, _, Formula}, Reached, Kinds) when Modality =:= box; Modality =:= dia ->
+    case maps:values(map_get(Location, Reached)) of
+        [true] -> kinds(Formula, Reached, Kinds);
+        _ -> kinds(Formula, Reached, Kinds#{Modality => []})
+    end;
+kinds({_, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds);
+kinds({_, _, Formulas}, Reached, Kinds) ->
+    lists:foldl(fun(Formula, Known) -> kinds(Formula, Reached, Known) end, Kinds, Formulas).

@@ -1,0 +1,61 @@
+-module(witness_spec_slice).
+-moduledoc """
+Generates what chooses the events of a monitor, from the `over` and `per` of the properties: `slice/2`, `instance/2`,
+`slice_names/1` and `alphabet/1`.
+
+`init/3` gives a *filter* to whom has an `over`: the number of the property with the values of those variables of the
+signature that the choice of events, or a new instance, needs.
+""".
+
+-export([filter/1, functions/2]).
+
+-import(witness_spec_abstract, [any/0, atom/1, binary/1, 'case'/2, clause/3, function/3, integer/1, list/1, numbered/2,
+                                tuple/1, vars/1]).
+
+-type unit() :: witness_spec_code:unit().
+
+-doc "The filter of a property with `over`.".
+-spec filter(unit()) -> witness_spec_abstract:expr().
+filter(#{index := Index, scope := Scope, over := Over, per := Per, start := {node, _, Variables}}) ->
+    Chosen = witness_spec_pattern:variables([[Pattern, Guard] || #{pattern := Pattern, guard := Guard} <- Over]),
+    Started = case Per of [] -> []; _ -> Variables end,
+    numbered(Index, ordsets:intersection(Scope, ordsets:union(Chosen, Started))).
+
+-doc "The callbacks that these properties need; `Event` is the variable for the event.".
+-spec functions([unit()], Event :: witness_spec_abstract:expr()) -> [witness_spec_abstract:form()].
+functions(Units, Event) ->
+    Filtered = [Unit || #{over := [_ | _]} = Unit <- Units],
+    Sliced = [Unit || #{per := [_ | _]} = Unit <- Filtered],
+    [function(slice, 2, [slice(Unit, Event) || Unit <- Filtered]) || Filtered =/= []]
+        ++ [function(instance, 2, [instance(Unit) || Unit <- Sliced]) || Sliced =/= []]
+        ++ [function(slice_names, 1, [names(Unit) || Unit <- Sliced]) || Sliced =/= []]
+        ++ [function(alphabet, 1, [alphabet(Unit) || Unit <- Filtered] ++ [clause([any()], [], [atom(all)])])].
+
+%% The first action that matches says to which slice an event belongs.
+slice(#{over := Over, per := Per} = Unit, Event) ->
+    Marked = lists:any(fun begins/1, Over),
+    Chosen = [clause([Pattern], Guard, [chosen(Action, Per, not Marked orelse begins(Action))]) ||
+              #{pattern := Pattern, guard := Guard} = Action <- Over],
+    clause([Event, filter(Unit)], [], ['case'(Event, Chosen ++ [clause([any()], [], [atom(skip)])])]).
+
+begins(Action) -> maps:get(begins, Action, false).
+
+%% An action binds all variables of `per` or none, which has been checked.
+chosen(#{pattern := Pattern}, [Name | _] = Per, Begins) ->
+    case ordsets:is_element(Name, witness_spec_pattern:variables(Pattern)) of
+        true when Begins -> tuple([atom(slice), key(Per)]);
+        true -> tuple([atom(live), key(Per)]);
+        false -> atom(all)
+    end;
+chosen(_, [], _) -> atom(all).
+
+key(Per) -> tuple(vars(Per)).
+
+instance(#{per := Per, start := {node, Number, Variables}} = Unit) ->
+    clause([key(Per), filter(Unit)], [], [tuple([atom(fresh), numbered(Number, Variables)])]).
+
+names(#{per := Per} = Unit) ->
+    clause([filter(Unit)], [], [list([binary(atom_to_list(Name)) || Name <- Per])]).
+
+alphabet(#{index := Index, over := Over}) ->
+    clause([integer(Index)], [], [erl_parse:abstract(witness_spec_filter:alphabet(Over))]).

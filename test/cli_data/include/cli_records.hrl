@@ -1,0 +1,1 @@
+-record(answer, {number = 0 :: non_neg_integer()}).

@@ -1,0 +1,640 @@
+-module(witness_spec_oracle).
+-moduledoc """
+What specifications mean, written from docs/internals/semantics.md alone: no code, no representation and no intermediate
+result is shared with the compiler. Slow and direct.
+
+- `machine/3`, `event/2` and `finish/1` are a monitor: they follow the rules S, M and N of that page.
+- `satisfies/3` is the definition of the sets of traces, without any rule. It judges the monitors.
+""".
+
+-export([actions/1, machine/2, machine/3, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
+         heavy/1, drop/2, definition/1, satisfies/3, binding/2, match/3, slice/2,
+         variables/1]).
+-export_type([property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0]).
+
+-type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
+                      group := boolean(), per := [atom()], over := all | [action() | {'begin', action()}],
+                      name := undefined | atom()}.
+-type formula() :: tt | ff | {rec, atom()} | {'and' | 'or', [formula()]} | {max | min, atom(), formula()}
+    | {box | dia, action(), formula()}.
+-doc "The patterns stand in the order of the table of actions.".
+-type action() :: {fork | init | exit | send | recv, [pattern()], guard()}.
+-type pattern() :: '_' | {var, atom()} | {lit, atom() | number()} | {tuple, [pattern()]}
+    | {list, [pattern()], nil | pattern()} | {text, string()} | {prefix, string(), pattern()}
+    | {map, [{expr(), pattern()}]} | {same, pattern(), pattern()} | {bin, [segment()]}
+    | {record, atom(), [{atom(), pattern()}], none | pattern()} | {otp, atom(), [pattern()]}.
+-type segment() :: {int, '_' | {var, atom()} | {lit, integer()}, Bits :: expr(), signed | unsigned, big | little}
+    | {bytes, '_' | {var, atom()}, expr()} | {rest, binary | bits, '_' | {var, atom()}} | {text, string()}.
+-type expr() :: {var, atom()} | {lit, term()} | {op, atom(), [expr()]} | {call, atom(), [expr()]}
+    | {'andalso' | 'orelse', expr(), expr()} | {tuple, [expr()]} | {cons, expr(), expr()} | {map, [{expr(), expr()}]}
+    | {field, expr(), atom(), atom()} | {is_record, expr(), atom()}.
+-type guard() :: [[expr()]].
+-type env() :: #{atom() => term()}.
+
+-doc "`key` is `none` without slices; `event` is `end` at the complete end.".
+-type verdict() :: {Key :: none | tuple(), yes | no | inconclusive, Vacuous :: boolean()}.
+-opaque machine() :: map().
+
+%% Actions.
+
+-doc "The substitution of an action for an event, if it matches.".
+-spec match(action(), witness_event:event(), env()) -> {ok, env()} | no.
+match({Kind, Patterns, Guard}, Event, Env) ->
+    case data(Event) of
+        {Kind, Terms} -> guarded(patterns(Patterns, Terms, Env, Env), Guard);
+        _ -> no
+    end.
+
+data({fork, P, C, Signature, _}) -> {fork, [P, C, Signature]};
+data({init, C, P, Signature, _}) -> {init, [C, P, Signature]};
+data({exit, P, Reason, _}) -> {exit, [P, Reason]};
+data({send, P, To, Message, _}) -> {send, [P, To, Message]};
+data({recv, P, _, Message, _}) -> {recv, [P, Message]}.
+
+guarded({ok, Env}, Guard) -> case holds(Guard, Env) of true -> {ok, Env}; false -> no end;
+guarded(no, _) -> no.
+
+holds([], _) -> true;
+holds(Alternatives, Env) ->
+    lists:any(fun(Tests) -> lists:all(fun(Test) -> value(Test, Env) =:= {ok, true} end, Tests) end, Alternatives).
+
+value(Expr, Env) ->
+    try {ok, operand(Expr, Env)} catch error:_ -> error end.
+
+%% A test, or what stands beside `andalso` or `orelse`: false where a variable is no such record as it is taken for.
+operand(Expr, Env) ->
+    case lists:all(fun(Access) -> is_such(Access, Env) end, accesses(Expr)) of
+        true -> eval(Expr, Env);
+        false -> false
+    end.
+
+accesses({field, _, _, _} = Access) -> [Access];
+accesses({Short, _, _}) when Short =:= 'andalso'; Short =:= 'orelse' -> [];
+accesses({lit, _}) -> [];
+accesses(Tuple) when is_tuple(Tuple) -> accesses(tuple_to_list(Tuple));
+accesses([Head | Tail]) -> accesses(Head) ++ accesses(Tail);
+accesses(_) -> [].
+
+is_such({field, Expr, Record, _}, Env) -> eval({is_record, Expr, Record}, Env).
+
+eval({var, X}, Env) -> map_get(X, Env);
+eval({lit, Term}, _) -> Term;
+eval({op, Op, Args}, Env) -> apply(erlang, Op, [eval(Arg, Env) || Arg <- Args]);
+eval({call, Bif, Args}, Env) -> apply(erlang, Bif, [eval(Arg, Env) || Arg <- Args]);
+eval({'andalso', Left, Right}, Env) -> case operand(Left, Env) of true -> operand(Right, Env); false -> false end;
+eval({'orelse', Left, Right}, Env) -> case operand(Left, Env) of true -> true; false -> operand(Right, Env) end;
+eval({tuple, Exprs}, Env) -> list_to_tuple([eval(Expr, Env) || Expr <- Exprs]);
+eval({cons, Head, Tail}, Env) -> [eval(Head, Env) | eval(Tail, Env)];
+eval({map, Fields}, Env) -> maps:from_list([{eval(Key, Env), eval(Value, Env)} || {Key, Value} <- Fields]);
+eval({field, Expr, Record, Field}, Env) ->
+    element(position(Field, witness_spec_oracle_gen:fields(Record)) + 1, eval(Expr, Env));
+eval({is_record, Expr, Record}, Env) ->
+    is_record(eval(Expr, Env), Record, length(witness_spec_oracle_gen:fields(Record)) + 1).
+
+position(Field, [Field | _]) -> 1;
+position(Field, [_ | Fields]) -> 1 + position(Field, Fields).
+
+%% `Outer` is the substitution before the action: what keys are computed from.
+patterns([Pattern | Patterns], [Term | Terms], Env, Outer) ->
+    case pattern(Pattern, Term, Env, Outer) of
+        {ok, Next} -> patterns(Patterns, Terms, Next, Outer);
+        no -> no
+    end;
+patterns([], [], Env, _) -> {ok, Env};
+patterns(_, _, _, _) -> no.
+
+pattern('_', _, Env, _) -> {ok, Env};
+pattern({var, X}, Term, Env, _) ->
+    case Env of
+        #{X := Known} when Known =:= Term -> {ok, Env};
+        #{X := _} -> no;
+        _ -> {ok, Env#{X => Term}}
+    end;
+pattern({lit, Literal}, Term, Env, _) -> equal(Literal, Term, Env);
+pattern({text, Text}, Term, Env, _) -> equal(Text, Term, Env);
+pattern({tuple, Patterns}, Term, Env, Outer) when is_tuple(Term) -> patterns(Patterns, tuple_to_list(Term), Env, Outer);
+pattern({list, [], nil}, Term, Env, _) -> equal([], Term, Env);
+pattern({list, [], Tail}, Term, Env, Outer) -> pattern(Tail, Term, Env, Outer);
+pattern({list, [Head | Heads], Tail}, [First | Rest], Env, Outer) ->
+    patterns([Head, {list, Heads, Tail}], [First, Rest], Env, Outer);
+pattern({prefix, [C | Text], Tail}, [First | Rest], Env, Outer) when C =:= First ->
+    pattern({prefix, Text, Tail}, Rest, Env, Outer);
+pattern({prefix, [], Tail}, Term, Env, Outer) -> pattern(Tail, Term, Env, Outer);
+pattern({map, Fields}, Term, Env, Outer) when is_map(Term) ->
+    lists:foldl(fun
+        (_, no) -> no;
+        ({Key, Pattern}, {ok, Now}) ->
+            case value(Key, Outer) of
+                {ok, Known} when is_map_key(Known, Term) -> pattern(Pattern, map_get(Known, Term), Now, Outer);
+                _ -> no
+            end
+    end, {ok, Env}, Fields);
+pattern({same, One, Other}, Term, Env, Outer) -> patterns([One, Other], [Term, Term], Env, Outer);
+pattern({bin, Segments}, Term, Env, Outer) when is_bitstring(Term) -> segments(Segments, Term, Env, Outer);
+pattern({record, Name, Named, Others}, Term, Env, Outer) ->
+    Rest = case Others of none -> '_'; _ -> Others end,
+    Patterns = [proplists:get_value(Field, Named, Rest) || Field <- witness_spec_oracle_gen:fields(Name)],
+    pattern({tuple, [{lit, Name} | Patterns]}, Term, Env, Outer);
+pattern({otp, Name, Patterns}, Term, Env, Outer) -> otp(Name, Patterns, Term, Env, Outer);
+pattern(_, _, _, _) -> no.
+
+equal(Term, Other, Env) when Term =:= Other -> {ok, Env};
+equal(_, _, _) -> no.
+
+%% Sizes are computed from what was known before the action and what stands before them in the same binary.
+segments(Segments, Bits, Env, Outer) -> segments(Segments, Bits, Env, Outer, Outer).
+
+segments([{text, Text} | Segments], Bits, Env, Sizes, Outer) ->
+    Size = length(Text) * 8,
+    case Bits of
+        <<Taken:Size/bits, Rest/bits>> ->
+            case list_to_binary(Text) =:= Taken of
+                true -> segments(Segments, Rest, Env, Sizes, Outer);
+                false -> no
+            end;
+        _ -> no
+    end;
+segments([{int, Pattern, Expr, Signed, Endian} | Segments], Bits, Env, Sizes, Outer) ->
+    case taken(value(Expr, Sizes), 1, Bits) of
+        {Taken, Rest} -> segment(Pattern, integer(Signed, Endian, Taken), Segments, Rest, Env, Sizes, Outer);
+        no -> no
+    end;
+segments([{bytes, Pattern, Expr} | Segments], Bits, Env, Sizes, Outer) ->
+    case taken(value(Expr, Sizes), 8, Bits) of
+        {Taken, Rest} -> segment(Pattern, Taken, Segments, Rest, Env, Sizes, Outer);
+        no -> no
+    end;
+segments([{rest, binary, _}], Bits, _, _, _) when not is_binary(Bits) -> no;
+segments([{rest, _, Pattern}], Bits, Env, Sizes, Outer) -> segment(Pattern, Bits, [], <<>>, Env, Sizes, Outer);
+segments([], <<>>, Env, _, _) -> {ok, Env};
+segments([], _, _, _, _) -> no.
+
+segment(Pattern, Term, Segments, Rest, Env, Sizes, Outer) ->
+    case pattern(Pattern, Term, Env, Outer) of
+        {ok, Next} ->
+            Known = case Pattern of {var, X} -> Sizes#{X => Term}; _ -> Sizes end,
+            segments(Segments, Rest, Next, Known, Outer);
+        no ->
+            no
+    end.
+
+taken({ok, N}, Unit, Bits) when is_integer(N), N >= 0, N * Unit =< bit_size(Bits) ->
+    Size = N * Unit,
+    <<Taken:Size/bits, Rest/bits>> = Bits,
+    {Taken, Rest};
+taken(_, _, _) -> no.
+
+integer(Signed, Endian, Bits) ->
+    Size = bit_size(Bits),
+    Value = case Endian of
+        big -> lists:foldl(fun(Bit, Acc) -> Acc * 2 + Bit end, 0, [Bit || <<Bit:1>> <= Bits]);
+        little -> <<V:Size/little>> = Bits, V
+    end,
+    case Signed of
+        signed when Size > 0, Value >= 1 bsl (Size - 1) -> Value - (1 bsl Size);
+        _ -> Value
+    end.
+
+%% Messages of OTP.
+otp(call, [From, Request], Term, Env, Outer) -> tagged('$gen_call', [From, Request], Term, Env, Outer);
+otp(cast, [Message], Term, Env, Outer) -> tagged('$gen_cast', [Message], Term, Env, Outer);
+otp(notify, [Event], Term, Env, Outer) -> tagged(notify, [Event], Term, Env, Outer);
+otp(sync_notify, [From, Event], {_, Sender, {sync_notify, Term}}, Env, Outer) ->
+    patterns([From, Event], [Sender, Term], Env, Outer);
+otp(call, [From, Handler, Request], {_, Sender, {call, To, Term}}, Env, Outer) ->
+    patterns([From, Handler, Request], [Sender, To, Term], Env, Outer);
+otp(reply, [{tuple, ['_', Tag]}, Reply], {Sent, Term}, Env, Outer) -> patterns([Tag, Reply], [Sent, Term], Env, Outer);
+otp(reply, ['_', Reply], {Tag, Term}, Env, Outer) ->
+    case is_tag(Tag) of true -> pattern(Reply, Term, Env, Outer); false -> no end;
+otp(reply, [{var, From}, Reply], {Tag, Term}, Env, Outer) ->
+    case value({call, element, [{lit, 2}, {var, From}]}, Env) of
+        {ok, Tag} -> pattern(Reply, Term, Env, Outer);
+        _ -> no
+    end;
+otp(reply, [{tag, X}, Reply], {Tag, Term}, Env, Outer) ->
+    case is_tag(Tag) of true -> patterns([{var, X}, Reply], [Tag, Term], Env, Outer); false -> no end;
+otp(info, [Pattern], Term, Env, Outer) ->
+    case Term of
+        {'$gen_call', _, _} -> no;
+        {'$gen_cast', _} -> no;
+        {system, _, _} -> no;
+        {notify, _} -> no;
+        {[alias | _], _} -> no;
+        {[[alias | _] | _], _} -> no;
+        {P, {Q, _}, Request} when is_pid(P), is_pid(Q) ->
+            case is_request(Request) of true -> no; false -> pattern(Pattern, Term, Env, Outer) end;
+        _ -> pattern(Pattern, Term, Env, Outer)
+    end;
+otp(_, _, _, _, _) -> no.
+
+is_tag([alias | _]) -> true;
+is_tag([[alias | _] | _]) -> true;
+is_tag(Tag) -> is_reference(Tag).
+
+%% What gen_event is asked.
+is_request(Request) when is_tuple(Request), tuple_size(Request) > 1 ->
+    lists:member(element(1, Request), [sync_notify, call, add_handler, add_sup_handler, delete_handler, swap_handler,
+                                       swap_sup_handler]);
+is_request(Request) -> Request =:= which_handlers orelse Request =:= get_modules.
+
+-doc "The actions of `over`, marked or not.".
+-spec actions(all | [action() | {'begin', action()}]) -> [action()].
+actions(all) -> [];
+actions(Over) -> [case Seen of {'begin', Action} -> Action; Action -> Action end || Seen <- Over].
+
+%% Keys that are the `From` of a reply in `over` stand for tags.
+with_tags(#{over := Over, per := Per, formula := Formula} = Property) when is_list(Over) ->
+    case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- [lists:last(Patterns)], lists:member(X, Per)] of
+        [] -> Property;
+        Tags ->
+            Property#{over := [tags(Action, tag, Tags) || Action <- Over],
+                      formula := tags(Formula, known, Tags)}
+    end;
+with_tags(Property) -> Property.
+
+tags({otp, reply, [{var, X}, Reply]} = Pattern, How, Tags) ->
+    case {lists:member(X, Tags), How} of
+        {true, tag} -> {otp, reply, [{tag, X}, Reply]};
+        {true, known} -> {otp, reply, [{tuple, ['_', {var, X}]}, Reply]};
+        _ -> Pattern
+    end;
+tags({otp, Name, [{var, X} | Patterns]} = Pattern, _, Tags) ->
+    case lists:member(X, Tags) of true -> {otp, Name, [{tuple, ['_', {var, X}]} | Patterns]}; false -> Pattern end;
+tags(Tuple, How, Tags) when is_tuple(Tuple) -> list_to_tuple(tags(tuple_to_list(Tuple), How, Tags));
+tags([Head | Tail], How, Tags) -> [tags(Head, How, Tags) | tags(Tail, How, Tags)];
+tags(Other, _, _) -> Other.
+
+tagged(Tag, Patterns, Term, Env, Outer) when element(1, Term) =:= Tag ->
+    patterns(Patterns, tl(tuple_to_list(Term)), Env, Outer);
+tagged(_, _, _, _, _) -> no.
+
+%% Variables that patterns, guards and actions name.
+-doc "All variables named in a pattern, an expression, a guard, or a list of them.".
+-spec variables(term()) -> [atom()].
+variables(Term) -> lists:usort(named(Term)).
+
+named({var, X}) -> [X];
+named({tag, X}) -> [X];
+named({lit, _}) -> [];
+named({text, _}) -> [];
+named({prefix, _, Pattern}) -> named(Pattern);
+named(Tuple) when is_tuple(Tuple) -> named(tuple_to_list(Tuple));
+named([Head | Tail]) -> named(Head) ++ named(Tail);
+named(_) -> [].
+
+%% Whom: the first substitution.
+
+-doc "The substitution that a property begins with for a process of this signature.".
+-spec binding(property(), witness_event:signature()) -> {ok, env()} | no.
+binding(#{signatures := Signatures}, Signature) ->
+    Shared = shared(Signatures),
+    first([fun() ->
+        case guarded(pattern(Pattern, Signature, #{}, #{}), Guard) of
+            {ok, Env} -> {ok, maps:with(Shared, Env)};
+            no -> no
+        end
+    end || {Pattern, Guard} <- Signatures]).
+
+shared(Signatures) ->
+    [First | Others] = [variables(Pattern) || {Pattern, _} <- Signatures],
+    lists:foldl(fun(Names, Acc) -> [Name || Name <- Acc, lists:member(Name, Names)] end, First, Others).
+
+first([]) -> no;
+first([Try | Tries]) -> case Try() of no -> first(Tries); Found -> Found end.
+
+%% Formulas with what the rules need to know of each place: {Number, Variables, Recursions, Form}. Recursion variables
+%% get unique names.
+
+prepared(Formula, Scope) ->
+    {Node, _} = number(simplified(Formula), Scope, #{}, 1),
+    Node.
+
+%% S1 to S4.
+simplified({Op, Formulas}) when Op =:= 'and'; Op =:= 'or' ->
+    {Neutral, Zero} = case Op of 'and' -> {tt, ff}; 'or' -> {ff, tt} end,
+    Members = [simplified(F) || F <- Formulas],
+    case lists:member(Zero, Members) of
+        true -> Zero;
+        false ->
+            case [M || M <- Members, M =/= Neutral] of
+                [] -> Neutral;
+                [Single] -> Single;
+                Several -> {Op, Several}
+            end
+    end;
+simplified({Fix, X, F}) when Fix =:= max; Fix =:= min ->
+    Inner = simplified(F),
+    case occurs(X, Inner) of true -> {Fix, X, Inner}; false -> Inner end;
+simplified({Modality, Action, F}) when Modality =:= box; Modality =:= dia -> {Modality, Action, simplified(F)};
+simplified(F) -> F.
+
+occurs(X, {rec, Y}) -> X =:= Y;
+occurs(X, {Fix, Y, F}) when Fix =:= max; Fix =:= min -> X =/= Y andalso occurs(X, F);
+occurs(X, {_, Formulas}) when is_list(Formulas) -> lists:any(fun(F) -> occurs(X, F) end, Formulas);
+occurs(X, {_, _, F}) -> occurs(X, F);
+occurs(_, _) -> false.
+
+number({rec, X}, _, Loops, N) ->
+    Unique = map_get(X, Loops),
+    {{N, [], [Unique], {rec, Unique}}, N + 1};
+number({Op, Formulas}, Scope, Loops, N) ->
+    {Nodes, Next} = lists:mapfoldl(fun(F, I) -> number(F, Scope, Loops, I) end, N + 1, Formulas),
+    {{N, lists:usort(lists:append([Vars || {_, Vars, _, _} <- Nodes])),
+      lists:usort(lists:append([Recs || {_, _, Recs, _} <- Nodes])), {Op, Nodes}}, Next};
+number({Fix, X, F}, Scope, Loops, N) when Fix =:= max; Fix =:= min ->
+    {{_, Vars, Recs, _} = Node, Next} = number(F, Scope, Loops#{X => N}, N + 1),
+    {{N, Vars, Recs -- [N], {Fix, N, Node}}, Next};
+number({Modality, {_, Patterns, Guard} = Action, F}, Scope, Loops, N) ->
+    Bound = lists:usort(Scope ++ variables(Patterns)),
+    {{_, Vars, Recs, _} = Node, Next} = number(F, Bound, Loops, N + 1),
+    Used = [X || X <- lists:usort(variables([Patterns | Guard]) ++ Vars), lists:member(X, Scope)],
+    {{N, Used, Recs, {Modality, Action, Node}}, Next};
+number(Constant, _, _, N) ->
+    {{N, [], [], Constant}, N + 1}.
+
+%% Residuals: tt, ff, {ob, Node, Env, Loops}, {'and' | 'or', Residuals}. Loops maps recursion variables to obligations.
+
+behind({_, _, _, Constant}, _, _) when is_atom(Constant) -> Constant;
+behind({_, _, _, {rec, X}}, _, Loops) -> map_get(X, Loops);
+behind({_, Vars, Recs, _} = Node, Env, Loops) -> {ob, Node, maps:with(Vars, Env), maps:with(Recs, Loops)}.
+
+%% M3: a residual as the combination of its modalities. The fixpoints around an obligation share its place.
+unfolded({Op, Residuals}) when is_list(Residuals) -> {Op, [unfolded(R) || R <- Residuals]};
+unfolded({ob, Node, Env, Loops} = Obligation) -> opened(Node, Env, Loops, Obligation);
+unfolded(Constant) -> Constant.
+
+opened({_, _, _, {Op, Nodes}}, Env, Loops, _) when is_list(Nodes) -> {Op, [member(Node, Env, Loops) || Node <- Nodes]};
+opened({_, _, _, {Fix, X, Node}}, Env, Loops, Obligation) when Fix =:= max; Fix =:= min ->
+    opened(Node, Env, Loops#{X => Obligation}, Obligation);
+opened(Node, Env, Loops, _) -> member(Node, Env, Loops).
+
+member({Number, _, _, {Modality, Action, Behind}}, Env, Loops) when Modality =:= box; Modality =:= dia ->
+    #{number => Number, modality => Modality, action => Action, env => Env,
+      behind => fun(Inner) -> behind(Behind, Inner, Loops) end};
+member(Node, Env, Loops) ->
+    unfolded(behind(Node, Env, Loops)).
+
+mapped(Change, {Op, Members}) -> {Op, [mapped(Change, M) || M <- Members]};
+mapped(Change, #{} = Modality) -> Change(Modality);
+mapped(_, Constant) -> Constant.
+
+modalities({_, Members}) -> lists:append([modalities(M) || M <- Members]);
+modalities(#{} = Modality) -> [Modality];
+modalities(_) -> [].
+
+%% M1 and M2.
+stepped(Event, #{modality := Modality, action := Action, env := Env, behind := Behind}) ->
+    case match(Action, Event, Env) of
+        {ok, Inner} -> Behind(Inner);
+        no when Modality =:= box -> tt;
+        no -> ff
+    end.
+
+ended(Residual) -> normal(mapped(fun(#{modality := box}) -> tt; (#{modality := dia}) -> ff end, unfolded(Residual))).
+
+%% The numbers of the modalities that surely count as taken: no member beside them decides without them.
+taken(Event, {Op, Members}) ->
+    Zero = case Op of 'and' -> ff; 'or' -> tt end,
+    {Results, Taken} = lists:unzip([taken(Event, M) || M <- Members]),
+    case lists:member(Zero, Results) of
+        true -> {Zero, []};
+        false ->
+            Open = [R || R <- Results, R =:= open],
+            {case Open of [] -> hd(Results); _ -> open end, lists:append(Taken)}
+    end;
+taken(Event, #{number := Number} = Modality) ->
+    case {stepped(Event, Modality), match(maps:get(action, Modality), Event, maps:get(env, Modality))} of
+        {Result, no} -> {Result, []};
+        {Constant, _} when is_atom(Constant) -> {Constant, [Number]};
+        _ -> {open, [Number]}
+    end;
+taken(_, Constant) -> {Constant, []}.
+
+%% N1 to N4, until nothing changes. `True` and `False` are the obligations that combinations around demand or offer.
+normal(Residual) when is_tuple(Residual), tuple_size(Residual) =:= 2 ->
+    case reduced(Residual, [], []) of
+        Residual -> Residual;
+        Other -> normal(Other)
+    end;
+normal(Residual) -> Residual.
+
+reduced({ob, _, _, _} = Obligation, True, False) ->
+    case {lists:member(Obligation, True), lists:member(Obligation, False)} of
+        {true, _} -> tt;
+        {_, true} -> ff;
+        _ -> Obligation
+    end;
+reduced({Op, Residuals}, True, False) ->
+    Flat = lists:append([case R of {Op, Inner} -> Inner; _ -> [R] end || R <- Residuals]),
+    Own = [O || {ob, _, _, _} = O <- Flat],
+    {Neutral, Zero, Demanded, Offered} = case Op of
+        'and' -> {tt, ff, Own ++ True, False};
+        'or' -> {ff, tt, True, Own ++ False}
+    end,
+    Members = [case R of
+        {ob, _, _, _} -> reduced(R, True, False);
+        _ -> reduced(R, Demanded, Offered)
+    end || R <- Flat],
+    case lists:member(Zero, Members) of
+        true -> Zero;
+        false ->
+            case distinct([M || M <- Members, M =/= Neutral]) of
+                [] -> Neutral;
+                [Single] -> Single;
+                Several -> {Op, Several}
+            end
+    end;
+reduced(Constant, _, _) -> Constant.
+
+%% Not lists:usort/1: it takes 1 and 1.0 for the same, which obligations that hold them are not.
+distinct(Members) ->
+    lists:foldr(fun(M, Acc) -> case lists:member(M, Acc) of true -> Acc; false -> [M | Acc] end end, [], Members).
+
+size_of({_, Residuals}) when is_list(Residuals) -> lists:sum([size_of(R) || R <- Residuals]);
+size_of(_) -> 1.
+
+%% The obligations that a monitor puts together, however it goes about it, where N3 and N4 have not yet removed any.
+raw_size({Op, Residuals}) when is_list(Residuals) ->
+    Zero = case Op of 'and' -> ff; 'or' -> tt end,
+    case [normal(R) || R <- Residuals, normal(R) =:= Zero] of
+        [] -> lists:sum([raw_size(R) || R <- Residuals]);
+        _ -> 0
+    end;
+raw_size({ob, _, _, _}) -> 1;
+raw_size(_) -> 0.
+
+%% Monitors.
+
+-spec machine(property(), witness_event:signature()) -> {ok, machine()} | no.
+machine(Property, Signature) -> machine(Property, Signature, infinity).
+
+-doc "A monitor for a process; `no` if the property is not about it. `Bound` is for obligations.".
+-spec machine(property(), witness_event:signature(), pos_integer() | infinity) -> {ok, machine()} | no.
+machine(Property, Signature, Bound) ->
+    #{formula := Formula, over := Over, per := Per} = with_tags(Property),
+    case binding(Property, Signature) of
+        {ok, Env} ->
+            Root = prepared(Formula, Per ++ maps:keys(Env)),
+            Machine = #{root => Root, env => Env, over => Over, per => Per, bound => Bound, had => false, live => #{},
+                        taken => {[], []}, heavy => []},
+            {ok, case Per of
+                [] -> Machine#{live := #{none => {behind(Root, Env, #{}), false}}};
+                _ -> Machine
+            end};
+        no ->
+            no
+    end.
+
+-doc "To which instances an event belongs.".
+-spec slice(witness_event:event(), machine()) -> skip | all | {slice | live, tuple()}.
+slice(_, #{over := all}) -> all;
+slice(Event, #{over := Over, per := Per, env := Env}) ->
+    Marked = lists:any(fun(Seen) -> element(1, Seen) =:= 'begin' end, Over),
+    first_slice(Over, Marked, Per, Event, Env).
+
+first_slice([Seen | Others], Marked, Per, Event, Env) ->
+    [{_, Patterns, _} = Action] = actions([Seen]),
+    case match(Action, Event, Env) of
+        {ok, Inner} ->
+            Key = list_to_tuple([map_get(X, Inner) || X <- Per, is_map_key(X, Inner)]),
+            case [X || X <- Per, lists:member(X, variables(Patterns))] of
+                [] -> all;
+                _ when Marked, Seen =:= Action -> {live, Key};
+                _ -> {slice, Key}
+            end;
+        no ->
+            first_slice(Others, Marked, Per, Event, Env)
+    end;
+first_slice([], _, _, _, _) -> skip.
+
+-doc "Reads an event. The verdicts are those of the instances that it decides.".
+-spec event(witness_event:event(), machine()) -> {[verdict()], machine()}.
+event(Event, #{env := Env, live := Live, root := Root, per := Per} = Machine) ->
+    case slice(Event, Machine) of
+        skip -> {[], Machine};
+        all -> advance(Event, maps:keys(Live), Machine);
+        {live, Key} -> advance(Event, [Key || is_map_key(Key, Live)], Machine);
+        {slice, Key} ->
+            Fresh = {behind(Root, maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))), #{}), false},
+            advance(Event, [Key], Machine#{live := maps:merge(#{Key => Fresh}, Live), had := true})
+    end.
+
+advance(Event, Keys, #{bound := Bound} = Machine) ->
+    lists:foldl(fun(Key, {Verdicts, #{live := Live, taken := {Sure, Maybe}} = Now}) ->
+        {Residual, Engaged} = map_get(Key, Live),
+        Tree = unfolded(Residual),
+        Matched = [Modality || #{action := Action, env := Env} = Modality <- modalities(Tree),
+                               match(Action, Event, Env) =/= no],
+        Active = Engaged orelse [] =/= [Kind || #{action := {Kind, _, _}} <- Matched, Kind =/= init],
+        {_, Taken} = taken(Event, Tree),
+        After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
+        Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
+        case normal(Raw) of
+            tt -> {[{Key, yes, not Active} | Verdicts], After#{live := maps:remove(Key, Live)}};
+            ff -> {[{Key, no, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
+            Next ->
+                case size_of(Next) > Bound of
+                    true -> {[{Key, inconclusive, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
+                    false ->
+                        Heavy = case raw_size(Raw) > Bound of true -> [Key]; false -> [] end,
+                        {Verdicts, After#{live := Live#{Key := {Next, Active}},
+                                          heavy := Heavy ++ map_get(heavy, After)}}
+                end
+        end
+    end, {[], Machine#{heavy := []}}, Keys).
+
+-doc "The verdicts at the complete end.".
+-spec finish(machine()) -> [verdict()].
+finish(#{had := false, per := [_ | _]}) -> [{none, yes, true}];
+finish(#{live := Live}) ->
+    [case ended(Residual) of
+         tt -> {Key, yes, not Engaged};
+         ff -> {Key, no, false}
+     end || Key := {Residual, Engaged} <- Live].
+
+-doc "Actions that may come next, with what is known: for those who make up traces.".
+-spec offers(machine()) -> [{action(), env()}].
+offers(#{live := Live, over := Over, per := Per, env := Env}) ->
+    Keys = [maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))) || Key := _ <- Live, is_tuple(Key)],
+    [{Action, Known} || Action <- actions(Over), Known <- [Env | Keys]]
+        ++ [{Action, Known} || _ := {Residual, _} <- Live,
+                               #{action := Action, env := Known} <- modalities(unfolded(Residual))].
+
+-doc "The places of the modalities, from left to right: those surely taken, and those that may count as taken.".
+-spec coverage(machine()) -> {[pos_integer()], [pos_integer()]}.
+coverage(#{root := Root, taken := {Sure, Maybe}}) ->
+    Places = maps:from_list([{Number, Place} || {Place, Number} <- lists:enumerate(numbers(Root))]),
+    {[map_get(N, Places) || N <- Sure], [map_get(N, Places) || N <- Maybe]}.
+
+numbers({N, _, _, {Modality, _, Node}}) when Modality =:= box; Modality =:= dia -> [N | numbers(Node)];
+numbers({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([numbers(Node) || Node <- Nodes]);
+numbers({_, _, _, {_, _, Node}}) -> numbers(Node);
+numbers(_) -> [].
+
+-doc """
+The instances that have kept to the bound in the normal form, but not before N3 and N4: a monitor may give up on them.
+""".
+-spec heavy(machine()) -> [none | tuple()].
+heavy(#{heavy := Keys}) -> Keys.
+
+-doc "Without an instance.".
+-spec drop(none | tuple(), machine()) -> machine().
+drop(Key, #{live := Live} = Machine) -> Machine#{live := maps:remove(Key, Live)}.
+
+-doc "What each modality, from left to right, decides where it matches.".
+-spec decides(machine()) -> [yes | no | undefined].
+decides(#{root := Root}) -> deciding(Root).
+
+deciding({_, _, _, {Modality, _, {_, _, _, Form} = Node}}) when Modality =:= box; Modality =:= dia ->
+    [case Form of tt -> yes; ff -> no; _ -> undefined end | deciding(Node)];
+deciding({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([deciding(Node) || Node <- Nodes]);
+deciding({_, _, _, {_, _, Node}}) -> deciding(Node);
+deciding(_) -> [].
+
+-doc "How many obligations each live instance has.".
+-spec obligations(machine()) -> [pos_integer()].
+obligations(#{live := Live}) -> [size_of(Residual) || _ := {Residual, _} <- Live].
+
+%% The sets of traces.
+
+-doc "The formula whose sets of traces the monitor of a property is about.".
+-spec definition(property()) -> formula().
+definition(Property) -> map_get(formula, with_tags(Property)).
+
+-doc "Whether a complete finite trace satisfies the formula, by the definition; fixpoints are unfolded.".
+-spec satisfies(formula(), [witness_event:event()], env()) -> boolean().
+satisfies(Formula, Trace, Env) ->
+    {Node, _} = number(Formula, maps:keys(Env), #{}, 1),
+    Table = ets:new(?MODULE, [private]),
+    try
+        in(Node, Trace, Env, #{}, Table)
+    after
+        ets:delete(Table)
+    end.
+
+in({_, _, _, tt}, _, _, _, _) -> true;
+in({_, _, _, ff}, _, _, _, _) -> false;
+in({_, _, _, {'and', Nodes}}, Trace, Env, Loops, Table) ->
+    lists:all(fun(Node) -> in(Node, Trace, Env, Loops, Table) end, Nodes);
+in({_, _, _, {'or', Nodes}}, Trace, Env, Loops, Table) ->
+    lists:any(fun(Node) -> in(Node, Trace, Env, Loops, Table) end, Nodes);
+in({_, _, _, {box, _, _}}, [], _, _, _) -> true;
+in({_, _, _, {dia, _, _}}, [], _, _, _) -> false;
+in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Env, Loops, Table) when Modality =:= box; Modality =:= dia ->
+    case match(Action, Event, Env) of
+        {ok, Inner} -> in(Node, Trace, Inner, Loops, Table);
+        no -> Modality =:= box
+    end;
+in({_, _, _, {_, X, Node}}, Trace, Env, Loops, Table) ->
+    in(Node, Trace, Env, Loops#{X => {Node, Env, Loops}}, Table);
+in({_, _, _, {rec, X}}, Trace, _, Loops, Table) ->
+    %% Branches that meet again at the same place of the trace are not followed twice.
+    {Node, Env, Outer} = map_get(X, Loops),
+    Place = {X, Env, Outer, length(Trace)},
+    case ets:lookup(Table, Place) of
+        [{_, Known}] -> Known;
+        [] ->
+            Result = in(Node, Trace, Env, Outer#{X => {Node, Env, Outer}}, Table),
+            ets:insert(Table, {Place, Result}),
+            Result
+    end.

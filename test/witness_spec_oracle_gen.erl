@@ -1,0 +1,575 @@
+-module(witness_spec_oracle_gen).
+-moduledoc """
+Random properties of the whole grammar, and random events that make their actions match often. All choices are those of
+`m:rand` in the calling process, so that a seed brings them back.
+""".
+
+-export([property/1, signature/1, event/1, event_for/2, any_event/0, value/0, family/2, records/0, fields/1]).
+
+-define(FUNCTION_NAMES, [f, g]).
+-define(ORDERS, ['<', '=<', '>', '>=']).
+-define(EQUALITIES, ['=:=', '=/=', '==', '/=']).
+%% Few names, so that they meet again; some are what generated code calls its own variables.
+-define(NAMES, ['A', 'A', 'B', 'B', 'C', 'C', 'D', 'S', 'S', 'Event', 'State', '_Id', 'X']).
+
+-doc "The records that specifications may use, as `{Name, Fields}`.".
+records() -> [{point, [x, y]}, {empty, []}].
+
+fields(Name) -> proplists:get_value(Name, records()).
+
+one_of(List) -> lists:nth(rand:uniform(length(List)), List).
+chance(Percent) -> rand:uniform(100) =< Percent.
+between(Low, High) -> Low + rand:uniform(High - Low + 1) - 1.
+times(N, Make) -> [Make() || _ <- lists:seq(1, N)].
+
+weighted(Choices) ->
+    Total = lists:sum([Weight || {Weight, _} <- Choices]),
+    weighted(rand:uniform(Total), Choices).
+
+weighted(N, [{Weight, Make} | _]) when N =< Weight -> Make();
+weighted(N, [{Weight, _} | Choices]) -> weighted(N - Weight, Choices).
+
+%% Terms.
+
+-doc "A term, mostly one of few.".
+value() -> value(2).
+
+value(0) ->
+    weighted([{6, fun() -> one_of([0, 1, 2]) end}, {4, fun() -> one_of([a, b, ok]) end},
+              {1, fun() -> one_of([-1, 97, 98, 1 bsl 70, 'an atom', true, false]) end},
+              {1, fun() -> one_of([1.0, 0.0, -0.0, 2.5]) end},
+              {1, fun() -> one_of(["", "ab", "abc", [1 | 2]]) end},
+              {1, fun() -> one_of([<<>>, <<"ab">>, <<1, 2, 3>>, <<5:3>>, <<255, 0>>]) end},
+              {1, fun() -> one_of([self(), tag()]) end}]);
+value(Depth) ->
+    Inner = fun() -> value(Depth - 1) end,
+    weighted([{5, Inner},
+              {4, fun() -> list_to_tuple(times(between(1, 3), Inner)) end},
+              {2, fun() -> times(between(0, 3), Inner) end},
+              {1, fun() -> maps:from_list([{Inner(), Inner()} || _ <- lists:seq(1, between(0, 2))]) end},
+              {1, fun() -> {point, Inner(), Inner()} end}]).
+
+%% A few references, the same in one process.
+tag() ->
+    Place = {?MODULE, rand:uniform(2)},
+    case get(Place) of
+        undefined -> Tag = make_ref(), put(Place, Tag), Tag;
+        Tag -> Tag
+    end.
+
+message() ->
+    Inner = fun() -> value(1) end,
+    From = fun() -> one_of([{self(), tag()}, {self(), [alias | tag()]}, {self(), 1}, Inner()]) end,
+    weighted([{8, fun value/0},
+              {1, fun() -> {'$gen_call', From(), Inner()} end}, {1, fun() -> {'$gen_cast', Inner()} end},
+              {1, fun() -> {one_of([tag(), [alias | tag()], [[alias | tag()] | 1], 1]), Inner()} end},
+              {1, fun() -> one_of([{notify, Inner()}, {self(), From(), {sync_notify, Inner()}},
+                                   {self(), From(), {call, a, Inner()}}, {system, From(), Inner()}]) end}]).
+
+-doc "A signature for a property: one that it is about, mostly.".
+signature(#{signatures := Signatures}) ->
+    {Pattern, _} = one_of(Signatures),
+    case chance(90) of
+        true -> instance(Pattern, #{});
+        false -> {m, one_of(?FUNCTION_NAMES), times(between(0, 2), fun value/0)}
+    end.
+
+-doc "An event that may match one of these actions.".
+event([]) -> any_event();
+event(Offers) ->
+    {Action, Env} = one_of(Offers),
+    case chance(85) of true -> event_for(Action, Env); false -> any_event() end.
+
+any_event() ->
+    Signature = fun() -> {m, one_of(?FUNCTION_NAMES), times(between(0, 2), fun value/0)} end,
+    case one_of([fork, init, exit, send, send, send, recv, recv, recv]) of
+        fork -> {fork, process(), process(), Signature(), 0};
+        init -> {init, process(), one_of([process(), undefined]), Signature(), 0};
+        exit -> {exit, process(), one_of([normal, value()]), 0};
+        send -> {send, process(), process(), message(), 0};
+        recv -> {recv, process(), undefined, message(), 0}
+    end.
+
+process() -> one_of([self(), self(), 0, 1, a]).
+
+-doc "An event for an action under a substitution: it matches as far as a few tries tell.".
+event_for(Action, Env) -> event_for(Action, Env, 6).
+
+event_for({Kind, Patterns, Guard} = Action, Env, Tries) ->
+    {Terms, _} = lists:mapfoldl(fun(Pattern, Now) ->
+        Term = instance(Pattern, Now),
+        {Term, case witness_spec_oracle:match({exit, ['_', Pattern], []}, {exit, x, Term, 0}, Now) of
+                   {ok, Bound} -> Bound;
+                   no -> Now
+               end}
+    end, Env, Patterns),
+    Event = case {Kind, Terms} of
+        {recv, [P, M]} -> {recv, P, undefined, M, 0};
+        _ -> list_to_tuple([Kind | Terms] ++ [0])
+    end,
+    case Tries =:= 0 orelse Guard =:= [] orelse witness_spec_oracle:match(Action, Event, Env) =/= no of
+        true -> Event;
+        false -> event_for(Action, Env, Tries - 1)
+    end.
+
+%% A term that a pattern matches, or nearly.
+instance('_', _) -> value(1);
+instance({var, X}, Env) when is_map_key(X, Env) ->
+    case chance(88) of true -> map_get(X, Env); false -> value(0) end;
+instance({var, _}, Env) ->
+    case map_size(Env) > 0 andalso chance(30) of true -> one_of(maps:values(Env)); false -> value(1) end;
+instance({lit, Term}, _) when is_float(Term) -> Term;
+instance({lit, Term}, _) when is_integer(Term) -> case chance(95) of true -> Term; false -> float(Term) end;
+instance({lit, Term}, _) -> Term;
+instance({text, Text}, _) -> Text;
+instance({prefix, Text, Tail}, Env) -> Text ++ instance(Tail, Env);
+instance({tuple, Patterns}, Env) -> list_to_tuple(instances(Patterns, Env));
+instance({list, Heads, nil}, Env) -> instances(Heads, Env);
+instance({list, Heads, Tail}, Env) ->
+    [Rest | Terms] = lists:reverse(instances(Heads ++ [Tail], Env)),
+    lists:foldl(fun(Term, Acc) -> [Term | Acc] end, Rest, Terms);
+instance({map, Fields}, Env) ->
+    Extra = case chance(30) of true -> #{value(0) => value(0)}; false -> #{} end,
+    lists:foldl(fun({Key, Pattern}, Map) ->
+        case simple(Key, Env) of
+            {ok, Known} -> Map#{Known => instance(Pattern, Env)};
+            none -> Map
+        end
+    end, Extra, Fields);
+instance({same, One, Other}, Env) ->
+    case simpler(One) of true -> instance(Other, Env); false -> instance(One, Env) end;
+instance({bin, Segments}, Env) -> bits(Segments, Env, <<>>);
+instance({record, Name, Named, Others}, Env) ->
+    Rest = case Others of none -> '_'; _ -> Others end,
+    list_to_tuple([Name | [instance(proplists:get_value(F, Named, Rest), Env) || F <- fields(Name)]]);
+instance({otp, Name, Patterns}, Env) -> otp(Name, Patterns, Env).
+
+%% A variable that stands twice gets the same term.
+instances([Pattern | Patterns], Env) ->
+    Term = instance(Pattern, Env),
+    Next = case Pattern of {var, X} when not is_map_key(X, Env) -> Env#{X => Term}; _ -> Env end,
+    [Term | instances(Patterns, Next)];
+instances([], _) -> [].
+
+simpler('_') -> true;
+simpler({var, _}) -> true;
+simpler(_) -> false.
+
+simple({lit, Term}, _) -> {ok, Term};
+simple({var, X}, Env) when is_map_key(X, Env) -> {ok, map_get(X, Env)};
+simple({tuple, [{lit, K}, {var, X}]}, Env) when is_map_key(X, Env) -> {ok, {K, map_get(X, Env)}};
+simple({op, '+', [{var, X}, {lit, N}]}, Env) when is_map_key(X, Env), is_number(map_get(X, Env)) ->
+    {ok, map_get(X, Env) + N};
+simple(_, _) -> none.
+
+bits([{text, Text} | Segments], Env, Acc) -> bits(Segments, Env, <<Acc/bits, (list_to_binary(Text))/bits>>);
+bits([{int, Pattern, Size, _, Endian} | Segments], Env, Acc) ->
+    N = case instance(Pattern, Env) of I when is_integer(I) -> I; _ -> between(-3, 255) end,
+    Width = width(Size, Env),
+    Bits = case Endian of big -> <<N:Width>>; little -> <<N:Width/little>> end,
+    bits(Segments, known(Pattern, N, Env), <<Acc/bits, Bits/bits>>);
+bits([{bytes, Pattern, Size} | Segments], Env, Acc) ->
+    Width = width(Size, Env),
+    Bytes = case instance(Pattern, Env) of
+        Known when is_binary(Known), byte_size(Known) =:= Width -> Known;
+        _ -> list_to_binary(times(Width, fun() -> between(0, 2) end))
+    end,
+    bits(Segments, Env, <<Acc/bits, Bytes/bits>>);
+bits([{rest, Kind, Pattern}], Env, Acc) ->
+    Rest = case instance(Pattern, Env) of
+        Known when is_bitstring(Known) -> Known;
+        _ when Kind =:= binary -> one_of([<<>>, <<"ab">>, <<1>>]);
+        _ -> one_of([<<>>, <<5:3>>, <<1>>])
+    end,
+    <<Acc/bits, Rest/bits>>;
+bits([], _, Acc) -> Acc.
+
+known({var, X}, N, Env) when not is_map_key(X, Env) -> Env#{X => N};
+known(_, _, Env) -> Env.
+
+width({lit, N}, _) -> N;
+width({var, X}, Env) ->
+    case Env of #{X := N} when is_integer(N), N >= 0, N < 20 -> N; _ -> 1 end;
+width({op, '*', [Size, {lit, N}]}, Env) -> width(Size, Env) * N.
+
+otp(call, [From, Request], Env) -> {'$gen_call', from(From, Env), instance(Request, Env)};
+otp(call, [From, Handler, Request], Env) ->
+    {self(), from(From, Env), {call, instance(Handler, Env), instance(Request, Env)}};
+otp(cast, [Message], Env) -> {'$gen_cast', instance(Message, Env)};
+otp(notify, [Event], Env) -> {notify, instance(Event, Env)};
+otp(sync_notify, [From, Event], Env) -> {self(), from(From, Env), {sync_notify, instance(Event, Env)}};
+otp(reply, [{var, X}, Reply], Env) ->
+    Tag = case Env of #{X := {_, Known}} -> Known; _ -> tag() end,
+    {Tag, instance(Reply, Env)};
+otp(reply, [{tuple, [_, Tag]}, Reply], Env) -> {instance(Tag, Env), instance(Reply, Env)};
+otp(reply, [{tag, X}, Reply], Env) when is_map_key(X, Env) -> {map_get(X, Env), instance(Reply, Env)};
+otp(reply, [{tag, _}, Reply], Env) -> otp(reply, ['_', Reply], Env);
+otp(reply, ['_', Reply], Env) -> {one_of([tag(), [alias | tag()], [[alias | tag()] | 1], 1]), instance(Reply, Env)};
+otp(info, [Message], Env) -> case chance(70) of true -> instance(Message, Env); false -> message() end.
+
+from(Pattern, Env) ->
+    case {Pattern, simpler(Pattern)} of
+        {{var, X}, _} when is_map_key(X, Env) -> map_get(X, Env);
+        {{tuple, ['_', {var, X}]}, _} when not is_map_key(X, Env) -> from('_', Env);
+        {_, true} -> one_of([{self(), tag()}, {self(), [alias | tag()]}, {self(), [[alias | tag()] | 1]}, {self(), 1}]);
+        _ -> instance(Pattern, Env)
+    end.
+
+%% Properties.
+
+%% `tags` are the keys that stand for tags of replies; `otp` says whether messages of OTP may be named.
+
+-doc """
+A property. In a `loose` one most actions match most events, so that many obligations are alive at a time; `alike` ones
+are about actions that overlap, or nearly; `mixed` are all kinds.
+""".
+-spec property(mixed | loose | alike) -> witness_spec_oracle:property().
+property(mixed) ->
+    property(weighted([{3, fun() -> plain end}, {1, fun() -> loose end}, {1, fun() -> alike end}]));
+property(Focus) ->
+    Options = #{tags => [], otp => true, focus => Focus},
+    Signatures = times(one_of([1, 1, 1, 1, 1, 1, 2, 2, 3]), fun() -> signed(Options) end),
+    Dialect = weighted([{4, fun() -> monitor end}, {15, fun() -> check end}, {1, fun() -> none end}]),
+    Property = #{signatures => Signatures, dialect => Dialect, group => Dialect =/= none andalso chance(15),
+                 name => undefined, per => [], over => all},
+    case Dialect of
+        none -> Property;
+        _ ->
+            Scope = shared(Signatures),
+            {Over, Per} = over(Scope, Options),
+            %% Keys that stand for tags are known to patterns of OTP only.
+            Tags = [X || {var, X} <- replies(Over)],
+            Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [],
+                        options => Options#{tags => Tags}},
+            Property#{over := Over, per := Per, formula => case Focus of
+                plain -> formula(between(4, 40), Context);
+                loose -> {max, 'X', formula(between(15, 45), Context#{open := ['X']})};
+                alike -> branches(between(3, 12), Context)
+            end}
+    end.
+
+shared(Signatures) ->
+    [First | Others] = [witness_spec_oracle:variables(Pattern) || {Pattern, _} <- Signatures],
+    lists:foldl(fun(Names, Acc) -> [Name || Name <- Acc, lists:member(Name, Names)] end, First, Others).
+
+%% Signatures share names, so that some are bound by all of them.
+signed(Options) ->
+    Pattern = called([], Options, one_of([0, 1, 1, 2])),
+    {Pattern, guard(witness_spec_oracle:variables(Pattern), 15)}.
+
+called(Scope, Options, Arguments) ->
+    {tuple, [{lit, one_of([m, m, m, m, m, 'Elixir.My.App'])}, {lit, one_of(?FUNCTION_NAMES)},
+             {list, times(Arguments, fun() -> pattern(1, Scope, Options) end), nil}]}.
+
+%% The alphabet: with keys, each action binds all of them or none.
+over(Scope, Options) ->
+    case rand:uniform(10) of
+        N when N > 4 -> {all, []};
+        N when N > 2 -> {times(between(1, 3), fun() -> action(Scope, Options) end), []};
+        _ ->
+            Per = case ['K', 'L'] of Keys -> lists:sublist(Keys, one_of([1, 1, 2])) end,
+            Keyed = case {Per, rand:uniform(3)} of
+                {[_], 1} -> tagged(Scope, Options);
+                _ -> times(between(1, 2), fun() -> keyed(Per, Scope, Options) end)
+            end,
+            Unkeyed = [action(Scope, Options) || chance(50)],
+            %% Without a mark each of those with a key begins an instance.
+            Marked = [case chance(25) of true -> {'begin', Action}; false -> Action end || Action <- Keyed],
+            {shuffled(Marked ++ Unkeyed), Per}
+    end.
+
+replies(Over) ->
+    [From || {_, Patterns, _} <- witness_spec_oracle:actions(Over), {otp, reply, [From, _]} <- [lists:last(Patterns)]].
+
+%% Requests and replies.
+tagged(Scope, Options) ->
+    Inner = fun() -> pattern(1, Scope, Options) end,
+    [{recv, ['_', {otp, call, [{var, 'K'}, Inner()]}], []},
+     {send, ['_', '_', {otp, reply, [{var, 'K'}, Inner()]}], []}].
+
+keyed(Per, Scope, Options) ->
+    Parts = shuffled([{var, X} || X <- Per] ++ times(between(0, 1), fun() -> pattern(1, Scope, Options) end)),
+    Message = case Parts of [{var, _} = Whole] -> one_of([Whole, {tuple, [{lit, a}, Whole]}]); _ -> {tuple, Parts} end,
+    {Kind, Patterns} = one_of([{recv, ['_', Message]}, {recv, ['_', Message]}, {send, ['_', '_', Message]}]),
+    {Kind, Patterns, guard(witness_spec_oracle:variables(Patterns) ++ Scope, 20)}.
+
+shuffled(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
+
+%% Formulas. `loops` are the recursion variables that an action guards, `open` those that are not yet guarded.
+formula(Size, #{loops := Loops, open := Open} = Context) when Size < 3 ->
+    %% A constant decides what is around it, so there are not many.
+    case Loops -- Open =:= [] andalso Size > -3 andalso chance(85) of
+        true -> modality(Size - 1, Context);
+        false -> atom(Context)
+    end;
+formula(Size, #{dialect := Dialect} = Context) ->
+    weighted([{1, fun() -> atom(Context) end},
+              {6, fun() -> modality(Size, Context) end},
+              {4, fun() -> operator(Size, Context) end},
+              {4, fun() -> branches(Size, Context) end},
+              {5, fun() ->
+                      Fix = case Dialect of monitor -> max; check -> one_of([max, min]) end,
+                      X = one_of(['X', 'X', 'Y', 'Z', 'A']),
+                      #{open := Open} = Context,
+                      {Fix, X, formula(Size - 1, Context#{open := [X | Open]})}
+                  end}]).
+
+modality(Size, #{scope := Scope, options := Options} = Context) ->
+    Action = action(Scope, Options),
+    {modality(Context), Action, formula(Size - 1, behind(Action, Context))}.
+
+modality(#{dialect := monitor}) -> box;
+modality(_) -> one_of([box, box, dia]).
+
+operator(Size, Context) ->
+    N = weighted([{1, fun() -> 1 end}, {6, fun() -> 2 end}, {3, fun() -> 3 end}]),
+    {operator(Context), times(N, fun() -> formula((Size + 3) div (N + 1), Context) end)}.
+
+operator(#{dialect := monitor}) -> 'and';
+operator(_) -> one_of(['and', 'or']).
+
+%% Modalities whose actions are alike: they overlap, or a guard sets them apart. Boxes are mostly in conjunctions and
+%% diamonds in disjunctions: one that does not match then leaves the others.
+branches(Size, #{scope := Scope, options := Options} = Context) ->
+    N = between(2, 4),
+    Same = modality(Context),
+    Op = case {Same, chance(80)} of {dia, true} -> 'or'; {box, true} -> 'and'; _ -> operator(Context) end,
+    {Op, [{case chance(85) of true -> Same; false -> modality(Context) end, Action,
+           formula((Size + 2) div N, behind(Action, Context))} || Action <- family(N, {Scope, Options})]}.
+
+behind({_, Patterns, _}, #{loops := Loops, open := Open, scope := Scope, options := Options} = Context) ->
+    Context#{scope := in_scope(Patterns, Scope, Options),
+             loops := lists:usort(Open ++ Loops), open := []}.
+
+atom(#{loops := Loops, open := Open}) ->
+    case Loops -- Open of
+        [_ | _] = Usable -> case chance(80) of true -> {rec, one_of(Usable)}; false -> one_of([tt, ff]) end;
+        [] -> one_of([tt, ff])
+    end.
+
+%% Actions.
+
+action(Scope, #{focus := loose} = Options) ->
+    case chance(85) of
+        true -> {recv, ['_', one_of(['_', '_', {var, one_of(['A', 'B'])}, {lit, 0}, {lit, 1}])], []};
+        false -> action(Scope, Options#{focus := plain})
+    end;
+action(Scope, Options) ->
+    {Kind, Patterns} = case one_of([fork, init, exit, send, send, send, recv, recv, recv, recv]) of
+        fork -> {fork, [party(Scope), party(Scope), spawned(Scope, Options)]};
+        init -> {init, [party(Scope), party(Scope), spawned(Scope, Options)]};
+        exit -> {exit, [party(Scope), pattern(1, Scope, Options)]};
+        send -> {send, [party(Scope), party(Scope), content(Scope, Options)]};
+        recv -> {recv, [party(Scope), content(Scope, Options)]}
+    end,
+    {Kind, Patterns, guard(in_scope(Patterns, Scope, Options), 45)}.
+
+%% What guards and later actions may use. Keys that stand for tags may not be used freely.
+in_scope(Patterns, Scope, #{tags := Tags}) -> lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags.
+
+party(Scope) -> weighted([{8, fun() -> '_' end}, {2, fun() -> {var, one_of(['P', 'Q'])} end},
+                          {1, fun() -> simple_pattern(Scope) end}]).
+
+spawned(Scope, Options) ->
+    weighted([{2, fun() -> '_' end}, {1, fun() -> {var, one_of(['P', 'Q', 'D'])} end},
+              {5, fun() -> called(Scope, Options, one_of([0, 1, 1, 2])) end}]).
+
+content(Scope, #{otp := true, tags := Tags} = Options) ->
+    case chance(case Tags of [] -> 20; _ -> 60 end) of
+        true -> otp_pattern(Scope, Options);
+        false -> pattern(2, Scope, Options)
+    end;
+content(Scope, Options) -> pattern(2, Scope, Options).
+
+otp_pattern(Scope, #{tags := Tags} = Options) ->
+    Inner = fun() -> pattern(1, Scope, Options) end,
+    case one_of([call, call, cast, notify, sync_notify, call3, reply, reply, info]) of
+        call when Tags =/= [] -> {otp, call, [{var, one_of(Tags)}, Inner()]};
+        call -> {otp, call, [Inner(), Inner()]};
+        call3 -> {otp, call, [Inner(), Inner(), Inner()]};
+        sync_notify -> {otp, sync_notify, [Inner(), Inner()]};
+        reply -> {otp, reply, [one_of(['_', {tuple, ['_', Inner()]}] ++ [{var, X} || X <- Scope ++ Tags]), Inner()]};
+        One -> {otp, One, [Inner()]}
+    end.
+
+-doc "So many actions that are alike: in one guard, in one name, in one part, or not at all.".
+family(N, {Scope, #{tags := Tags, focus := Focus} = Options}) ->
+    Fixed = Scope ++ Tags,
+    {Kind, Patterns, _} = Base = case chance(case Focus of alike -> 90; _ -> 30 end) of
+        true -> {recv, ['_', one_of([{tuple, [{var, 'A'}, {var, 'B'}]}, {tuple, [{var, 'C'}, {var, 'S'}]}, {var, 'A'},
+                                     {text, "ab"}, {list, [{var, 'A'}], {var, 'B'}}])], []};
+        false -> action(Scope, Options)
+    end,
+    Names = in_scope(Patterns, Scope, Options),
+    %% Opposite comparisons of the same two things; tests of the same thing; equality with different things.
+    Compared = case Names of [] -> none; _ -> X = one_of(Names), {{var, X}, other(Names, X)} end,
+    Comparisons = one_of([?ORDERS, ?EQUALITIES, ?ORDERS ++ ?EQUALITIES]),
+    [case rand:uniform(11) of
+         1 -> action(Scope, Options);
+         2 -> Base;
+         3 -> {Kind, renamed(Patterns, Fixed), []};
+         4 -> {Kind, varied_data(Kind, Patterns), []};
+         11 -> {Kind, varied_data(Kind, Patterns), []};
+         5 when Compared =/= none ->
+             {Left, _} = Compared,
+             {Kind, Patterns, [[{op, '=:=', [Left, {lit, one_of([0, 1, a])}]}]]};
+         6 when Compared =/= none ->
+             {Left, Right} = Compared,
+             Test = {op, one_of(['=:=', '<']), [Left, Right]},
+             {Kind, Patterns, [[one_of([Test, {op, 'not', [Test]}])]]};
+         _ when Compared =/= none ->
+             {Left, Right} = Compared,
+             Renamed = one_of([fun(X, _) -> X end, fun(X, _) -> X end, fun renamed/2]),
+             Sides = one_of([[Left, Right], [Left, Right], [Right, Left]]),
+             {Kind, Other, Guard} = Renamed({Kind, Patterns, [[{op, one_of(Comparisons), Sides}]]}, Fixed),
+             {Kind, Other, Guard ++ guard(in_scope(Other, Scope, Options), 15)};
+         _ -> Base
+     end || _ <- lists:seq(1, N)].
+
+other(Names, Not) ->
+    one_of([{var, one_of(case Names -- [Not] of [] -> Names; Others -> Others end)}, {lit, one_of([0, 1, a])}]).
+
+%% The variables that are not in scope under other names, consistently.
+renamed(Term, Scope) ->
+    Names = [X || X <- witness_spec_oracle:variables(Term), not lists:member(X, Scope)],
+    Free = shuffled(lists:usort(?NAMES) -- Scope),
+    Pairs = maps:from_list(lists:zip(lists:sublist(Names, length(Free)), lists:sublist(Free, length(Names)))),
+    substituted(Term, Pairs).
+
+substituted({var, X}, Pairs) -> {var, maps:get(X, Pairs, X)};
+substituted(Tuple, Pairs) when is_tuple(Tuple) -> list_to_tuple(substituted(tuple_to_list(Tuple), Pairs));
+substituted([Head | Tail], Pairs) -> [substituted(Head, Pairs) | substituted(Tail, Pairs)];
+substituted(Other, _) -> Other.
+
+%% Signatures stay as they are.
+varied_data(Kind, Patterns) when Kind =:= fork; Kind =:= init -> Patterns;
+varied_data(_, Patterns) -> varied(Patterns).
+
+%% Parts are others, which may match the same terms.
+varied(List) when is_list(List) -> [varied(Pattern) || Pattern <- List];
+varied(Pattern) ->
+    case chance(25) of
+        true -> one_of(['_', {var, one_of(['A', 'B', 'N'])}]);
+        false -> other_part(Pattern)
+    end.
+
+other_part({lit, N}) when is_integer(N) -> {lit, one_of([N, 0, 1, 1.0])};
+other_part({lit, Name}) when Name =:= a; Name =:= b; Name =:= ok -> {lit, one_of([a, b, 1])};
+other_part({text, [C | _] = Text}) ->
+    one_of([{text, Text}, {prefix, [C], '_'}, {list, [{lit, C}], '_'}, {list, [{var, 'A'}], {var, 'B'}},
+            {list, ['_' || _ <- Text], nil}]);
+other_part({list, [_ | _], Tail} = List) when Tail =/= nil -> one_of([List, {text, "ab"}, {list, ['_', '_'], nil}]);
+other_part({tuple, Patterns}) -> {tuple, varied(Patterns)};
+other_part(Pattern) -> Pattern.
+
+%% Patterns. `Scope` are the variables that have a value before the action: keys and sizes may use them.
+simple_pattern(_) ->
+    weighted([{2, fun() -> '_' end}, {6, fun() -> {var, one_of(?NAMES)} end}, {4, fun literal/0}]).
+
+literal() ->
+    weighted([{5, fun() -> {lit, one_of([0, 1, 2])} end}, {4, fun() -> {lit, one_of([a, b, ok])} end},
+              {1, fun() -> {lit, one_of([-1, 98, 1.0, 0.0, -0.0, 'an atom', 1 bsl 70])} end}]).
+
+pattern(0, Scope, _) -> simple_pattern(Scope);
+pattern(Depth, Scope, Options) ->
+    Inner = fun() -> pattern(Depth - 1, Scope, Options) end,
+    weighted([{6, fun() -> simple_pattern(Scope) end},
+              {6, fun() -> {tuple, times(between(1, 3), Inner)} end},
+              {2, fun() -> {list, times(between(0, 2), Inner), nil} end},
+              {2, fun() -> {list, times(between(1, 2), Inner), Inner()} end},
+              {1, fun() -> {text, one_of(["", "ab", "abc"])} end},
+              {1, fun() -> {prefix, one_of(["ab", "a"]), Inner()} end},
+              {2, fun() ->
+                      Keys = lists:usort(times(between(0, 2), fun() -> key(Scope) end)),
+                      {map, [{Key, Inner()} || Key <- Keys]}
+                  end},
+              {2, fun() -> record(Inner) end},
+              {1, fun() -> {same, Inner(), simple_pattern(Scope)} end},
+              {2, fun() -> {bin, segments(Scope)} end}]).
+
+record(Inner) ->
+    {Name, Fields} = one_of(records()),
+    Named = [{Field, Inner()} || Field <- Fields, chance(60)],
+    {record, Name, Named, case chance(25) andalso length(Named) < length(Fields) of true -> Inner(); false -> none end}.
+
+key([]) -> {lit, one_of([0, 1, a, b, "ab", 1.0])};
+key(Scope) ->
+    X = {var, one_of(Scope)},
+    weighted([{5, fun() -> key([]) end}, {3, fun() -> X end}, {1, fun() -> {tuple, [{lit, k}, X]} end},
+              {1, fun() -> {op, '+', [X, {lit, 1}]} end}]).
+
+segments(Scope) ->
+    {Segments, _} = lists:mapfoldl(fun(_, Known) -> segment(Known) end, Scope, lists:seq(1, between(0, 2))),
+    Segments ++ [one_of([{rest, binary, binary_part_pattern()}, {rest, bits, binary_part_pattern()}]) || chance(60)].
+
+segment(Known) ->
+    Size = fun(Fixed) ->
+        case Known =/= [] andalso chance(30) of true -> {var, one_of(Known)}; false -> {lit, one_of(Fixed)} end
+    end,
+    weighted([{1, fun() -> {{text, one_of(["a", "ab"])}, Known} end},
+              {4, fun() ->
+                      Pattern = one_of(['_', {var, one_of(['A', 'B', 'N'])}, {lit, one_of([0, 1, 97])}]),
+                      Bits = case Size([8, 8, 8, 16, 4, 3]) of
+                          {var, _} = Name -> one_of([Name, {op, '*', [Name, {lit, 8}]}]);
+                          Fixed -> Fixed
+                      end,
+                      {{int, Pattern, Bits, one_of([signed, unsigned, unsigned]), one_of([big, big, little])},
+                       case Pattern of {var, X} -> lists:usort([X | Known]); _ -> Known end}
+                  end},
+              {1, fun() -> {{bytes, binary_part_pattern(), Size([0, 1, 2])}, Known} end}]).
+
+binary_part_pattern() -> one_of(['_', {var, one_of(['B', 'C', 'Rest'])}]).
+
+%% Guards over the variables that are bound; `Percent` is how often there is one. Mostly one that can be true.
+guard(Names, Percent) ->
+    case chance(Percent) of
+        true -> guard(Names, 4, chance(90));
+        false -> []
+    end.
+
+guard(Names, Tries, Possible) ->
+    Guard = times(one_of([1, 1, 1, 2]), fun() -> times(one_of([1, 1, 1, 2]), fun() -> test(2, Names) end) end),
+    case not Possible orelse Tries =:= 0 orelse lists:any(fun(_) -> can_be_true(Guard, Names) end, [1, 2, 3, 4, 5]) of
+        true when Possible, Tries =:= 0 -> [];
+        true -> Guard;
+        false -> guard(Names, Tries - 1, Possible)
+    end.
+
+can_be_true(Guard, Names) ->
+    Event = {exit, x, y, 0},
+    witness_spec_oracle:match({exit, ['_', '_'], Guard}, Event, #{Name => value(1) || Name <- Names}) =/= no.
+
+-define(TYPE_TESTS, [is_integer, is_atom, is_tuple, is_list, is_number, is_binary, is_map, is_float, is_boolean, is_pid,
+                     is_reference]).
+-define(ARITHMETIC, ['+', '-', '*', 'div', 'rem', '/', 'band', 'bor', 'bxor']).
+-define(BIFS, [abs, length, tuple_size, hd, tl, byte_size, map_size, size, round, trunc, bit_size]).
+
+test(_, []) -> compare([]);
+test(0, Names) -> compare(Names);
+test(Depth, Names) ->
+    Inner = fun() -> test(Depth - 1, Names) end,
+    weighted([{12, fun() -> compare(Names) end},
+              {4, fun() -> {call, one_of(?TYPE_TESTS), [term(0, Names)]} end},
+              {3, fun() -> {one_of(['andalso', 'orelse']), Inner(), Inner()} end},
+              {2, fun() -> {op, one_of(['and', 'or', 'xor']), [Inner(), Inner()]} end},
+              {2, fun() -> {op, 'not', [Inner()]} end},
+              {1, fun() -> {lit, one_of([true, false])} end},
+              {1, fun() -> {is_record, {var, one_of(Names)}, one_of([point, empty])} end},
+              {1, fun() -> {call, is_map_key, [term(0, Names), term(0, Names)]} end}]).
+
+compare(Names) -> {op, one_of(?ORDERS ++ ?EQUALITIES), [term(1, Names), term(1, Names)]}.
+
+term(_, []) -> {lit, one_of([0, 1, 2, a, b, 1.0])};
+term(0, Names) -> case chance(70) of true -> {var, one_of(Names)}; false -> term(0, []) end;
+term(Depth, Names) ->
+    Inner = fun() -> term(Depth - 1, Names) end,
+    weighted([{25, Inner},
+              {3, fun() -> {op, one_of(?ARITHMETIC), [Inner(), Inner()]} end},
+              {1, fun() -> {op, one_of(['-', 'bnot']), [Inner()]} end},
+              {2, fun() -> {call, one_of(?BIFS), [Inner()]} end},
+              {1, fun() -> {call, element, [{lit, one_of([1, 2])}, Inner()]} end},
+              {1, fun() -> {call, one_of([map_get, max, min]), [Inner(), Inner()]} end},
+              {1, fun() -> {tuple, times(between(0, 2), Inner)} end},
+              {1, fun() -> {cons, Inner(), Inner()} end},
+              {1, fun() -> {field, {var, one_of(Names)}, point, one_of([x, y])} end},
+              {1, fun() -> {map, [{Inner(), Inner()}]} end}]).

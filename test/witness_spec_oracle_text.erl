@@ -1,0 +1,168 @@
+-module(witness_spec_oracle_text).
+-moduledoc """
+The text of a property, in a notation that a number chooses at each place: both forms of operators and fixpoints, braces
+or none, every arrow.
+""".
+
+-export([file/2, property/2, action/2]).
+
+-doc "A file: the records that it needs and its properties.".
+-spec file([witness_spec_oracle:property()], Style :: integer()) -> iodata().
+file(Properties, Style) ->
+    Records = [["-record(", atom_to_list(Name), ", {", lists:join(", ", [atom_to_list(F) || F <- Fields]), "}).\n"] ||
+               {Name, Fields} <- witness_spec_oracle_gen:records(), mentions(Name, Properties)],
+    [Records, [[property(Property, Style), ".\n"] || Property <- Properties]].
+
+mentions(Name, Name) -> true;
+mentions(Name, Tuple) when is_tuple(Tuple) -> mentions(Name, tuple_to_list(Tuple));
+mentions(Name, Map) when is_map(Map) -> mentions(Name, maps:to_list(Map));
+mentions(Name, [Head | Tail]) -> mentions(Name, Head) orelse mentions(Name, Tail);
+mentions(_, _) -> false.
+
+-doc "A property without its dot.".
+-spec property(witness_spec_oracle:property(), Style :: integer()) -> iodata().
+property(#{name := Name, signatures := Signatures, group := Group, per := Per, over := Over} = Property, Style) ->
+    [[[atom_to_list(Name), ": "] || Name =/= undefined],
+     "with ", lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures]),
+     [" group" || Group],
+     [[" per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
+     [[" over ", lists:join(", ", [listed(Action, Style) || Action <- Over])] || is_list(Over)],
+     " ", atom_to_list(map_get(dialect, Property)),
+     [["\n  ", formula(Formula, Style, 0)] || #{formula := Formula} <- [Property]]].
+
+%% Behind a guard, `*` would be taken for a part of it.
+listed({'begin', Action}, Style) -> ["begin ", action(Action, Style)];
+listed(Action, Style) ->
+    case {choose(Style, Action, [braces, none]), Action} of
+        {braces, _} -> ["{", action(Action, Style), "}"];
+        {none, {exit, [P, R], Guard}} -> [pattern(P), " ** ", pattern(R), guard(Guard)];
+        {none, _} -> action(Action, Style)
+    end.
+
+signature({var, Name}) -> atom_to_list(Name);
+signature('_') -> "_";
+signature({tuple, [Module, Function, {list, Arguments, nil}]}) ->
+    [case Module of
+         {lit, 'Elixir.My.App'} when length(Arguments) =:= 1 -> "My.App.";
+         _ -> [pattern(Module), ":"]
+     end, pattern(Function), "(", lists:join(", ", [pattern(A) || A <- Arguments]), ")"].
+
+%% Level 2 takes modalities and atoms only, 1 conjunctions too, 0 everything.
+formula(Constant, _, _) when is_atom(Constant) -> atom_to_list(Constant);
+formula({rec, X}, _, _) -> atom_to_list(X);
+formula({Fix, X, Formula} = Whole, Style, Level) when Fix =:= max; Fix =:= min ->
+    Name = [atom_to_list(Fix), choose(Style, Whole, [" ", "  ", "\n  "]), atom_to_list(X)],
+    case choose(Style, Formula, [prefix, bracketed, bare]) of
+        prefix -> [atom_to_list(Fix), "(", atom_to_list(X), ". ", formula(Formula, Style, 0), ")"];
+        bare when Level =:= 0 -> [Name, ". ", bare(Formula, Style)];
+        _ -> [Name, ".(", formula(Formula, Style, 0), ")"]
+    end;
+formula({Op, [Single]}, Style, _) -> [atom_to_list(Op), "(", formula(Single, Style, 0), ")"];
+formula({Op, Formulas} = Whole, Style, Level) ->
+    Own = case Op of 'and' -> 1; 'or' -> 0 end,
+    case choose(Style, Whole, [prefix, infix]) of
+        prefix -> [atom_to_list(Op), "(", lists:join(", ", [formula(F, Style, 0) || F <- Formulas]), ")"];
+        infix when Level =< Own -> infix(Op, Formulas, Style, Own + 1);
+        infix -> ["(", infix(Op, Formulas, Style, Own + 1), ")"]
+    end;
+formula({Modality, Action, Formula}, Style, _) ->
+    Written = action(Action, Style),
+    {Open, Close} = case {Modality, choose(Style, Action, [braces, none])} of
+        {box, braces} -> {"[{", "}]"};
+        {box, none} -> {"[", "]"};
+        {dia, braces} -> {"<{", "}>"};
+        {dia, none} -> case greater(Action) orelse minus(Written) of true -> {"<{", "}>"}; false -> {"<", ">"} end
+    end,
+    [Open, Written, Close, choose(Style, Formula, [" ", ""]), formula(Formula, Style, 2)].
+
+%% What begins with a parenthesis would end at its closing one.
+bare(Formula, Style) ->
+    Written = formula(Formula, Style, 0),
+    case unicode:characters_to_list(Written) of
+        "(" ++ _ -> ["(", Written, ")"];
+        _ -> Written
+    end.
+
+infix(Op, Formulas, Style, Level) ->
+    lists:join([" ", atom_to_list(Op), " "], [formula(F, Style, Level) || F <- Formulas]).
+
+%% `<-` would be an arrow.
+minus(Written) -> hd(unicode:characters_to_list(Written)) =:= $-.
+
+greater({_, _, Guard}) -> has_greater(Guard).
+
+has_greater({op, '>', _}) -> true;
+has_greater(Tuple) when is_tuple(Tuple) -> has_greater(tuple_to_list(Tuple));
+has_greater([Head | Tail]) -> has_greater(Head) orelse has_greater(Tail);
+has_greater(_) -> false.
+
+choose(Style, Place, Options) -> lists:nth(erlang:phash2({Style, Place}, length(Options)) + 1, Options).
+
+-doc "An action with its guard.".
+-spec action(witness_spec_oracle:action(), Style :: integer()) -> iodata().
+action({Kind, Patterns, Guard} = Action, Style) ->
+    [case {Kind, Patterns} of
+         {fork, [P, C, Signature]} ->
+             [pattern(P), choose(Style, Action, [" -> ", " --> "]), pattern(C), ", ", signature(Signature)];
+         {init, [C, P, Signature]} ->
+             [pattern(C), choose(Style, Action, [" <- ", " <-- "]), pattern(P), ", ", signature(Signature)];
+         {exit, [P, R]} -> [pattern(P), choose(Style, Action, [" ** ", " * "]), pattern(R)];
+         {send, [P, Q, M]} -> [pattern(P), " : ", pattern(Q), " ! ", pattern(M)];
+         {recv, [P, M]} -> [pattern(P), choose(Style, Action, [" ? ", "?"]), pattern(M)]
+     end, guard(Guard)].
+
+pattern('_') -> "_";
+pattern({var, X}) -> atom_to_list(X);
+pattern({lit, Term}) -> literal(Term);
+pattern({text, Text}) -> literal_text(Text);
+pattern({prefix, Text, Tail}) -> [literal_text(Text), " ++ ", operand(Tail)];
+pattern({tuple, Patterns}) -> ["{", lists:join(", ", [pattern(P) || P <- Patterns]), "}"];
+pattern({list, [], nil}) -> "[]";
+pattern({list, Heads, Tail}) ->
+    ["[", lists:join(", ", [pattern(P) || P <- Heads]), [[" | ", pattern(Tail)] || Tail =/= nil], "]"];
+pattern({map, Fields}) -> ["#{", lists:join(", ", [[expr(K), " := ", pattern(P)] || {K, P} <- Fields]), "}"];
+pattern({same, One, Other}) -> [operand(One), " = ", operand(Other)];
+pattern({bin, Segments}) -> ["<<", lists:join(", ", [segment(S) || S <- Segments]), ">>"];
+pattern({record, Name, Named, Others}) ->
+    Fields = [[atom_to_list(F), " = ", pattern(P)] || {F, P} <- Named],
+    ["#", atom_to_list(Name), "{", lists:join(", ", Fields ++ [["_ = ", pattern(Others)] || Others =/= none]), "}"];
+pattern({otp, Name, Patterns}) -> [atom_to_list(Name), "(", lists:join(", ", [pattern(P) || P <- Patterns]), ")"].
+
+operand({Infix, _, _} = Pattern) when Infix =:= same; Infix =:= prefix -> ["(", pattern(Pattern), ")"];
+operand(Pattern) -> pattern(Pattern).
+
+segment({text, Text}) -> literal_text(Text);
+segment({int, Pattern, Bits, Signed, Endian}) ->
+    [operand(Pattern), ":", width(Bits), "/", atom_to_list(Signed), "-", atom_to_list(Endian)];
+segment({bytes, Pattern, Size}) -> [operand(Pattern), ":", width(Size), "/binary"];
+segment({rest, Kind, Pattern}) -> [operand(Pattern), "/", atom_to_list(Kind)].
+
+width({Simple, _} = Size) when Simple =:= lit; Simple =:= var -> expr(Size);
+width(Size) -> ["(", expr(Size), ")"].
+
+guard([]) -> "";
+guard(Alternatives) ->
+    [" when ", lists:join("; ", [lists:join(", ", [expr(Test) || Test <- Tests]) || Tests <- Alternatives])].
+
+expr({var, X}) -> atom_to_list(X);
+expr({lit, Term}) -> literal(Term);
+expr({op, Op, [Arg]}) -> [atom_to_list(Op), " ", inner(Arg)];
+expr({op, Op, [Left, Right]}) -> [inner(Left), " ", atom_to_list(Op), " ", inner(Right)];
+expr({call, Bif, Args}) -> [atom_to_list(Bif), "(", lists:join(", ", [expr(Arg) || Arg <- Args]), ")"];
+expr({Short, Left, Right}) when Short =:= 'andalso'; Short =:= 'orelse' ->
+    [inner(Left), " ", atom_to_list(Short), " ", inner(Right)];
+expr({tuple, Exprs}) -> ["{", lists:join(", ", [expr(E) || E <- Exprs]), "}"];
+expr({cons, Head, Tail}) -> ["[", expr(Head), " | ", expr(Tail), "]"];
+expr({map, Fields}) -> ["#{", lists:join(", ", [[expr(K), " => ", expr(V)] || {K, V} <- Fields]), "}"];
+expr({field, {var, _} = Expr, Record, Field}) -> [expr(Expr), "#", atom_to_list(Record), ".", atom_to_list(Field)];
+expr({is_record, Expr, Record}) -> ["is_record(", expr(Expr), ", ", atom_to_list(Record), ")"].
+
+inner({Simple, _} = Expr) when Simple =:= var; Simple =:= tuple; Simple =:= map -> expr(Expr);
+inner({call, _, _} = Expr) -> expr(Expr);
+inner(Expr) -> ["(", expr(Expr), ")"].
+
+%% Small numbers may be written as the characters that they are.
+literal(C) when is_integer(C), C >= $a, C =< $z, C rem 2 =:= 0 -> [$$, C];
+literal(Term) -> io_lib:format("~tw", [Term]).
+
+literal_text(Text) -> io_lib:format("~tp", [Text]).

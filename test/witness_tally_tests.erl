@@ -1,0 +1,78 @@
+-module(witness_tally_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SUM, {~"calc.hml:3", ~"sum"}).
+-define(MUL, {~"calc.hml:9", undefined}).
+
+nothing_monitored_is_not_trusted_and_says_which_property_test() ->
+    T = new(),
+    ?assertNot(witness_tally:trusted(T)),
+    ?assertMatch(#{monitored := 0, slices := 0, gaps := 0, vacuous := 0, coverage := [],
+                   verdicts := #{no := 0, yes := 0, inconclusive := 0}}, witness_tally:summary(T)),
+    Nothing = ~" monitored nothing: no process had a signature that matches ",
+    ?assertEqual([{nothing_monitored, <<"calc.hml:3 (sum)", Nothing/binary, "s:sum(_)">>},
+                  {nothing_monitored, <<"calc.hml:9", Nothing/binary, "s:mul(_)">>}], warnings(T)).
+
+verdicts_are_counted_in_all_test() ->
+    T = verdicts([{?SUM, no}, {?SUM, yes}, {?MUL, yes}, {?MUL, inconclusive}], started()),
+    ?assertEqual(#{no => 1, yes => 2, inconclusive => 1}, witness_tally:verdicts(T)),
+    ?assertMatch(#{monitored := 2, slices := 0}, witness_tally:summary(T)),
+    ?assert(witness_tally:trusted(T)).
+
+slices_are_verdicts_not_monitors_test() ->
+    Slices = [(of_property(?SUM, yes))#{slice := [{~"Id", Id}]} || Id <- [1, 2, 3]],
+    T = lists:foldl(fun witness_tally:verdict/2, started(), Slices),
+    ?assertMatch(#{monitored := 2, slices := 3, verdicts := #{yes := 3}}, witness_tally:summary(T)).
+
+a_gap_or_a_crash_takes_the_trust_test_() ->
+    [?_assertNot(witness_tally:trusted(undecided(Reason, started()))) || Reason <- [{gap, late}, {crashed, boom}]].
+
+what_stops_or_is_too_much_keeps_the_trust_test_() ->
+    [?_assert(witness_tally:trusted(undecided(Reason, started()))) || Reason <- [stopped, max_slices, undefined]].
+
+only_gaps_are_gaps_test() ->
+    T = lists:foldl(fun undecided/2, started(), [{gap, late}, {crashed, boom}, stopped, {gap, tracer_lost}]),
+    ?assertMatch(#{gaps := 2}, witness_tally:summary(T)).
+
+the_actions_of_all_monitors_of_a_property_are_merged_test() ->
+    T = witness_tally:covered(?SUM, 2#100, witness_tally:covered(?SUM, 2#010, started())),
+    Actions = [action(4, ~"_ ? a", undefined, true), action(5, ~"_ ? b", no, true), action(6, ~"_ ? c", yes, false)],
+    ?assertEqual([#{spec => ~"calc.hml:3", name => ~"sum", actions => Actions}],
+                 maps:get(coverage, witness_tally:summary(T))).
+
+another_property_covers_nothing_of_this_one_test() ->
+    T = witness_tally:covered(?MUL, 2#1110, started()),
+    #{coverage := [#{actions := Actions}]} = witness_tally:summary(T),
+    ?assertEqual([false, false, false], [Taken || #{taken := Taken} <- Actions]).
+
+a_property_is_vacuous_if_all_its_verdicts_are_test() ->
+    Vacuous = (of_property(?SUM, yes))#{vacuous := true},
+    One = witness_tally:verdict(Vacuous, started()),
+    Why = ~"no action but the birth has ever matched",
+    ?assertEqual([{vacuous, <<"calc.hml:3 (sum) has a vacuous verdict only: ", Why/binary>>}], warnings(One)),
+    Two = witness_tally:verdict(Vacuous, One),
+    ?assertEqual([{vacuous, <<"calc.hml:3 (sum) has vacuous verdicts only, 2 of them: ", Why/binary>>}], warnings(Two)),
+    ?assertMatch(#{vacuous := 2}, witness_tally:summary(Two)),
+    ?assertEqual([], warnings(verdicts([{?SUM, inconclusive}], Two))),
+    ?assertEqual([], warnings(started())).
+
+warnings(T) -> [{Code, Text} || #{code := Code, text := Text} <- witness_tally:warnings(T)].
+
+started() -> lists:foldl(fun witness_tally:started/2, new(), [?SUM, ?MUL]).
+
+new() ->
+    Numbered = fun(Id, Line, Text, Decides) -> (maps:remove(taken, action(Line, Text, Decides, false)))#{id => Id} end,
+    witness_tally:new([#{key => ?SUM, signature => ~"s:sum(_)",
+                         actions => [Numbered(1, 4, ~"_ ? a", undefined), Numbered(2, 5, ~"_ ? b", no),
+                                     Numbered(3, 6, ~"_ ? c", yes)]},
+                       #{key => ?MUL, signature => ~"s:mul(_)", actions => []}]).
+
+action(Line, Text, Decides, Taken) -> #{line => Line, column => 3, text => Text, decides => Decides, taken => Taken}.
+
+verdicts(Verdicts, T) ->
+    lists:foldl(fun({Key, Verdict}, A) -> witness_tally:verdict(of_property(Key, Verdict), A) end, T, Verdicts).
+
+undecided(Reason, T) -> witness_tally:verdict((of_property(?SUM, inconclusive))#{reason := Reason}, T).
+
+of_property({Spec, Name}, Verdict) ->
+    #{spec => Spec, name => Name, verdict => Verdict, reason => undefined, slice => undefined, vacuous => false}.
