@@ -29,6 +29,10 @@ soak: ## Load for a long time: nothing may leak or be lost
 fuzz: ## 200,000 damaged specifications, never the same: the compiler refuses or compiles each
 	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_FUZZ_SEED=$$(date +%s) rebar3 eunit --module=witness_spec_fuzz_tests
 
+oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
+	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \
+	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test" -s witness_spec_oracle_run main -s init stop
+
 bench-overhead: ## Measure what watching costs, against the same system unwatched
 	@$(toolchain) && bench/overhead
 

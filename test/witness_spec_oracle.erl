@@ -244,7 +244,8 @@ actions(Over) -> [case Seen of {'begin', Action} -> Action; Action -> Action end
 
 %% Keys that are the `From` of a reply in `over` stand for tags.
 with_tags(#{over := Over, per := Per, formula := Formula} = Property) when is_list(Over) ->
-    case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- [lists:last(Patterns)], lists:member(X, Per)] of
+    case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- [lists:last(Patterns)],
+               lists:member(X, Per)] of
         [] -> Property;
         Tags ->
             Property#{over := [tags(Action, tag, Tags) || Action <- Over],

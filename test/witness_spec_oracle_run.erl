@@ -3,7 +3,8 @@
 Compiled monitors against the oracle, pair by pair: a random property, and a random trace that its actions often match.
 
 For each pair: the process is monitored or not as the oracle says; each verdict falls at the same event and is vacuous
-by the same account, at the complete end too; the bound for obligations is kept; the same modalities are taken; no
+by the same account, at the complete end too; the bound for obligations is kept; the same modalities are taken; the
+process that runs monitors tells the same; no
 extension of the trace contradicts a verdict by the definition of the sets of traces; what is undecided has, at the
 complete end, the verdict that this definition gives.
 
@@ -43,7 +44,7 @@ files(Pairs, Seed, N, Options, Statistics) ->
         {Kind, Case} ->
             Whole = maps:merge(#{signature => undefined, events => [], seed => {Seed, N}}, Case),
             {disagreement, case Options of
-                #{shrink := false} -> told(Kind, Whole);
+                #{shrink := false} -> written(Kind, Whole);
                 #{} -> smaller(Kind, Whole)
             end}
     end.
@@ -120,7 +121,9 @@ pair(Module, Index, Property, Signature, Bound, Source, Statistics) ->
                 true ->
                     run(Events, Left, Machine, Monitor,
                         #{property => Property, formula => witness_spec_oracle:definition(Property), env => Env,
-                          actions => Actions, seen => [], slices => #{}}, Statistics);
+                          actions => Actions, seen => [], slices => #{}, told => [],
+                          monitor => {Module, Index}, signature => Signature,
+                          source => case Source of random -> random; _ -> given end}, Statistics);
                 false ->
                     {decides, [], {expected, witness_spec_oracle:decides(Machine), got, Actions}}
             end;
@@ -130,13 +133,49 @@ pair(Module, Index, Property, Signature, Bound, Source, Statistics) ->
 mark(Id) -> list_to_atom("$witness_" ++ integer_to_list(Id)).
 
 %% The end of a pair: coverage is compared.
-paired(Machine, #{actions := Actions, seen := Seen}, Statistics) ->
+paired(Machine, #{actions := Actions, seen := Seen} = Run, Statistics) ->
     Taken = [Place || {Place, #{id := Id}} <- lists:enumerate(Actions), get(mark(Id)) =:= Id],
     {Sure, Maybe} = witness_spec_oracle:coverage(Machine),
     case {Sure -- Taken, Taken -- Maybe} of
-        {[], []} -> {ok, count([pairs], Statistics)};
+        {[], []} -> replayed(lists:sort([Id || #{id := Id} <- Actions, get(mark(Id)) =:= Id]), Run, Statistics);
         _ -> {coverage, lists:reverse(Seen), {expected, Sure, at_most, Maybe, got, Taken}}
     end.
+
+%% Some pairs again, through the process that runs monitors: it has to tell the same.
+-define(REPLAYED, 8).
+
+replayed(Taken, #{seen := Seen, told := Told, monitor := Monitor, signature := Signature} = Run, Statistics) ->
+    case map_get(source, Run) =/= random orelse rand:uniform(?REPLAYED) =:= 1 of
+        true ->
+            Runner = witness_monitor_runner:start(#{monitor => Monitor, process => self(), signature => Signature,
+                                                    run => self(), explain => 3, ordered => false}),
+            ok = witness_monitor_runner:events(Runner, [{none, Event} || Event <- lists:reverse(Seen)]),
+            ok = witness_monitor_runner:complete(Runner),
+            {Covered, Outcomes} = outcomes(Runner, []),
+            case {Told -- Outcomes, Outcomes -- Told, Covered} of
+                {[], [], Taken} -> {ok, count([pairs, replayed], Statistics)};
+                _ -> {runner, lists:reverse(Seen), {expected, Told, Taken, got, Outcomes, Covered}}
+            end;
+        false ->
+            {ok, count([pairs], Statistics)}
+    end.
+
+outcomes(Runner, Outcomes) ->
+    receive
+        {slice, Runner, #{slice := Slice} = Outcome} ->
+            outcomes(Runner, [told(list_to_tuple([Value || {_, Value} <- Slice]), Outcome) | Outcomes]);
+        {verdict, Runner, #{covered := Covered, slices := N}} ->
+            N = length(Outcomes),
+            {bits(Covered, 0), Outcomes};
+        {verdict, Runner, #{covered := Covered} = Outcome} ->
+            {bits(Covered, 0), [told(none, Outcome) | Outcomes]}
+    end.
+
+told(Key, #{verdict := Verdict, vacuous := Vacuous, event := Event}) ->
+    {Key, Verdict, Vacuous, case Event of #{index := Index} -> Index; undefined -> 'end' end}.
+
+bits(0, _) -> [];
+bits(Mask, Bit) -> [Bit || Mask band 1 =:= 1] ++ bits(Mask bsr 1, Bit + 1).
 
 %% The birth, where the formula speaks of it, and sometimes where it does not.
 begin_with(Signature, Offers) ->
@@ -156,7 +195,10 @@ run([], 0, Machine, Monitor, #{seen := Seen, slices := Slices} = Run, Statistics
             Wrong = [{Key, Verdict} || {Key, Verdict, _} <- Expected, is_map_key(Key, Slices) orelse Key =:= none,
                                        contradicted(Key, Verdict, maps:get(Key, Slices, []), [], Run)],
             case Wrong of
-                [] -> paired(Machine, Run, count([undecided | tallies(Expected)], Statistics));
+                [] ->
+                    Ended = Run#{told := [{Key, Verdict, Vacuous, 'end'} || {Key, Verdict, Vacuous} <- Expected]
+                                     ++ map_get(told, Run)},
+                    paired(Machine, Ended, count([undecided | tallies(Expected)], Statistics));
                 _ -> {definition, lists:reverse(Seen), {at_the_end, Wrong}}
             end;
         Got -> {ended, lists:reverse(Seen), {expected, Expected, got, Got}}
@@ -169,7 +211,7 @@ run([Event | Events], Left, Machine, Monitor, #{seen := Seen} = Run, Statistics)
     {Machine1, GivenUp} = given_up(Got -- Expected, Next),
     case Got -- GivenUp of
         Expected ->
-            Now = read_by_slices(witness_spec_oracle:slice(Event, Machine), Event, Read),
+            Now = told_by(Got, read_by_slices(witness_spec_oracle:slice(Event, Machine), Event, Read)),
             Several = [several || lists:any(fun(N) -> N > 1 end, witness_spec_oracle:obligations(Next))],
             Counted = count([events | Several ++ tallies(Got)], Statistics),
             case [Verdict || {Key, Verdict, _} <- Expected, extended(Key, Verdict, Now)] of
@@ -216,6 +258,11 @@ read_by_slices(Slice, Event, #{property := Property, slices := Slices} = Run) ->
         {{live, Key}, _} when not is_map_key(Key, Slices) -> Slices;
         {{_, Key}, _} -> Slices#{Key => [Event | maps:get(Key, Slices, [])]}
     end}.
+
+%% Verdicts with the number of the event among those that the instance has read.
+told_by(Verdicts, #{slices := Slices, told := Told} = Run) ->
+    Run#{told := [{Key, Verdict, Vacuous, length(map_get(Key, Slices))} ||
+                     {Key, Verdict, Vacuous} <- Verdicts] ++ Told}.
 
 forget(Verdicts, #{slices := Slices} = Run) -> Run#{slices := maps:without([Key || {Key, _, _} <- Verdicts], Slices)}.
 
@@ -324,10 +371,10 @@ smaller(compile, #{properties := Properties, style := Style} = Case) ->
                 end
             end);
         [] ->
-            told(compile, Case)
+            written(compile, Case)
     end;
 smaller(match, Case) ->
-    told(match, Case);
+    written(match, Case);
 smaller(Kind, Case) ->
     shrink(Kind, Case, fun(Smaller) -> disagrees(Kind, Smaller) end).
 
@@ -358,11 +405,11 @@ shrink(Kind, Case, Disagrees) ->
                 false -> Try(Others)
             end;
         Try([]) ->
-            told(Kind, Case)
+            written(Kind, Case)
     end,
     Try(candidates(Case)).
 
-told(Kind, #{properties := Properties, style := Style} = Case) ->
+written(Kind, #{properties := Properties, style := Style} = Case) ->
     Case#{kind => Kind, text => unicode:characters_to_binary(witness_spec_oracle_text:file(Properties, Style))}.
 
 candidates(#{properties := [#{formula := Formula} = Property], events := Events} = Case) ->
