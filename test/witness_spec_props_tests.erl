@@ -67,17 +67,20 @@ parsed(Action) ->
 overlaps_are_right() ->
     ?FORALL({Left, Right, Start}, {small_action(), small_action(), small_value()},
         begin
-            Values = [0, 1, 1.0, a, b],
+            Values = [-1, 0, 1, 1.0, a, b],
             Terms = Values ++ [{L, R} || L <- Values, R <- Values],
             Events = [{init, p, undefined, {m, f, [Term]}, 0} || Term <- Terms] ++ [{exit, p, Term, 0} || Term <- Terms]
                 ++ [{Kind, p, q, Term, 0} || Kind <- [send, recv], Term <- Terms],
-            Common = lists:any(fun(Own) ->
-                lists:any(fun(Event) -> both(Left, Right, Event, #{'S' => Start, 'A' => Own}) end, Events)
-            end, Values),
+            Common = fun(Own, Signed) ->
+                lists:any(fun(Event) -> both(Left, Right, Event, #{'S' => Signed, 'A' => Own}) end, Events)
+            end,
             Scope = ['A', 'S'],
             {One, Other} = {parsed(Left), parsed(Right)},
-            (not Common orelse not witness_spec_overlap:disjoint(One, Other, Scope))
-                andalso (Common orelse Left =:= Right orelse not witness_spec_overlap:overlapping(One, Other, Scope))
+            %% What is disjoint has no event in common, whatever the variables around are; what overlaps has one for some.
+            (not lists:any(fun(Own) -> Common(Own, Start) end, Values)
+                orelse not witness_spec_overlap:disjoint(One, Other, Scope))
+                andalso (Left =:= Right orelse not witness_spec_overlap:overlapping(One, Other, Scope)
+                    orelse lists:any(fun(Signed) -> lists:any(fun(Own) -> Common(Own, Signed) end, Values) end, Values))
         end).
 
 small_action() ->
