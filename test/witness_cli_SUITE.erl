@@ -326,7 +326,7 @@ wrong_usage_ends_with_2(Config) ->
          contains(Error, Words)
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
-        {["explore"], [~"there is no command 'explore'", ~"demo, run and compile"]},
+        {["replay"], [~"there is no command 'replay'", ~"demo, run, compile and explore"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},

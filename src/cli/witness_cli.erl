@@ -53,6 +53,7 @@ run(Arguments) ->
             {error, Text} -> refuse(Text);
             {compile, Options} -> compile(Options);
             {demo, Options} -> witness_cli_demo:run(Options);
+            {explore, Options} -> witness_cli_explore:run(Options);
             {run, Options} -> run_system(Options)
         end
     catch

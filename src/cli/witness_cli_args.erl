@@ -12,13 +12,14 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | compile | demo, Options :: #{atom() => term()}}
+                | {run | compile | demo | explore, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
 -define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
                    {"run", "runs a system and watches it"},
-                   {"compile", "checks specifications, and shows what they say"}]).
+                   {"compile", "checks specifications, and shows what they say"},
+                   {"explore", "tries every order in which tracers can act, on small systems"}]).
 
 -doc "Reads the arguments of the command line.".
 -spec parse([string()]) -> parsed().
@@ -94,7 +95,8 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "compile" => compile(), "demo" => demo()}}.
+    #{commands => #{"run" => run(), "compile" => compile(), "demo" => demo(),
+                  "explore" => witness_cli_explore:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args) in a fresh node and checks every process against the specifications. The arguments are "
