@@ -284,16 +284,16 @@ a_reader_that_goes_away_ends_the_run(Config) ->
 %%% How a run ends
 
 for_is_a_planned_end(Config) ->
-    #{exit := 0, stdout := Text} = run(Config, ["--spec", small, "--for", "0.5"], "cli_system:waits()"),
+    #{exit := 0, stdout := Text} = run(Config, ["--spec", small, "--for", "3"], "cli_system:waits()"),
     contains(Text, [~"1 undecided: watching stopped before a decision", ~"OK: nothing was violated, 1 monitor is undecided."]).
 
 timeout_is_an_error(Config) ->
-    #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--timeout", "0.5"], "cli_system:waits()"),
+    #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--timeout", "3"], "cli_system:waits()"),
     contains(Text, [~"--timeout", ~"NO RESULT"]).
 
 a_violation_before_the_timeout_counts_more(Config) ->
     #{exit := 1, json := Lines} =
-        json(Config, ["--monitor", "cli_system:server/0=cli_monitor(0)", "--timeout", "0.5"], "cli_system:waits()"),
+        json(Config, ["--monitor", "cli_system:server/0=cli_monitor(0)", "--timeout", "3"], "cli_system:waits()"),
     ?assertMatch([#{~"type" := ~"verdict"}, #{~"type" := ~"warning", ~"code" := ~"timeout"}, #{~"type" := ~"summary"}], Lines).
 
 an_interrupt_ends_a_run_without_halt_in_good_order(Config) -> interrupted(Config, "INT", ["--no-halt"], 0).

@@ -91,7 +91,10 @@ declaration([_, {atom, _, Name} = Attribute | _], _) ->
     fail(witness_spec_scan:location(Attribute), syntax, ["the attribute ", quote(Name), " has no place here"],
          "a specification begins with `-record` and `-include`, if need be").
 
-%% Erlang's own parser reads types and defaults. It crashes on arguments that it does not expect (OTP 29).
+%% Erlang's own parser reads types and defaults. Releases differ in where they place a missing argument, and some crash on
+%% one too many.
+record([_, _, {'(', _}, _, {')', _} = Close | _]) ->
+    not_a_record(witness_spec_scan:location(Close));
 record([Dash | _] = Form) ->
     try erl_parse:parse_form(Form) of
         {ok, {attribute, _, record, {Name, Parsed}}} ->
