@@ -23,8 +23,8 @@ test-otp27: ## The same test suites on OTP 27
 agreement: ## The shared set of systems, 100 runs each, also with one scheduler: verdicts are the expected ones
 	@$(toolchain) && WITNESS_AGREEMENT_RUNS=100 rebar3 ct --suite=test/witness_agreement_SUITE
 
-explore-deep: ## Explore larger systems of the choreography exhaustively, some for half an hour
-	@bin/witness explore --all --deep --for 1800
+explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
+	@bin/witness explore --all --deep
 
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak

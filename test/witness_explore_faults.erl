@@ -6,9 +6,9 @@ A fault is an edit of the core's source, which is compiled under another name, i
 exactly once is an error: the catalogue has to follow the core.
 """.
 
--export([all/0, plant/2]).
+-export([all/0, far/0, plant/2]).
 
--export_type([fault/0]).
+-export_type([fault/0, far/0]).
 
 -doc """
 What is wrong, the text that is replaced, what with; the scenario and the source that show it; what kind of violation is
@@ -17,9 +17,15 @@ found, and after how many steps.
 -type fault() :: {Name :: binary(), Find :: string(), Replace :: string(), Scenario :: binary(),
                   witness_explore_source:kind(), Violation :: atom() | {invariant, atom()}, Steps :: pos_integer()}.
 
+-doc """
+What is wrong, the text that is replaced, what with; how the way goes on that leads there (`m:witness_explore_tests`).
+""".
+-type far() :: {Name :: binary(), Find :: string(), Replace :: string(), [witness_explore_world:step()]}.
+
 -doc "The core with a fault, loaded as the module of this name.".
--spec plant(module(), fault()) -> module().
-plant(Name, {What, Find, Replace, _, _, _, _}) ->
+-spec plant(module(), fault() | far()) -> module().
+plant(Name, Fault) ->
+    [What, Find, Replace | _] = tuple_to_list(Fault),
     Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
     {ok, Binary} = file:read_file(Source),
     Text = unicode:characters_to_list(Binary),
@@ -41,8 +47,8 @@ forms([Token | Tokens], Form) -> forms(Tokens, [Token | Form]).
 -spec all() -> [fault()].
 all() ->
     [{~"no routing at all",
-      "dispatch(P, S = {_, E}, Next, C) ->\n    C1 = send(Next, {routed, C#core.self, S}, C),",
-      "dispatch(P, S = {_, E}, Next, C) ->\n    C1 = C,",
+      "dispatch(P, S = {_, E}, Next, C) ->\n    C1 = send(Next, {routed, C#core.self, S}, done_with(E, C)),",
+      "dispatch(P, {_, E}, Next, C) ->\n    C1 = done_with(E, C),",
       ~"acknowledgement for the dead", ideal, incomplete, 8},
      {~"no priority: a new process is direct at once",
       "then({unstash, P}, own(P, {priority, O, Now, [], Label}, C))",
@@ -59,14 +65,13 @@ all() ->
       "add_route(Child, {hop, O, Next}, C1);     % I10", "C1;",
       ~"depth 4", ideal, route_to_nowhere, 19},
      {~"the route is dropped on a dispatched spawn",
-      "then({unstash, Child}, add_route(Child, {live, Next, false}, seen(P, C1)))",
-          "then({unstash, Child}, seen(P, C1))",
+      "then({unstash, Child}, add_route(Child, {live, Next}, C1))", "then({unstash, Child}, C1)",
       ~"exits in every order", ideal, incomplete, 17},
      {~"a tracer is given back with a route left",
       "map_size(Own) =:= 0 andalso map_size(Route) =:= 0.", "map_size(Own) =:= 0 orelse Route =:= none.",
       ~"exits in every order", ideal, not_empty, 13},
      {~"an unknown process is treated as an own one",
-      "#{} -> C#core{stash = (C#core.stash)#{P => [S]}}", "#{} -> effect({analyse, P, S}, C)",
+      "#{} -> C#core{stash = Stash#{P => [S]}}\n", "#{} -> _ = Stash, effect({analyse, P, S}, C)\n",
       ~"acknowledgement for the dead", vm, analysed_by_a_stranger, 3},
      {~"the stash is forgotten",
       "then([{own, S} || S <- lists:reverse(Stashed)], C#core{stash = Rest})", "C#core{stash = Rest}",
@@ -138,6 +143,52 @@ all() ->
       "analyse({_, {other, _}}, _, _, C) -> C;", "analyse({_, {never, _}}, _, _, C) -> C;",
       ~"lives on, linked", vm, no_event, 14},
      {~"a `take' is put off for ever",
-      "taken(P, Fork, Label, ask, O, C) -> ask({traced, P}, {take, P, Fork, Label, O}, C);",
-      "taken(P, Fork, Label, ask, O, C) -> send(C#core.self, {take, P, O, Fork, Label, ask}, C);",
-      ~"acknowledgement for the dead", birth, livelock, 6}].
+      "taken(P, Fork, Label, born, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct}, paired(P, C));",
+      "taken(P, Fork, Label, born, O, C) -> send(C#core.self, {take, P, O, Fork, Label, born}, C);",
+      ~"acknowledgement for the dead", birth, livelock, 6},
+     {~"a process with a session of its own is routed",
+      "send(Next, {take, Child, Self, Fork, Label, born}, paired(Child, C));",
+      "send(Next, {take, Child, Self, Fork, Label, born}, add_route(Child, {live, Next}, paired(Child, C)));",
+      ~"acknowledgement for the dead", birth, not_direct, 4},
+     {~"an `init' is waited for that comes to another tracer",
+      "send(Next, {take, Child, Self, Fork, Label, born}, paired(Child, C));",
+      "send(Next, {take, Child, Self, Fork, Label, born}, C);",
+      ~"acknowledgement for the dead", birth, still_kept, 8},
+     {~"the `init' of a discarded process is kept",
+      "#{P := _} -> duplicate(S, C);\n        #{} -> C#core{stash = Stash#{P => [S]}}",
+      "#{P := _} -> C#core{stash = Stash#{P => [S]}};\n        #{} -> C#core{stash = Stash#{P => [S]}}",
+      ~"child of an overlap", vm, still_kept, 19},
+     {~"what was routed already is dropped with its children",
+      "duplicate(S, C);                        % was routed", "C; % was routed",
+      ~"lent to a grandchild", vm, still_kept, 30},
+     {~"what comes late is dropped with its children",
+      "#{P := {late, Last, _}} when U =:= none; U < Last ->\n            duplicate(S, C);",
+      "#{P := {late, Last, _}} when U =:= none; U < Last ->\n            C;",
+      ~"child of an overlap", vm, still_kept, 23},
+     {~"what comes directly of a process that is routed is dropped with its children",
+      "duplicate(S, C);  % its origin", "C;  % its origin",
+      ~"group below a handover, dead", vm, still_kept, 29},
+     {~"what waited of a process whose exit was routed is dropped with its children",
+      "lists:foldl(fun duplicate/2, C#core{own = Rest}, lists:reverse(Waiting));",
+          "begin _ = Waiting, C#core{own = Rest} end;",
+      ~"exits in every order", vm, still_kept, 30},
+     {~"what came early is not told from old duplicates",
+      "taken(P, Fork, Label, How, O, overdue(P, C));", "taken(P, Fork, Label, How, O, C);",
+      ~"lent to a grandchild", vm, still_kept, 28},
+     {~"what is older than the question is not dropped",
+      "{own, P, {priority, O, Now}}, C).\n\nanswered",
+          "begin _ = Now, {own, P, {priority, O, -9999}} end, C).\n\nanswered",
+      ~"lent to a grandchild, settled", vm, still_kept, 30}].
+
+-doc "Faults that lie farther away than a search gets; they are found at the end of a given way.".
+-spec far() -> [far()].
+far() ->
+    [{~"events of any origin are passed on",
+      "#{P := {hop, O, Next}} -> forward(P, S, O, Next, C);", "#{P := {hop, _, Next}} -> forward(P, S, O, Next, C);",
+      [{event, -1, 5}, {event, -1, 5} | [{mail, -2, -1} || _ <- lists:seq(1, 7)]]},
+     {~"the acknowledgement of any origin ends a route",
+      "#{P := {hop, O, Next}} ->                                   % I12",
+      "#{P := {hop, _, Next}} ->                                   % I12",
+      [{mail, -2, -1} || _ <- lists:seq(1, 5)]
+          ++ [{mail, -1, -2}, {go, -1}, {mail, -1, -2}, {go, -1}, {mail, -1, -2}]
+          ++ [{mail, -2, -1} || _ <- lists:seq(1, 3)]}].

@@ -71,6 +71,55 @@ the_catalogue_has_each_kind_once_test() ->
     ?assertEqual(lists:sort(Names), lists:usort(Names)),
     ?assert(length(Names) >= 15).
 
+%% --- farther than a search gets --------------------------------------------------
+
+%% A chain of five, each with a tracer of its own, has too many states. This way leads to where Q's tracer has been lent
+%% again, for S, and is a hop of T from R's tracer, while P's tracer still routes to it what R, S and T do: it has not
+%% heard yet that R was claimed.
+chain() ->
+    #{name => ~"a chain of five", about => ~"",
+      processes => [{p, [{spawn, q}]}, {q, [{spawn, r}, exit]}, {r, [{send, p}, {spawn, s}]}, {s, [{spawn, t}]},
+                    {t, [exit]}],
+      monitors => [[{q, single}, {r, single}, {s, single}, {t, single}]]}.
+
+way() ->
+    [%% Q is shared; R is born while it is on in both sessions
+     {act, 1}, {event, -1, 1}, {go, -1}, {go, -1}, {mail, -2, -1}, {go, -1}, {go, -1}, {act, 2}, {go, -1}, {act, 2},
+     {event, -1, 2}, {event, -1, 2}, {event, -1, 2}, {mail, -2, -1}, {mail, -2, -1},
+     %% R is claimed, and handed over; Q's tracer has nothing left to do
+     {lend, -2, -3}, {go, -2}, {go, -2}, {mail, -3, -2}, {go, -2}, {go, -2}, {go, -2}, {act, 3},
+     {mail, -2, -1}, {event, -2, 2}, {event, -2, 2}, {event, -2, 3}, {event, -2, 3}, {go, -2},
+     %% it is lent again, for S, whose child T is older than that
+     {mail, -3, -2}, {mail, -3, -2}, {event, -3, 3}, {act, 3}, {event, -3, 3}, {lend, -3, -2},
+     {go, -3}, {go, -3}, {mail, -2, -3}, {go, -3}, {act, 4}, {go, -3}, {go, -3}, {act, 5},
+     {event, -3, 4}, {event, -3, 4}, {mail, -2, -3}, {mail, -2, -3}, {event, -3, 5}, {event, -3, 5},
+     {event, -1, 3}, {event, -1, 3}, {event, -1, 3}, {event, -1, 4}, {event, -1, 4}].
+
+the_way_is_sound_test_() ->
+    [{binary_to_list(Name), fun() -> ?assertEqual(ok, walk(witness_outline_core, way() ++ Last)) end}
+     || {Name, _, _, Last} <- witness_explore_faults:far()].
+
+far_faults_are_found_test_() ->
+    [{binary_to_list(Name), fun() ->
+         Faulty = witness_explore_faults:plant(list_to_atom("witness_explore_far_fault_" ++ integer_to_list(I)), Fault),
+         ?assertMatch({violation, _}, walk(Faulty, way() ++ Last))
+     end} || {I, {Name, _, _, Last} = Fault} <- lists:enumerate(witness_explore_faults:far())].
+
+%% Takes these steps, and then whichever is the first until none is left.
+walk(Core, Steps) ->
+    {ok, World} = witness_explore_scenario:world(chain(), #{source => vm, choreography => Core, reduce => [atomic]}),
+    {First, Setting} = witness_explore_world:new(World),
+    try walk(Steps, First, Setting) catch throw:{violation, _} = Violation -> Violation end.
+
+walk(Steps, World, Setting) ->
+    case {Steps, witness_explore_world:steps(World, Setting)} of
+        {[], []} -> witness_explore_check:final(witness_explore_world:view(World, Setting));
+        {[], [Step | _]} -> walk([Step], World, Setting);
+        {[Step | Rest], Possible} ->
+            ?assert(lists:member(Step, Possible)),
+            walk(Rest, element(1, witness_explore_world:step(Step, World, Setting)), Setting)
+    end.
+
 %% --- the search ------------------------------------------------------------------
 
 %% Each of the reductions, and all of them, come to the same ends as the search without any; there are fewer states.

@@ -17,7 +17,7 @@ A schedule is a list of numbers: each picks one of the steps that are possible. 
 used up, everything is delivered: then no process may be on anywhere but where its events
 are wanted. Then all processes end and everything is delivered again: then each must have
 been analysed completely, once, in order, by the tracer that the assignment dictates, and
-no tracer may own or route anything.
+all maps of all tracers must be empty.
 
 That the property can fail is shown with mutants of the core: each has one fault.
 """.
@@ -79,7 +79,7 @@ mutants() ->
     [{"a process that lives on in the origin's session", 5_000,
       "remove_route(P, effect({off, P}, C1))", "remove_route(P, C1)"},
      {"events before the fork are lost", 1_000,
-      "#{} -> C#core{stash = (C#core.stash)#{P => [S]}}", "#{} -> C"},
+      "#{} -> C#core{stash = Stash#{P => [S]}}\n", "#{} -> _ = Stash, C\n"},
      {"what was routed is not dropped", 2_000,
       "C#core{own = Own#{P := {late, Last, Label}}}", "C#core{own = Own#{P := {direct, Label}}}"},
      {"direct events overtake those that wait", 5_000,
@@ -95,6 +95,11 @@ mutants() ->
       "place(Child, E, Label, true, own, C);\n        {fork, _, Child, _, _} -> place(Child, E, Label, {false, -9999}, From, C)"},
      {"a tracer that is its own former origin", 100_000,
       "{fork, _, Child, _, _} when From =:= own ->", "{fork, _, Child, _, _} when From =:= own; From =:= {origin, C0#core.self} ->"},
+     {"what waited when the exit was routed is forgotten", 5_000,
+      "lists:foldl(fun duplicate/2, C#core{own = Rest}, lists:reverse(Waiting));",
+      "begin _ = Waiting, C#core{own = Rest} end;"},
+     {"what came early is not told from old duplicates", 50_000,
+      "taken(P, Fork, Label, How, O, overdue(P, C));", "taken(P, Fork, Label, How, O, C);"},
      {"hops stay after a discard", 100_000,
       "unroute(P, Next, C) -> remove_route(P, send(Next, {routed, C#core.self, {eof, P}}, C)).",
       "unroute(P, _, C) -> remove_route(P, C)."}].
@@ -326,26 +331,24 @@ ended(P, Label, Vm = #vm{closed = Closed, ended = Ended, read = Read}) ->
     Vm#vm{closed = Closed#{P => []}}.
 
 %% A process is on in the session of its owner, and elsewhere only while it is routed from
-%% there. Nothing waits for a fork any more; what does is a duplicate of a process that
-%% ended between the two steps of `share`.
-quiet(#vm{alive = Alive, tracers = Tracers, owner = Owner}) ->
+%% there. Nothing waits for a fork any more, but where that itself waits for a handover to end.
+quiet(Vm = #vm{alive = Alive, tracers = Tracers, owner = Owner}) ->
     maps:foreach(
         fun(P, Sessions) ->
                 lists:keymember(map_get(P, Owner), 1, Sessions) orelse throw({not_on, P}),
-                [throw({on_in_vain, P, T}) || {T, _} <- Sessions, not wanted(P, map_get(T, Tracers))]
+                [throw({on_in_vain, P, T}) || {T, _} <- Sessions,
+                                             not wanted(P, (Vm#vm.core):maps((map_get(T, Tracers))#tracer.core))]
         end, Alive),
-    [throw({left, Id, stash, P}) || Id := #tracer{core = Core} <- Tracers, P := _ <- part(stash, Core), is_map_key(P, Alive)].
+    [throw({left, Id, P}) || Id := #tracer{core = Core} <- Tracers, P <- kept((Vm#vm.core):maps(Core))].
 
-wanted(P, #tracer{core = Core}) -> is_map_key(P, part(own, Core)) orelse is_map_key(P, part(route, Core)).
+kept(#{own := Own, stash := Stash, unpaired := Unpaired}) ->
+    Waiting = [Events || _ := {priority, _, _, Events, _} <- Own] ++ maps:values(Stash),
+    (maps:keys(Stash) ++ maps:keys(Unpaired)) -- [Child || Events <- Waiting, {_, {fork, _, Child, _, _}} <- Events].
 
-complete(#vm{read = Read, count = Count, tracers = Tracers, closed = Closed}) ->
+wanted(P, #{own := Own, route := Route}) -> is_map_key(P, Own) orelse is_map_key(P, Route).
+
+complete(#vm{core = Module, read = Read, count = Count, tracers = Tracers, closed = Closed}) ->
     Read =:= Count orelse throw({incomplete, maps:filter(fun(P, N) -> N =/= map_get(P, Count) end, Read)}),
     map_size(Closed) =:= map_size(Count) orelse throw({not_ended, Closed}),
-    [throw({left, Id, Part, M}) || Id := #tracer{core = Core} <- Tracers, Part <- [own, route],
-                                   M <- [part(Part, Core)], M =/= #{}],
+    [throw({left, Id, Part, M}) || Id := #tracer{core = Core} <- Tracers, Part := M <- Module:maps(Core), M =/= #{}],
     ok.
-
-%% The core is opaque, but that nothing stays behind in it is what is to be seen.
-part(own, Core) -> element(5, Core);
-part(route, Core) -> element(6, Core);
-part(stash, Core) -> element(7, Core).

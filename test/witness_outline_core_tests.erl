@@ -257,6 +257,66 @@ duplicates_that_come_before_take_are_found_by_it_test() ->
     {[], done, C2} = witness_outline_core:answer(true, C1),
     ?assertMatch({[{off, d}], {adopt, c, _, _}, _}, take(c, o, {shared, 5}, C2)).
 
+%% --- a partition from birth ------------------------------------------------------
+
+a_process_with_a_partition_of_its_own_is_not_routed_test() ->
+    C0 = owner_of(p),
+    {[_], {tracer, c}, C1} = own(fork(1, p, c, own), C0),
+    {[], {traced, c, sink}, C2} = witness_outline_core:answer({n, sink}, C1),
+    ?assertMatch({[{send, n, {take, c, me, {fork, p, c, _, _}, assigned, born}}], done, C0},
+                 witness_outline_core:answer(born, C2)).
+
+a_process_is_direct_from_its_birth_test() ->
+    {[], {adopt, c, _, assigned}, C1} = take(c, o, born, idle()),
+    {[], done, C2} = witness_outline_core:answer({label, c}, C1),
+    ?assertEqual({ok, {label, c}}, witness_outline_core:direct(c, C2)),
+    {[{analyse, {label, c}, _}], done, C3} = own(init(1, c, p), C2),
+    {_, done, C4} = own({2, {exit, c, normal, 2}}, C3),
+    ?assertEqual(idle(), C4).
+
+%% --- nothing stays ---------------------------------------------------------------
+
+nothing_is_kept_of_the_first_process_test() ->
+    C1 = witness_outline_core:adopt_newborn(p, {label, p}, idle()),
+    {[_], done, C2} = own(init(1, p, undefined), C1),
+    {_, done, C3} = own({2, {exit, p, normal, 2}}, C2),
+    ?assertEqual(idle(), C3).
+
+the_birth_of_a_process_is_complete_with_its_fork_and_its_init_test() ->
+    {_, _, C1} = own(fork(1, p, c, shared), owner_of(p)),
+    {_, done, C2} = witness_outline_core:answer({label, c}, C1),
+    ?assertMatch(#{unpaired := #{c := _}}, witness_outline_core:maps(C2)),
+    {_, done, C3} = own(init(2, c, p), C2),
+    ?assertMatch(#{unpaired := None} when None =:= #{}, witness_outline_core:maps(C3)).
+
+%% A group; c and its child d are born in an overlap, and are dead when the fork of c comes routed.
+nothing_is_kept_of_what_died_in_an_overlap_test() ->
+    Direct = [fork(6, g, c, shared), {8, {exit, g, normal, 8}}, init(7, c, g), fork(9, c, d, shared),
+              {10, {exit, c, normal, 10}}, init(9, d, c), {11, {exit, d, normal, 11}}],
+    Streams = [[S || {_, E} = S <- Direct, element(2, E) =:= P] || P <- [g, c, d]],
+    [?assertEqual({Order, idle()}, {Order, deliver(Order, ended_group())}) || Order <- interleave(Streams)].
+
+%% All of it has come routed.
+ended_group() ->
+    {_, {traced, c}, C1} = routed(o, fork(6, g, c, shared), taker_of(g, o, 5)),
+    {_, {adopt, c, _, _}, C2} = witness_outline_core:answer(dead, C1),
+    {_, done, C3} = witness_outline_core:answer({label, c}, C2),
+    {_, {traced, d}, C4} = routed(o, fork(9, c, d, shared), C3),
+    {_, {adopt, d, _, _}, C5} = witness_outline_core:answer(dead, C4),
+    {_, done, C6} = witness_outline_core:answer({label, d}, C5),
+    lists:foldl(fun(P, C) -> {_, done, Next} = routed(o, {12, {exit, P, normal, 12}}, C), Next end, C6, [g, c, d]).
+
+deliver([], C) -> C;
+deliver([S | Rest], C) ->
+    case own(S, C) of
+        {_, done, Next} -> deliver(Rest, Next);
+        {_, lent, Asked} -> {_, done, Next} = witness_outline_core:answer(false, Asked), deliver(Rest, Next)
+    end.
+
+interleave([]) -> [[]];
+interleave(Lists) ->
+    [[E | Rest] || [E | Tail] <- Lists, Rest <- interleave([L || L <- [Tail | Lists -- [[E | Tail]]], L =/= []])].
+
 %% --- hops ------------------------------------------------------------------------
 
 a_hop_passes_on_all_of_one_origin_until_eof_test() ->

@@ -188,8 +188,7 @@ stats({violation, _, _, Stats}) -> Stats;
 stats({incomplete, _, Stats}) -> Stats;
 stats({reached, _, Stats}) -> Stats.
 
-verdict({ok, #{residues := 0}}, 0, _) -> ~"sound";
-verdict({ok, #{}}, 0, _) -> ~"sound, with residues";
+verdict({ok, _}, 0, _) -> ~"sound";
 verdict({ok, _}, 1, _) -> ~"NO VIOLATION, though one was expected";
 verdict({violation, _, Path, _}, 0, _) -> io_lib:format("violation after ~b steps, as expected", [length(Path)]);
 verdict({violation, _, Path, _}, 1, _) -> io_lib:format("VIOLATION after ~b steps", [length(Path)]);

@@ -16,15 +16,12 @@ progress of the system, whose own steps are finite; so every run ends if there i
 -export_type([result/0, stats/0, options/0, path/0]).
 
 -doc """
-What was explored: `steps` counts all steps from all states; `ends` the states without a step, `residues` those of them
-where a tracer keeps something useless (`witness_explore_check:has_residue/1`), `fingerprint` the hash of all of them,
-by which searches can be compared; `depth` is that of the last layer,
-`frontier` its states; `rate` is states a second. `estimate` is how many states there will be: layers grow and then
+What was explored: `steps` counts all steps from all states; `ends` the states without a step, `fingerprint` the hash
+of all of them, by which searches can be compared; `depth` is that of the last layer, `frontier` its states; `rate` is states a second. `estimate` is how many states there will be: layers grow and then
 shrink, much as they grew; as long as they grow, it is at least twice as many as so far.
 """.
 -type stats() :: #{states := non_neg_integer(), steps := non_neg_integer(), ends := non_neg_integer(),
-                   residues := non_neg_integer(), fingerprint := non_neg_integer(), depth := non_neg_integer(),
-                   frontier := non_neg_integer(),
+                   fingerprint := non_neg_integer(), depth := non_neg_integer(), frontier := non_neg_integer(),
                    seconds := float(), rate := float(), estimate := {about | at_least, pos_integer()}}.
 
 -doc "Each step on the way with what happened in it.".
@@ -48,7 +45,6 @@ every 5,000 states. With `until` the search ends with the shortest path to a sta
                  degrees = <<>> :: binary(),
                  steps = 0 :: non_neg_integer(),
                  ends = 0 :: non_neg_integer(),
-                 residues = 0 :: non_neg_integer(),
                  fingerprint = 0 :: non_neg_integer(),
                  depth = 0 :: non_neg_integer(),
                  frontier = 1 :: non_neg_integer(),
@@ -107,9 +103,8 @@ layer([Packed | Layer], Index, Next, S = #search{setting = Setting}) ->
             View = witness_explore_world:view(World, Setting),
             case witness_explore_check:final(View) of
                 ok ->
-                    Residues = case witness_explore_check:has_residue(View) of true -> 1; false -> 0 end,
                     {Key, _} = hash(Packed),
-                    {Next, S#search{ends = S#search.ends + 1, residues = S#search.residues + Residues,
+                    {Next, S#search{ends = S#search.ends + 1,
                                     fingerprint = S#search.fingerprint bxor Key,
                                     degrees = <<(S#search.degrees)/binary, 0>>}};
                 {violation, What} -> throw({found, What, Index, none, S})
@@ -155,10 +150,10 @@ progress(_) -> ok.
 
 seconds(#search{begun = Begun}) -> (erlang:monotonic_time() - Begun) / erlang:convert_time_unit(1, second, native).
 
-stats(S = #search{next = States, steps = Steps, ends = Ends, residues = Residues, fingerprint = Fingerprint,
+stats(S = #search{next = States, steps = Steps, ends = Ends, fingerprint = Fingerprint,
                   depth = Depth, frontier = Frontier}) ->
     Seconds = seconds(S),
-    #{states => States, steps => Steps, ends => Ends, residues => Residues, fingerprint => Fingerprint,
+    #{states => States, steps => Steps, ends => Ends, fingerprint => Fingerprint,
       depth => Depth, frontier => Frontier, seconds => Seconds,
       rate => States / max(Seconds, 1.0e-3), estimate => estimate(States, Frontier, S#search.widths)}.
 

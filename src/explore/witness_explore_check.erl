@@ -4,24 +4,36 @@ What must hold in each state and at the end, apart from what the steps themselve
 order and the owner of each analysed event) and what the core asserts (I1 to I24).
 """.
 
--export([hops/2, routes/1, final/1, has_residue/1, is_quiet/1]).
+-export([hops/2, is_direct/2, routes/1, final/1, is_quiet/1]).
 
 -type process() :: witness_explore_system:process().
 -type tracer() :: witness_explore_world:tracer().
 
-%% The core is opaque, but what it routes and keeps is what is to be seen. The places are those of its record.
--define(ROUTE, 6).
--define(STASH, 7).
--define(DISCARDED, 8).
-
 -doc "The next hop of each process that a tracer has a route for.".
 -spec hops(module(), term()) -> #{process() => tracer()}.
-hops(_, Core) when element(1, Core) =:= core ->
-    maps:map(fun(_, {live, Next, _}) -> Next;
-                (_, {cut, Next, _}) -> Next;
-                (_, {hop, _, Next}) -> Next
-             end, element(?ROUTE, Core));
-hops(Module, Core) -> maps:from_list(Module:routes(Core)).
+hops(Module, Core) ->
+    case erlang:function_exported(Module, maps, 1) of
+        true ->
+            #{route := Route} = Module:maps(Core),
+            maps:map(fun(_, {live, Next}) -> Next;
+                        (_, {cut, Next, _}) -> Next;
+                        (_, {hop, _, Next}) -> Next
+                     end, Route);
+        false -> maps:from_list(Module:routes(Core))
+    end.
+
+-doc """
+Whether a tracer analyses every event of its processes at once, as with a source that gives each process its partition
+at birth: all are direct, there is no route, and nothing waits.
+""".
+-spec is_direct(module(), term()) -> boolean().
+is_direct(Module, Core) ->
+    not erlang:function_exported(Module, maps, 1) orelse
+        begin
+            #{own := Own, route := Route, stash := Stash} = Module:maps(Core),
+            map_size(Route) =:= 0 andalso map_size(Stash) =:= 0 andalso
+                lists:all(fun(Mode) -> element(1, Mode) =:= direct end, maps:values(Own))
+        end.
 
 -doc """
 In each state the routes of a process have no circle, and end at the tracer that owns it or is to own it; or at one
@@ -112,14 +124,14 @@ on(View = #{owner := Owner, source := Source, tracers := Tracers, module := Modu
     [begin
          On = witness_explore_source:on(P, Source),
          lists:member(element(P, Owner), On) orelse violated({not_on, P}),
-         is_direct(P, View) andalso [violated({routed_in_vain, P, T}) || T := {Core, _, _} <- Tracers,
-                                     is_map_key(P, hops(Module, Core))],
+         owned_directly(P, View) andalso [violated({routed_in_vain, P, T}) || T := {Core, _, _} <- Tracers,
+                                          is_map_key(P, hops(Module, Core))],
          [violated({on_in_vain, P, T}) || T <- On, T =/= element(P, Owner),
                                           not is_map_key(P, hops(Module, element(1, map_get(T, Tracers))))]
      end || P <- seen(View), state(P, View) =:= alive].
 
 %% Its owner has everything of it from its own session.
-is_direct(P, #{owner := Owner, tracers := Tracers, module := Module}) ->
+owned_directly(P, #{owner := Owner, tracers := Tracers, module := Module}) ->
     {Core, _, _} = map_get(element(P, Owner), Tracers),
     erlang:function_exported(Module, direct, 2) andalso Module:direct(P, Core) =/= no.
 
@@ -127,22 +139,20 @@ empty(View = #{tracers := Tracers, module := Module}) ->
     [begin
          [violated({still_owned, P, T}) || {P, _} <- Module:owned(Core), state(P, View) =/= alive],
          [violated({still_routed, P, T}) || P := _ <- hops(Module, Core), state(P, View) =/= alive],
-         [violated({still_kept, P, T}) || P <- kept(Core), not is_residue(P, Core, View)]
+         [violated({still_kept, P, T}) || P <- kept(Module, Core)]
      end || T := {Core, _, _} <- Tracers].
 
-kept(Core) when element(1, Core) =:= core -> maps:keys(element(?STASH, Core)) ++ maps:keys(element(?DISCARDED, Core));
-kept(_) -> [].
-
-%% Where each process has its own session from birth, its `init' never comes to the tracer that is told to discard it.
-is_residue(P, Core, #{kind := birth}) -> is_map_key(P, element(?DISCARDED, Core));
-is_residue(P, _, View) -> state(P, View) =/= alive.
-
--doc """
-Whether a tracer keeps something that it has no use for: duplicates in the stash of a process that has ended and was
-analysed completely, or the note that an `init` is still to come which never will. It does no harm, but it stays.
-""".
--spec has_residue(witness_explore_world:view()) -> boolean().
-has_residue(#{tracers := Tracers}) -> lists:any(fun({Core, _, _}) -> kept(Core) =/= [] end, maps:values(Tracers)).
+%% Processes whose birth has not been dealt with completely, though nothing is on its way any more. Where the fork is
+%% kept itself, so is the child: what a living process did waits as long as its handover does.
+kept(Module, Core) ->
+    case erlang:function_exported(Module, maps, 1) of
+        true ->
+            #{own := Own, stash := Stash, unpaired := Unpaired} = Module:maps(Core),
+            Waiting = [Events || _ := {priority, _, _, Events, _} <- Own] ++ maps:values(Stash),
+            (maps:keys(Stash) ++ maps:keys(Unpaired))
+                -- [Child || Events <- Waiting, {_, {fork, _, Child, _, _}} <- Events];
+        false -> []
+    end.
 
 ended(View = #{tracers := Tracers, free := Free, module := Module}) ->
     lists:any(fun(P) -> state(P, View) =:= alive end, seen(View)) orelse

@@ -11,7 +11,8 @@ Each process and tracer have a queue of their own: the events of one process rea
 - `ideal`: that of the paper. A process is on in one session (A3), which its children inherit (A2), and a fork is taken
   before what its child did (A4). To share a process is to move it, in one step; a mark that is no event follows what is
   on its way (`{other, P}`).
-- `birth`: a process that is to have a tracer of its own is born into its session, and into no other.
+- `birth`: a process that is to have a tracer of its own is born into its session, and into no other. What is in it
+  waits there until the tracer is told of the process.
 
 Stamps are compared only between events, cuts and moments of one process. So here they count what has happened to it:
 the N-th event in the session at place I has the stamp `16 * N + I` (newer sessions stamp an event earlier: S5), and a

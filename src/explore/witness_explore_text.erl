@@ -118,6 +118,7 @@ message({take, P, O, _, _, How}, Names) ->
     [~"take ", who(P, Names), ~", origin ", who(O, Names),
      case How of
          {shared, Now} -> [~", being shared at ", stamp(Now)];
+         born -> ~", which it has had since its birth";
          dead -> ~", which is dead";
          ask -> ~""
      end];
@@ -136,7 +137,8 @@ done({traced, P, {session, T}}, Answer, Names) ->
      case Answer of
          false -> ~"no";
          dead -> ~"it is dead";
-         true -> ~"yes"
+         true -> ~"yes";
+         born -> ~"yes, since its birth"
      end];
 done({now, P}, {false, Now}, Names) -> [~"the moment for ", who(P, Names), ~" is ", stamp(Now)];
 done({cut, P}, {cut, Cut}, Names) -> [~"the cut of ", who(P, Names), ~" is ", stamp(Cut)];
@@ -192,7 +194,7 @@ violation({still_owned, P, T}, Names) ->
 violation({still_routed, P, T}, Names) ->
     [~"at the end ", who(T, Names), ~" still has a route for ", who(P, Names), ~", which is dead"];
 violation({still_kept, P, T}, Names) ->
-    [~"at the end ", who(T, Names), ~" still keeps something of ", who(P, Names), ~", which lives"];
+    [~"at the end ", who(T, Names), ~" still keeps something of ", who(P, Names)];
 violation({not_on, P}, Names) -> [who(P, Names), ~" lives, and is not on in the session of its owner"];
 violation({on_in_vain, P, T}, Names) ->
     [who(P, Names), ~" is still on in the session of ", who(T, Names), ~", which has no use for it"];
@@ -217,6 +219,8 @@ violation({stamps_of_what_is_off, P, T}, Names) ->
     [who(T, Names), ~" switches stamps of ", who(P, Names), ~", which is not on in its session"];
 violation({routed_at_birth, T, Message}, Names) ->
     [who(T, Names), ~" routes an event, although each process has its own session: ", message(Message, Names)];
+violation({not_direct, T}, Names) ->
+    [who(T, Names), ~" routes something, or lets it wait, although each process has its own session"];
 violation({shared_at_birth, P}, Names) -> [who(P, Names), ~" is shared although it has its own session from birth"];
 violation({shared_by_a_stranger, P, T}, Names) ->
     [who(P, Names), ~" is shared by ", who(T, Names), ~", in whose session it is not on"];

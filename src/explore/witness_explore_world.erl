@@ -171,7 +171,7 @@ attach(P, Core, W = #world{owner = Owner, dictated = Dictated, read = Read, sour
 -spec steps(world(), setting()) -> [step()].
 steps(W = #world{system = State, tracers = Tracers, mail = Mail}, S = #setting{system = System}) ->
     Events = [{event, T, P} || {T, P} <- witness_explore_source:heads(W#world.source), idle(T, Tracers),
-              in_order(T, P, W)],
+              in_order(T, P, W), is_read(T, W, S)],
     case S#setting.direct andalso first_direct(Events, W, S) of
         {event, _, _} = Step -> [Step];
         _ ->
@@ -189,6 +189,10 @@ idle(T, Tracers) -> element(3, map_get(T, Tracers)) =:= none.
 
 in_order(-1, P, #world{order = [Q | _]}) -> P =:= Q;
 in_order(_, _, _) -> true.
+
+%% A partition that was there before its tracer waits until the tracer is told of it.
+is_read(T, W, #setting{source = birth, module = Module}) -> Module:owned(core(T, W)) =/= [];
+is_read(_, _, _) -> true.
 
 first_direct([], _, _) -> none;
 first_direct([Step | Steps], W, S) ->
@@ -277,7 +281,8 @@ handle(T, From, Message, W = #world{tracers = Tracers}, S = #setting{module = Mo
     checked(T, W, result(asserted(fun() -> Module:handle(Message, Core) end), R, W, S), S).
 
 %% The routes are looked at where some have changed.
-checked(T, Before, {After, Notes}, S = #setting{module = Module}) ->
+checked(T, Before, {After, Notes}, S = #setting{module = Module, source = Kind}) ->
+    Kind =/= birth orelse witness_explore_check:is_direct(Module, core(T, After)) orelse violated({not_direct, T}),
     case witness_explore_check:hops(Module, core(T, Before)) =:= witness_explore_check:hops(Module, core(T, After)) of
         true -> ok;
         false -> witness_explore_check:routes(view(After, S))
@@ -431,7 +436,7 @@ perform(lent, [], asked, R = #run{id = T}, W = #world{free = Free}, S) ->
 perform({traced, P}, [], asked, R = #run{id = T}, W, S) -> perform({traced, P, {session, T}}, [], asked, R, W, S);
 %% A source that makes the partition of a process at its birth knows it whether the process lives or not.
 perform({traced, P, {session, In}} = Op, [], asked, R, W, S = #setting{source = birth}) when -P =:= In ->
-    answer(Op, true, R, W, S);
+    answer(Op, born, R, W, S);
 perform({traced, P, {session, In}} = Op, [], asked, R, W, S) ->
     case {alive(P, W), witness_explore_source:is_on(In, P, W#world.source)} of
         {false, _} -> answer(Op, dead, R, W, S);

@@ -60,15 +60,17 @@ interleaving of tracers can be explored.
   switch), or `hop` (its events come routed and are passed on);
 - `stash`: events of a process whose fork has not come yet (A4 does not hold; `init` is
   always first, so a stash begins with it), or whose `take` has not come yet;
-- `discarded`: processes that were born in this session during an overlap, whose tracer
-  has them complete, and whose `init` is still to come here.
+- `unpaired`: a process that is born in this session is reported here twice, by the `fork` of
+  its parent and by its `init`, in any order. Of these processes one of the two was done with:
+  analysed, routed, or found to be a duplicate; the other one is still to come. What remains of
+  a process that belongs to another tracer is thereby known when it comes.
 
 A process is in at most one of `own`, `route`, `stash` (checked: `{invariant, ...}`
 errors name the invariant of the RIARC text, appendix B.2, see
 `docs/internals/outline.md`).
 """.
 
--export([new/1, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3]).
+-export([new/1, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3, maps/1]).
 
 -doc "Names a tracer; only compared and passed on.".
 -type tracer() :: term().
@@ -85,14 +87,15 @@ errors name the invariant of the RIARC text, appendix B.2, see
 -doc """
 Messages to a tracer: an event of its own session, an event or `eof` routed to it from an
 origin's session, and the three messages of a handover. `take` says how far the origin is:
-the process ended before it was shared, or is being shared (events of the new session that
-are older than the stamp are duplicates), or waits for `switch`.
+the process has been in the new session alone since its birth, or ended before it was shared,
+or is being shared (events of the new session that are older than the stamp are duplicates), or
+waits for `switch`.
 """.
 -type message() ::
     {own, witness_trace:stamped()}
   | {routed, Origin :: tracer(), witness_trace:stamped() | {eof, witness_event:proc()}}
   | {take, Child :: witness_event:proc(), Origin :: tracer(), witness_event:event(), label(),
-     dead | {shared, Now :: integer()} | ask}
+     born | dead | {shared, Now :: integer()} | ask}
   | {switch, witness_event:proc(), sink()}
   | {discard, witness_event:proc()}.
 
@@ -115,7 +118,9 @@ Questions, with their answers:
 - `{adopt, C, Fork, Label}`: this tracer owns `C` from now on; its label with the monitors;
 - `lent`: has this tracer been named to somebody since its last partition ended; a boolean;
 - `{traced, C}`: is `C` on in the own session; `true`, `dead`, or `{false, Stamp}` with a
-  stamp after all events so far; `{traced, C, Sink}`: the same for another session;
+  stamp after all events so far;
+- `{traced, C, Sink}`: the same for another session; or `born`: `C` has had its own partition
+  in that session since its birth, and was never on in this one;
 - `{share, C, Sink}`: switch `C` on in the sink's session too; `{cut, Stamp}` or `dead`.
 """.
 -type question() ::
@@ -137,7 +142,7 @@ Questions, with their answers:
   | {routed, Origin :: tracer(), label()}.
 
 -type route() ::
-    {live, Next :: tracer(), Seen :: boolean()}
+    {live, Next :: tracer()}
   | {cut, Next :: tracer(), Cut :: integer()}
   | {hop, Origin :: tracer(), Next :: tracer()}.
 
@@ -147,7 +152,7 @@ Questions, with their answers:
                own = #{} :: #{witness_event:proc() => own()},
                route = #{} :: #{witness_event:proc() => route()},
                stash = #{} :: #{witness_event:proc() => [witness_trace:stamped()]},
-               discarded = #{} :: #{witness_event:proc() => []},
+               unpaired = #{} :: #{witness_event:proc() => []},
                todo = [] :: [message() | {unstash, witness_event:proc()}],
                asked :: undefined | {question(), Why :: tuple()},
                effects = [] :: [effect()]}).
@@ -155,7 +160,7 @@ Questions, with their answers:
 -opaque core() :: #core{}.
 
 -export_type([core/0, tracer/0, sink/0, label/0, assign/0, message/0, effect/0,
-              question/0, result/0]).
+              question/0, result/0, own/0, route/0]).
 
 -doc "A tracer that owns nothing yet.".
 -spec new(#{self := tracer(), sink := sink(), assign := assign()}) -> core().
@@ -166,6 +171,10 @@ new(#{self := Self, sink := Sink, assign := Assign}) ->
 -spec adopt(witness_event:proc(), label(), core()) -> core().
 adopt(P, Label, C) -> own(P, {direct, Label}, C).
 
+-doc "The same for a process that has just been spawned: its `init` is still to come, its `fork` is nobody's.".
+-spec adopt_newborn(witness_event:proc(), label(), core()) -> core().
+adopt_newborn(P, Label, C) -> paired(P, adopt(P, Label, C)).
+
 -doc "Whether nothing is left to analyse or to route (I1: only then may a tracer go).".
 -spec is_done(core()) -> boolean().
 is_done(#core{own = Own, route = Route}) -> map_size(Own) =:= 0 andalso map_size(Route) =:= 0.
@@ -173,6 +182,16 @@ is_done(#core{own = Own, route = Route}) -> map_size(Own) =:= 0 andalso map_size
 -doc "The processes of this partition with their labels.".
 -spec owned(core()) -> [{witness_event:proc(), label()}].
 owned(#core{own = Own}) -> [{P, label(O)} || P := O <- Own].
+
+-doc """
+All that a tracer keeps of processes: `own` and `route` of those that live or whose events
+are still to come; `stash` and `unpaired` of those whose birth has not been reported completely.
+""".
+-spec maps(core()) -> #{own := #{witness_event:proc() => own()}, route := #{witness_event:proc() => route()},
+                        stash := #{witness_event:proc() => [witness_trace:stamped()]},
+                        unpaired := #{witness_event:proc() => []}}.
+maps(#core{own = Own, route = Route, stash = Stash, unpaired = Unpaired}) ->
+    #{own => Own, route => Route, stash => Stash, unpaired => Unpaired}.
 
 -doc "Whether a process of this partition is still being handed over.".
 -spec settling(core()) -> boolean().
@@ -218,20 +237,20 @@ gathered(S = {U, E}, C = #core{own = Own}) ->
     case Own of
         #{P := {direct, Label}} -> analyse(S, own, Label, C);
         #{P := {priority, _, Last, _, _}} when U =:= none; U < Last ->
-            C;                                      % was routed already, or is older than that
+            duplicate(S, C);                        % was routed already, or is older than that
         #{P := {late, Last, _}} when U =:= none; U < Last ->
-            C;
+            duplicate(S, C);
         #{P := {late, _, Label}} ->
             analyse(S, own, Label, effect({settle, P}, C#core{own = Own#{P := {direct, Label}}}));
         #{P := {priority, O, Last, Waiting, Label}} ->
             C#core{own = Own#{P := {priority, O, Last, [S | Waiting], Label}}};
-        #{P := {routed, _, _}} -> C;                % its origin delivers all of it
+        #{P := {routed, _, _}} -> duplicate(S, C);  % its origin delivers all of it
         #{} -> gathered_foreign(P, S, C)
     end.
 
 gathered_foreign(P, S = {U, _}, C = #core{route = Route}) ->
     case Route of
-        #{P := {live, Next, _}} -> dispatch(P, S, Next, C);
+        #{P := {live, Next}} -> dispatch(P, S, Next, C);
         #{P := {cut, Next, Cut}} when U =:= none; U =< Cut -> dispatch(P, S, Next, C);
         #{P := {cut, Next, _}} -> duplicate(S, acknowledge(P, Next, C));
         #{P := {hop, _, _}} -> duplicate(S, C);
@@ -241,18 +260,11 @@ gathered_foreign(P, S = {U, _}, C = #core{route = Route}) ->
 %% I18, I13: the origin routes what it gathers of processes that others own.
 dispatch(_, {_, {other, _}}, _, C) -> C;
 dispatch(P, S = {_, E}, Next, C) ->
-    C1 = send(Next, {routed, C#core.self, S}, C),
+    C1 = send(Next, {routed, C#core.self, S}, done_with(E, C)),
     case E of
         {exit, _, _, _} -> remove_route(P, C1);
-        {fork, _, Child, _, _} ->                   % I9
-            then({unstash, Child}, add_route(Child, {live, Next, false}, seen(P, C1)));
-        _ -> seen(P, C1)
-    end.
-
-seen(P, C = #core{route = Route}) ->
-    case Route of
-        #{P := {live, Next, false}} -> C#core{route = Route#{P := {live, Next, true}}};
-        #{} -> C
+        {fork, _, Child, _, _} -> then({unstash, Child}, add_route(Child, {live, Next}, C1));   % I9
+        _ -> C1
     end.
 
 %% I11: the acknowledgement follows the last routed event, and the route goes.
@@ -260,22 +272,18 @@ acknowledge(P, Next, C) ->
     C1 = send(Next, {routed, C#core.self, {eof, P}}, C),
     remove_route(P, effect({off, P}, C1)).
 
-%% The process's tracer has this event from its own session, and with it the child, which
-%% was born in both sessions.
-duplicate({_, {fork, _, Child, _, _}}, C = #core{own = Own, route = Route}) ->
-    case Route of
-        #{Child := {hop, _, _}} -> discard(Child, C);
-        #{Child := _} -> C;
-        #{} when is_map_key(Child, Own) -> C;
-        #{} -> discard(Child, C)
-    end;
-duplicate(_, C) -> C.
-
-discard(P, C0 = #core{stash = Stash}) ->
-    C = effect({off, P}, C0),
-    case Stash of
-        #{P := _} -> unstashed(P, C);
-        #{} -> C#core{discarded = (C#core.discarded)#{P => []}}
+%% The process's tracer has this event from elsewhere. A child was born in this session with it,
+%% and is discarded unless it was claimed.
+duplicate({_, E}, C0) ->
+    C = #core{own = Own, route = Route} = done_with(E, C0),
+    case E of
+        {fork, _, Child, _, _} when not is_map_key(Child, Own) ->
+            case Route of
+                #{Child := {live, _}} -> C;
+                #{Child := {cut, _, _}} -> C;
+                #{} -> unstashed(Child, effect({off, Child}, C))
+            end;
+        _ -> C
     end.
 
 %% What was stashed of a process that belongs to another tracer are duplicates.
@@ -285,12 +293,12 @@ unstashed(P, C = #core{stash = Stash}) ->
         error -> C
     end.
 
-%% A4 does not hold: the fork of this process is still on its way, or will never come
-%% because the process belongs to an overlap. `init' is always first.
-unknown(P, S = {_, {init, _, _, _, _}}, C = #core{discarded = Discarded}) ->
-    case Discarded of
-        #{P := _} -> C#core{discarded = maps:remove(P, Discarded)};
-        #{} -> C#core{stash = (C#core.stash)#{P => [S]}}
+%% `init' is always first. If the fork was done with, the process belongs to another tracer, or
+%% has ended. Otherwise, since A4 does not hold, the fork is still on its way.
+unknown(P, S = {_, {init, _, _, _, _}}, C = #core{stash = Stash, unpaired = Unpaired}) ->
+    case Unpaired of
+        #{P := _} -> duplicate(S, C);
+        #{} -> C#core{stash = Stash#{P => [S]}}
     end;
 unknown(P, S, C = #core{stash = Stash}) ->
     case Stash of
@@ -361,7 +369,7 @@ eof(P, O, C = #core{own = Own, route = Route}) ->
 %% can be the origin too, in an earlier partition.
 analyse({_, {other, _}}, _, _, C) -> C;
 analyse(S = {_, E}, From, Label, C0) ->
-    C = effect({analyse, Label, S}, C0),
+    C = effect({analyse, Label, S}, case From of own -> done_with(E, C0); {origin, _} -> C0 end),
     case E of
         {fork, _, Child, _, _} when From =:= own -> place(Child, E, Label, true, own, C);
         {fork, _, Child, _, _} -> ask({traced, Child}, {traced, Child, E, Label, From}, C);
@@ -386,6 +394,8 @@ take(P, Fork, Label, true, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct
 take(P, Fork, Label, dead, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {own, P, {routed, O}}, C);
 take(P, Fork, Label, {false, Now}, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {switch, P, O, Now}, C).
 
+%% Its fork was done with by its parent's tracer.
+taken(P, Fork, Label, born, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct}, paired(P, C));
 taken(P, Fork, Label, ask, O, C) -> ask({traced, P}, {take, P, Fork, Label, O}, C);
 taken(P, Fork, Label, dead, O, C) -> take(P, Fork, Label, dead, {origin, O}, C);
 taken(P, Fork, Label, {shared, Now}, O, C) ->
@@ -403,18 +413,22 @@ answered({switch, P, O, Now}, Label, C = #core{sink = Sink}) ->
 answered({take, Child, Fork, Label, O}, true, C) ->
     take(Child, Fork, Label, true, own, send(O, {discard, Child}, C));
 answered({take, Child, Fork, Label, O}, Here, C) -> take(Child, Fork, Label, Here, {origin, O}, C);
-answered({tracer, Child, Fork, Label, own}, {Next, Sink}, C) ->             % I8
-    ask({traced, Child, Sink}, {lend, Child, Fork, Label, Next, Sink}, add_route(Child, {live, Next, false}, C));
+answered({tracer, Child, Fork, Label, own}, {Next, Sink}, C) ->
+    ask({traced, Child, Sink}, {lend, Child, Fork, Label, Next, Sink}, C);
 answered({tracer, Child, Fork, Label, {origin, O}}, {Next, _}, C) ->
     add_route(Child, {hop, O, Next}, send(Next, {take, Child, O, Fork, Label, ask}, C));
-answered({lend, Child, Fork, Label, Next, Sink}, Here, C = #core{self = Self}) ->
+%% Its `init' is reported there, not here.
+answered({lend, Child, Fork, Label, Next, _}, born, C = #core{self = Self}) ->
+    send(Next, {take, Child, Self, Fork, Label, born}, paired(Child, C));
+answered({lend, Child, Fork, Label, Next, Sink}, Here, C0 = #core{self = Self}) ->
+    C = add_route(Child, {live, Next}, C0),                                 % I8
     case Here of
         {false, Now} -> switch(Child, Sink, send(Next, {take, Child, Self, Fork, Label, {shared, Now}}, C));
         dead -> then({unstash, Child}, send(Next, {take, Child, Self, Fork, Label, dead}, C));
         true -> then({unstash, Child}, send(Next, {take, Child, Self, Fork, Label, ask}, C))
     end;
 answered({share, P}, Answer, C = #core{route = Route}) ->
-    #{P := {live, Next, _}} = Route,
+    #{P := {live, Next}} = Route,
     case Answer of
         {cut, Cut} -> then({unstash, P}, C#core{route = Route#{P := {cut, Next, Cut}}});
         dead -> then({unstash, P}, C)              % all of it is in the own session
@@ -425,15 +439,14 @@ answered({share, P}, Answer, C = #core{route = Route}) ->
 %% No route: the process's exit has been routed already.
 switch(P, Sink, C = #core{route = Route}) ->
     case Route of
-        #{P := {live, _, _}} -> ask({share, P, Sink}, {share, P}, C);
+        #{P := {live, _}} -> ask({share, P, Sink}, {share, P}, C);
         #{P := _} -> error({invariant, 'I17', P});  % shared before, or gathered elsewhere
         #{} -> C
     end.
 
 discard_routed(P, C = #core{route = Route}) ->
     case Route of
-        #{P := {live, Next, false}} -> discard(P, unroute(P, Next, C));
-        #{P := {live, Next, true}} -> effect({off, P}, unroute(P, Next, C));
+        #{P := {live, Next}} -> effect({off, P}, unroute(P, Next, C));
         #{} -> C
     end.
 
@@ -448,9 +461,14 @@ own(P, Mode, C = #core{own = Own, route = Route}) ->
     is_map_key(P, Route) andalso error({invariant, 'I22', P}),
     C#core{own = Own#{P => Mode}}.
 
+%% If the exit was routed, what waited are duplicates.
 disown(P, C = #core{own = Own}) ->
-    is_map_key(P, Own) orelse error({invariant, 'I3', P}),
-    C#core{own = maps:remove(P, Own)}.
+    case maps:take(P, Own) of
+        {{priority, _, _, Waiting, _}, Rest} ->
+            lists:foldl(fun duplicate/2, C#core{own = Rest}, lists:reverse(Waiting));
+        {_, Rest} -> C#core{own = Rest};
+        error -> error({invariant, 'I3', P})
+    end.
 
 add_route(P, R, C = #core{route = Route, own = Own}) ->
     (is_map_key(P, Route) orelse is_map_key(P, Own)) andalso error({invariant, 'I6', P}),
@@ -459,6 +477,18 @@ add_route(P, R, C = #core{route = Route, own = Own}) ->
 remove_route(P, C = #core{route = Route}) ->
     is_map_key(P, Route) orelse error({invariant, 'I7', P}),
     C#core{route = maps:remove(P, Route)}.
+
+%% Of what the own session reports nothing is left to do with this. Each fork and `init' comes here
+%% once, so the second of a pair takes away the note of the first.
+done_with({init, P, _, _, _}, C) -> paired(P, C);
+done_with({fork, _, Child, _, _}, C) -> paired(Child, C);
+done_with(_, C) -> C.
+
+paired(P, C = #core{unpaired = Unpaired}) ->
+    C#core{unpaired = case Unpaired of
+                          #{P := _} -> maps:remove(P, Unpaired);
+                          #{} -> Unpaired#{P => []}
+                      end}.
 
 label({direct, Label}) -> Label;
 label({late, _, Label}) -> Label;

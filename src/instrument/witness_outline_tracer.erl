@@ -267,6 +267,7 @@ question(lent, T = #tracer{flag = Flag}) ->
     {atomics:get(Flag, 1) =:= 1, T};
 question({traced, P}, T = #tracer{session = Session}) ->
     question({traced, P, Session}, T);
+%% `born' is never said here: with trace sessions a child is always born into those of its parent.
 question({traced, P, Session}, T = #tracer{source = Source}) ->
     case Source:traced(Session, P) of
         false -> {{false, Source:now()}, T};
@@ -328,7 +329,7 @@ launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
                     Label = witness_outline_map:new(Maps, #{held => true, signature => Signature}),
                     {Label1, T1} = start_monitors(Root, Signature, Label, T),
                     reply(From, {ok, Root}),
-                    own(Root, Label1, T1);
+                    T1#tracer{core = witness_outline_core:adopt_newborn(Root, Label1, T1#tracer.core)};
                 _ -> launched(Launcher, From, T)
             end
     end.
@@ -346,11 +347,10 @@ adopt_all(Own, T = #tracer{source = Source, session = Session}) ->
 adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps}}) ->
     case Source:on(Session, P) of
         dead -> T;
-        ok -> own(P, witness_outline_map:new(Maps, #{held => false}), T)
+        ok ->
+            Label = witness_outline_map:new(Maps, #{held => false}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
-
-own(P, Label, T = #tracer{core = Core}) ->
-    T#tracer{core = witness_outline_core:adopt(P, Label, Core)}.
 
 %% --- the end of a partition, and of a run ----------------------------------------
 
