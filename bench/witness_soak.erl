@@ -12,9 +12,10 @@ that differs from what it is without Witness.
 
 -doc """
 What to run: `{flat, Workers, Alive, Requests}`, `{tree, Rounds, Depth, Branch, Requests}` or
-`{chains, Chains, Length, Ticks}`, and whether another process asks for `process_info` of all processes in a loop meanwhile.
+`{chains, Chains, Length, Ticks}`, whether another process asks for `process_info` of all processes in a loop meanwhile, and
+the source of events, if not the default.
 """.
--type load() :: #{load := tuple(), pest := boolean()}.
+-type load() :: #{load := tuple(), pest := boolean(), source => native | evm}.
 
 -doc "The command line: each argument is a load as a term. Ends with status 1 on a fault.".
 -spec main([string()]) -> no_return().
@@ -38,13 +39,14 @@ verdict([]) -> "sound";
 verdict(Faults) -> io_lib:format("NOT SOUND~n~p", [Faults]).
 
 -spec run(load()) -> [term()].
-run(#{load := Load, pest := Pest}) ->
+run(#{load := Load, pest := Pest} = Given) ->
     [Kind | Arguments] = tuple_to_list(Load),
     {ok, _} = application:ensure_all_started(witness),
     Before = state(),
     Self = self(),
     Pester = [spawn_link(fun pest/0) || Pest],
-    {ok, Run} = witness:start(#{system => {witness_load, Kind, [Self | Arguments]},
+    Source = maps:with([source], Given),
+    {ok, Run} = witness:start(Source#{system => {witness_load, Kind, [Self | Arguments]},
                                 monitors => [{{witness_load, F, '_'}, {witness_load_monitor, check}}
                                              || F <- [Kind, node, link]],
                                 max_verdicts => 10, drain => infinity, log => false,

@@ -89,10 +89,14 @@ Starts a system under observation.
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
-| `instrument`, `source` | `outline`, `evm` | |
-| `timestamps` | whether all events carry their time; without it only those of partitions with several processes do | `false` |
-| `hold_back` | milliseconds that events of a partition with several processes wait to be put in order | `100` |
-| `memory` | bytes that the events which wait for one tracer may take; from there on it goes before the system, which thereby slows down | a quarter of what the node may use |
+| `instrument` | `outline` | |
+| `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
+| `timestamps` | whether all events carry their time; without it, over `evm` those of partitions with several processes do, and no others | `false` |
+| `memory` | bytes that events may take while they wait. Over `native` in all: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` for one tracer, which then goes before the system and thereby slows it down | a quarter of what the node may use |
+| `partition_memory` | bytes that the events of one partition may take while they wait, likewise (`native`) | half of `memory` |
+| `message_size` | bytes; a larger message is a gap in the trace of its process (`native`) | 64 MB |
+| `batch`, `flush` | how many events of a partition, or how many milliseconds, pass at most before it is read (`native`) | `64`, `5` |
+| `hold_back` | milliseconds that events of a partition with several processes wait to be put in order (`evm`) | `100` |
 | `explain` | steps kept for an explanation | `12` |
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
 | `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |

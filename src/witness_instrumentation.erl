@@ -1,12 +1,13 @@
 -module(witness_instrumentation).
 -moduledoc """
 What a user gives, as instrumentation maps: a specification file is one map, and so is each
-monitor given by itself (`m:witness_outline_map`).
+monitor given by itself (`m:witness_outline_map`); and the instrumentation that they are
+given to, which depends on the source of events.
 """.
 
--export([of_spec/1, of_monitor/1, properties/2, filter/2, sources/1, source/2, own/1]).
+-export([start_link/2, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
 
--export_type([key/0, property/0, sources/0]).
+-export_type([key/0, property/0, sources/0, counts/0]).
 
 -doc "Names a property in verdicts and warnings.".
 -type key() :: {Spec :: binary(), Name :: binary() | undefined}.
@@ -21,6 +22,44 @@ A property, the text of its signature patterns, and its actions, numbered as in 
 
 -doc "Files of specifications with their lines, by the `spec` of their properties.".
 -type sources() :: #{Spec :: binary() => {File :: binary(), Lines :: tuple()}}.
+
+-doc "What was seen so far: processes, events, and processes that are alive of those that the run waits for.".
+-type counts() :: #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer()}.
+
+-doc """
+Starts the instrumentation of a run, which is the calling process: the module that it is (all have the functions of
+`m:witness_outline`), its process, and what counts for it, also when it has ended.
+""".
+-spec start_link(witness_options:options(), [witness_spec:instrumentation_map()]) ->
+    {module(), pid(), fun(() -> counts())}.
+start_link(Options = #{source := Source, monitors := Monitors}, Specs) ->
+    start_link(Source, Options, Specs,
+               #{run => self(), filter => filter(Specs, Monitors),
+                 maps => [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors]}).
+
+start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter} = Common) ->
+    Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
+    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:without([filter], Common)),
+    {ok, Pid} = witness_outline_births:start_link(
+                  Config#{source_options => Given#{names => names(Specs, Monitors), filter => Filter}}),
+    Session = witness_outline_births:session(Pid),
+    {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
+start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter} = Common) ->
+    Counters = counters:new(2, [write_concurrency]),
+    Held = atomics:new(1, []),
+    %% Only a group has to put events in order.
+    Stamps = case Timestamps orelse lists:any(fun has_group/1, Specs) of
+        true -> always;
+        false -> handover
+    end,
+    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:without([filter], Common)),
+    {ok, Pid} = witness_outline:start_link(
+                  Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
+                          counters => Counters, held => Held}),
+    {witness_outline, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
+                                      held => atomics:get(Held, 1)} end}.
+
+has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
 
 -spec of_spec(witness_spec:instrumentation_map()) -> witness_outline_map:instrumentation().
 of_spec(Map = #{module := Module, entries := Entries}) ->
@@ -74,6 +113,17 @@ filter(Maps, Monitors) ->
     Compiled = [{Module, Index} || #{module := Module, entries := Entries} <- Maps,
                                    #{action := monitor, index := Index} <- Entries],
     witness_trace_filter:union([witness_monitor_alphabet:of_monitor(Monitor) || Monitor <- Compiled ++ [M || {_, M} <- Monitors]]).
+
+-doc """
+The names of all signatures that somebody names, `none` included, and whether a group may be named by them
+(`witness_trace_native:open/1`).
+""".
+-spec names([witness_spec:instrumentation_map()],
+            [{witness_options:signature_pattern(), {module(), term()}}]) -> [witness_trace_native:pattern()].
+names(Maps, Monitors) ->
+    lists:usort([{M, F, A, Group} || #{entries := Entries} <- Maps, #{names := Names, group := Group} <- Entries,
+                                     {M, F, A} <- Names]
+                ++ [{M, F, A, false} || {{M, F, A}, _} <- Monitors]).
 
 -spec sources([witness_spec:instrumentation_map()]) -> sources().
 sources(Maps) ->

@@ -5,7 +5,8 @@ The options of a run: one clause for each, and the defaults.
 ## Errors
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
-`{missing_option, Key}`, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
+`{missing_option, Key}`, `{source_unavailable, Reason}` where `native` was asked for and
+cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
 """.
 
@@ -16,14 +17,14 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -doc "What processes a monitor is for.".
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
--doc "The options of `witness:start/1`, complete.".
+-doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
 -type options() :: #{system := {module(), atom(), [term()]},
                      scope := tree | node,
                      specs := [file:name_all()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline,
-                     source := evm,
+                     source := native | evm,
                      on_verdict := undefined | fun((witness:verdict()) -> term()),
                      owner := pid(),
                      group_leader := pid(),
@@ -31,19 +32,25 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      timestamps := boolean(),
                      hold_back := pos_integer(),
                      memory := pos_integer(),
+                     partition_memory := pos_integer(),
+                     message_size := pos_integer(),
+                     batch := pos_integer(),
+                     flush := pos_integer(),
                      explain := pos_integer(),
                      max_slices := pos_integer(),
                      max_obligations := pos_integer(),
                      max_verdicts := non_neg_integer(),
                      drain := timeout(),
                      halt := boolean(),
-                     log := boolean()}.
+                     log := boolean(),
+                     warnings := [witness:warning()]}.
 
 defaults() ->
-    #{scope => tree, specs => [], include => [], monitors => [], instrument => outline, source => evm,
+    #{scope => tree, specs => [], include => [], monitors => [], instrument => outline,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
-      memory => witness_memory:available() div 4, explain => 12, max_slices => 100_000,
+      memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 5,
+      explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       drain => 30_000, halt => true, log => true}.
 
@@ -54,11 +61,29 @@ check(Options) when is_map(Options) ->
         Complete = maps:merge(defaults(), Options),
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
-        {ok, Complete}
+        {ok, source(partition_memory(Complete))}
     catch
         throw:Reason -> {error, Reason}
     end;
 check(_) -> {error, {bad_option, options, "a map"}}.
+
+%% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
+partition_memory(Options = #{partition_memory := _}) -> Options;
+partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
+
+%% The native source, where it can be loaded, unless the user has chosen.
+source(Options = #{source := evm}) ->
+    Options#{warnings => []};
+source(Options) ->
+    case {witness_trace_native:available(), Options} of
+        {ok, _} -> Options#{source => native, warnings => []};
+        {{error, Reason}, #{source := native}} -> throw({source_unavailable, Reason});
+        {{error, Reason}, _} ->
+            Options#{source => evm,
+                     warnings => [#{code => no_native,
+                                    text => unicode:characters_to_binary(["events come from the tracing of the VM (evm), since "
+                                                                          "the native source is not available: ", Reason])}]}
+    end.
 
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
 option(system, _) -> expected(system, "{Module, Function, Arguments}");
@@ -71,8 +96,8 @@ option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_o
 option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
 option(instrument, outline) -> ok;
 option(instrument, _) -> expected(instrument, "outline");
-option(source, evm) -> ok;
-option(source, _) -> expected(source, "evm");
+option(source, Source) when Source =:= native; Source =:= evm -> ok;
+option(source, _) -> expected(source, "native or evm");
 option(on_verdict, undefined) -> ok;
 option(on_verdict, F) when is_function(F, 1) -> ok;
 option(on_verdict, _) -> expected(on_verdict, "a function of one argument");
@@ -86,7 +111,8 @@ option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
 option(drain, infinity) -> ok;
-option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= explain; Key =:= drain;
+option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
+                    Key =:= explain; Key =:= drain;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log ->
@@ -123,6 +149,8 @@ format_error({unknown_option, Key}) ->
     io_lib:format("unknown option ~tp", [Key]);
 format_error({missing_option, Key}) ->
     io_lib:format("option ~ts is missing", [Key]);
+format_error({source_unavailable, Reason}) ->
+    ["the native source of events is not available: ", Reason];
 format_error({undefined_module, M, Reason}) ->
     io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->

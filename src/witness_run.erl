@@ -9,9 +9,10 @@ A run goes through three phases:
 - `finished`: every monitor has reported. Results can be asked for until the owner dies or
   the run is stopped.
 
-The run is linked to its pool of tracers and to every monitor's runner. Whoever of them
-dies, however it dies, the run knows: a runner without a report makes its own verdict
-inconclusive, the loss of a tracer makes inconclusive all that are not decided. When the
+The run is linked to the instrumentation, which has the tracers, and to every monitor's
+runner. Whoever of them dies, however it dies, the run knows: a runner without a report makes
+its own verdict inconclusive, the loss of the instrumentation makes inconclusive all that are
+not decided, and so does that of a tracer, but for what it knows to be nobody else's. When the
 run itself dies, the links take everything with it, and with the tracers their sessions.
 """.
 -behaviour(gen_server).
@@ -28,21 +29,23 @@ run itself dies, the links take everything with it, and with the tracers their s
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
+              instrumentation :: undefined | module(),
               pool :: undefined | pid(),
               notifier :: pid(),
               specs :: [witness_spec:instrumentation_map()],
               sources :: witness_instrumentation:sources(),
               system = running :: running | {ended, term()},
               tree_ended = false :: boolean(),
-              lost = false :: boolean(),
+              all_announced = false :: boolean(),  % no further monitor is started
+              lost = false :: boolean(),           % every monitor that is not decided misses events
+              incomplete = false :: boolean(),     % something was missed by somebody
               live = #{} :: #{pid() => meta()},
               early = #{} :: #{pid() => [report()]},
               tally :: witness_tally:tally(),
               verdicts = [] :: [witness:verdict()],
               kept = 0 :: non_neg_integer(),
               warnings = [] :: [witness:warning()],
-              counters :: counters:counters_ref(),
-              held :: atomics:atomics_ref(),
+              counts = fun() -> #{processes => 0, events => 0, held => 0} end :: fun(() -> witness_instrumentation:counts()),
               tracers = 1 :: pos_integer(),
               started :: integer(),
               ended :: undefined | integer(),
@@ -86,9 +89,8 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
             monitor(process, Owner),
             {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
                       tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
-                      warnings = Warnings, notifier = witness_notifier:start_link(Options),
-                      counters = counters:new(2, [write_concurrency]),
-                      held = atomics:new(1, []), started = erlang:monotonic_time(millisecond)},
+                      warnings = maps:get(warnings, Options) ++ Warnings, notifier = witness_notifier:start_link(Options),
+                      started = erlang:monotonic_time(millisecond)},
              {continue, start}};
         {error, Diagnostics} ->
             {stop, {shutdown, {specification, Diagnostics}}}
@@ -109,26 +111,12 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
-handle_continue(start, R = #run{options = Options, specs = Specs, counters = Counters, held = Held}) ->
-    #{system := MFA, scope := Scope, monitors := Monitors, group_leader := GroupLeader,
-      unobserved := Unobserved} = Options,
-    Stamps = case maps:get(timestamps, Options) orelse lists:any(fun has_group/1, Specs) of
-        true -> always;
-        false -> handover
-    end,
-    Config = maps:with([explain, hold_back, memory, max_slices], Options),
-    {ok, Pool} = witness_outline:start_link(
-                   Config#{source => witness_trace_evm,
-                           source_options => #{stamps => Stamps,
-                                               filter => witness_instrumentation:filter(Specs, Monitors)},
-                           run => self(), counters => Counters, held => Held,
-                           maps => [witness_instrumentation:of_spec(S) || S <- Specs]
-                                   ++ [witness_instrumentation:of_monitor(M) || M <- Monitors]}),
-    _ = Scope =:= node andalso witness_outline:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
-    {ok, _} = witness_outline:launch(Pool, MFA, GroupLeader),
-    {noreply, R#run{pool = Pool}}.
-
-has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
+handle_continue(start, R = #run{options = Options, specs = Specs}) ->
+    #{system := MFA, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
+    {Module, Pool, Counts} = witness_instrumentation:start_link(Options, Specs),
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    {ok, _} = Module:launch(Pool, MFA, GroupLeader),
+    {noreply, R#run{instrumentation = Module, pool = Pool, counts = Counts}}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
@@ -145,9 +133,9 @@ handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
-handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, held = Held}) ->
-    {reply, #{phase => Phase, processes => counters:get(R#run.counters, 1),
-              events => counters:get(R#run.counters, 2), waiting_for => atomics:get(Held, 1),
+handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
+    #{processes := Processes, events := Events, held := Held} = Counts(),
+    {reply, #{phase => Phase, processes => Processes, events => Events, waiting_for => Held,
               monitors => map_size(Live), verdicts => witness_tally:verdicts(Tally), system => R#run.system,
               warnings => R#run.warnings}, R}.
 
@@ -173,13 +161,21 @@ handle_info({ended, _}, R) ->
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, Reason}});
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
-    proceed(lost(Reason, R#run{pool = undefined}));
+    proceed(lost(Reason, let_go(R#run{pool = undefined})));
+handle_info({tracer_lost, Reason}, R) ->
+    %% Its own monitors know it, and nobody else misses anything.
+    {noreply, incomplete(tracer_lost, tracer_lost(Reason), R)};
+handle_info({unwatched, Reason}, R) ->
+    Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
+    {noreply, incomplete(unwatched, Text, R)};
 handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
     proceed(report({verdict, Runner, failed({crashed, Reason})}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
+handle_info(all_announced, R) ->
+    proceed(R#run{all_announced = true});
 handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
     finished(R#run{phase = finished});
 handle_info(overdue, R = #run{phase = draining, live = Live}) ->
@@ -203,7 +199,7 @@ terminate(_, R = #run{specs = Specs, live = Live}) ->
 %% first process ended comes from the VM by itself.
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
-proceed(R = #run{phase = draining, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
+proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
     ok = witness_notifier:flush(Notifier),
     {noreply, R};
 proceed(R) ->
@@ -212,37 +208,43 @@ proceed(R) ->
 drain(R = #run{phase = running, options = #{drain := Drain}}) ->
     R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
-    case stop_pool(R1) of
+    Stopped = stop_pool(R1),
+    %% Now every monitor's announcement is in the mailbox, before this message.
+    self() ! all_announced,
+    case Stopped of
         {ok, R2} -> R2;
         {lost, Reason, R2} -> lost(Reason, R2)
     end;
 drain(R) -> R.
 
-%% When the pool has stopped, the `monitor' messages of all tracers are in the mailbox,
-%% before the message that goes to oneself here: none is missed when `live' is empty.
 stop_pool(R = #run{pool = undefined}) -> {ok, R};
-stop_pool(R = #run{pool = Pool}) ->
+stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
     try
-        #{most := Most} = witness_outline:info(Pool),
-        ok = witness_outline:stop(Pool),
-        {ok, take_monitors(R#run{pool = undefined, tracers = Most})}
+        #{most := Most} = Module:info(Pool),
+        ok = Module:stop(Pool),
+        {ok, R#run{pool = undefined, tracers = Most}}
     catch
-        exit:Reason -> {lost, Reason, take_monitors(R#run{pool = undefined})}
+        exit:Reason -> {lost, Reason, let_go(R#run{pool = undefined})}
     end.
 
-take_monitors(R) ->
-    receive
-        {monitor, Runner, Meta} -> take_monitors(announced(Runner, Meta, R))
-    after 0 -> R
-    end.
+%% What counts may have a handle of a session that nobody has closed, which lasts as long as somebody has one.
+let_go(R = #run{counts = Counts}) ->
+    Last = Counts(),
+    erlang:garbage_collect(),
+    R#run{counts = fun() -> Last end}.
 
 %% Events are missing from now on, for everybody.
-lost(Reason, R = #run{live = Live, warnings = Warnings}) ->
+lost(Reason, R = #run{live = Live}) ->
     maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, tracer_lost) end, Live),
-    Warning = #{code => tracer_lost,
-                text => text(["a tracer has ended, events are missing from then on: ",
-                              witness_event:format_term(Reason, 400)])},
-    drain(R#run{lost = true, warnings = Warnings ++ [Warning]}).
+    drain((incomplete(tracer_lost, tracer_lost(Reason), R))#run{lost = true}).
+
+tracer_lost(Reason) ->
+    ["a tracer has ended, events are missing from then on: ", witness_event:format_term(Reason, 400)].
+
+%% However few, nobody knows what the events that are missing would have shown.
+incomplete(Code, Text, R = #run{warnings = Warnings}) ->
+    Warning = #{code => Code, text => text(Text)},
+    R#run{incomplete = true, warnings = (Warnings -- [Warning]) ++ [Warning]}.
 
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
@@ -299,19 +301,20 @@ keep(_, R) -> R.
 
 %% --- summary ---------------------------------------------------------------------
 
-summary(R = #run{tally = Tally, counters = Counters, system = System}) ->
+summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
+    #{processes := Processes, events := Events} = Counts(),
     (witness_tally:summary(Tally))#{
-      processes => counters:get(Counters, 1), tracers => R#run.tracers, events => counters:get(Counters, 2),
+      processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R),
       system => case System of
           running -> undefined;
           {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
       end}.
 
-outcome(#run{tally = Tally, lost = Lost, system = System}) ->
+outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
     case witness_tally:verdicts(Tally) of
         #{no := No} when No > 0 -> violated;
-        #{} -> case witness_tally:trusted(Tally) andalso not Lost andalso not crashed(System) of
+        #{} -> case witness_tally:trusted(Tally) andalso not Incomplete andalso not crashed(System) of
             true -> ok;
             false -> untrusted
         end

@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([new/1, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([describe_gap/1, new/1, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -19,7 +19,7 @@ Pure: the run says what has happened, and asks for the numbers of its summary an
                 counts = #{} :: #{witness_instrumentation:key() => #count{}},
                 verdicts = #{no => 0, yes => 0, inconclusive => 0} :: #{witness_monitor:verdict() => non_neg_integer()},
                 slices = 0 :: non_neg_integer(),
-                gaps = 0 :: non_neg_integer(),
+                gaps = #{} :: #{Reason :: term() => pos_integer()},
                 crashes = 0 :: non_neg_integer()}).
 
 -opaque tally() :: #tally{}.
@@ -44,10 +44,13 @@ verdict(V = #{spec := Spec, name := Name, verdict := Verdict, vacuous := Vacuous
     end,
     T1 = update({Spec, Name}, Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
     T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
-             gaps = T1#tally.gaps + one(because(gap, V)), crashes = T1#tally.crashes + one(because(crashed, V))}.
+             gaps = gap(V, T1#tally.gaps), crashes = T1#tally.crashes + one(crashed(V))}.
 
-because(Kind, #{reason := {Kind, _}}) -> true;
-because(_, _) -> false.
+gap(#{reason := {gap, Reason}}, Gaps) -> maps:update_with(Reason, fun(N) -> N + 1 end, 1, Gaps);
+gap(_, Gaps) -> Gaps.
+
+crashed(#{reason := {crashed, _}}) -> true;
+crashed(_) -> false.
 
 one(true) -> 1;
 one(false) -> 0.
@@ -62,14 +65,14 @@ verdicts(#tally{verdicts = Verdicts}) -> Verdicts.
 
 -doc "Whether something was monitored, no monitor has missed events, and none has crashed.".
 -spec trusted(tally()) -> boolean().
-trusted(T = #tally{gaps = Gaps, crashes = Crashes}) -> Gaps =:= 0 andalso Crashes =:= 0 andalso monitored(T) > 0.
+trusted(T = #tally{gaps = Gaps, crashes = Crashes}) -> map_size(Gaps) =:= 0 andalso Crashes =:= 0 andalso monitored(T) > 0.
 
 monitored(#tally{counts = Counts}) -> lists:sum([N || #count{monitors = N} <- maps:values(Counts)]).
 
 -doc "The part of `t:witness:summary/0` that is counted here.".
 -spec summary(tally()) -> map().
 summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices, gaps = Gaps}) ->
-    #{verdicts => Verdicts, slices => Slices, gaps => Gaps, monitored => monitored(T),
+    #{verdicts => Verdicts, slices => Slices, gaps => lists:sum(maps:values(Gaps)), monitored => monitored(T),
       vacuous => lists:sum([N || #count{vacuous = N} <- maps:values(Counts)]), coverage => coverage(T)}.
 
 %% A property that had no monitor has a warning of its own.
@@ -79,14 +82,28 @@ coverage(T = #tally{properties = Properties}) ->
      || #{key := Key = {Spec, Name}, actions := Actions = [_ | _]} <- Properties,
         #count{monitors = Monitors, covered = Mask} <- [count(Key, T)], Monitors > 0].
 
--doc "Properties that no process met, and those that say nothing of the processes that they met.".
+-doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
 -spec warnings(tally()) -> [witness:warning()].
-warnings(T = #tally{properties = Properties}) ->
-    [#{code => nothing_monitored,
+warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
+    [#{code => gap, text => text([missing(N), describe_gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
+    ++ [#{code => nothing_monitored,
        text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
     ++ [#{code => vacuous, text => text([describe(Key), all(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
+
+missing(1) -> "a monitor misses events: ";
+missing(N) -> [integer_to_list(N), " monitors or slices miss events: "].
+
+-doc "Why events are missing, for people.".
+-spec describe_gap(term()) -> unicode:chardata().
+describe_gap(overflow) -> ~"there were more of one process or group than could be kept for its monitors (partition_memory)";
+describe_gap(memory) -> ~"there were more in all than could be kept for the monitors (memory)";
+describe_gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
+describe_gap(lost) -> ~"the VM has not reported the end of a process";
+describe_gap(late) -> ~"some came too late to be put in order";
+describe_gap(tracer_lost) -> ~"a tracer of Witness has ended";
+describe_gap(Reason) -> witness_event:format_term(Reason, 120).
 
 all(1) -> " has a vacuous verdict only: ";
 all(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].

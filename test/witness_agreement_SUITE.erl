@@ -5,7 +5,8 @@ in one with a single scheduler. Adding specifications and monitors changes nothi
 
 Each system is a group. Several are run at the same time, in lanes, so runs of Witness also stand beside each other;
 the VM with one scheduler works at the same time. The environment variable `WITNESS_AGREEMENT_RUNS` says how often each
-system is run, in both; `make agreement` runs each 100 times.
+system is run, in both; `make agreement` runs each 100 times. One run in four is over the VM's tracing, the others over the
+native source, where there is one.
 """.
 
 -include_lib("stdlib/include/assert.hrl").
@@ -77,6 +78,13 @@ verdicts_are_as_expected(Config) ->
     System = proplists:get_value(system, Config),
     agree(System, expected(System), runs(Config, System, #{}, how_often())).
 
+%% How many runs over which source.
+sources(N) ->
+    case witness_trace_native:available() of
+        ok -> [{native, N - max(1, N div 4)}, {evm, max(1, N div 4)}];
+        {error, _} -> [{evm, N}]
+    end.
+
 how_often() ->
     list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(?RUNS))).
 
@@ -89,12 +97,12 @@ more_specifications_change_nothing(Config) ->
     More = #{specs => [witness_sys:spec_file("nothing.hml") | Added],
              monitors => [{{'_', '_', '_'}, {witness_sys_faulty, crash}}]},
     Results = runs(Config, System, More, ?RUNS_WITH_MORE),
-    agree(System, without_more(expected(System)), [without_more(R) || R <- Results]).
+    agree(System, without_more(expected(System)), [{Source, without_more(R)} || {Source, R} <- Results]).
 
 expected(System) -> {witness_sys:outcome(System), witness_sys:expected(System)}.
 
 agree(#{name := Name}, Expected, Results) ->
-    Wrong = [{I, R} || {I, R} <- lists:enumerate(Results), R =/= Expected],
+    Wrong = [{Source, I, R} || {I, {Source, R}} <- lists:enumerate(Results), R =/= Expected],
     ?assertEqual({Name, Expected, []}, {Name, Expected, lists:sublist(Wrong, 5)}).
 
 %% One file that reads the same processes, and one whose group is the whole tree.
@@ -128,10 +136,14 @@ added(Property, _) -> Property =:= ~"witness_sys_faulty".
 
 %% N runs of a system, here or in the peer.
 runs(Config, System, More, N) ->
-    case proplists:get_value(peer, Config) of
-        undefined -> runs(System, More, N);
-        Peer -> peer:call(Peer, ?MODULE, runs, [System, More, N], 2 * N * ?RUN_TIMEOUT)
-    end.
+    lists:append([begin
+                      Given = More#{source => Source},
+                      Results = case proplists:get_value(peer, Config) of
+                          undefined -> runs(System, Given, Times);
+                          Peer -> peer:call(Peer, ?MODULE, runs, [System, Given, Times], 2 * N * ?RUN_TIMEOUT)
+                      end,
+                      [{Source, R} || R <- Results]
+                  end || {Source, Times} <- sources(N)]).
 
 %% After a run that did not end none is tried again.
 runs(_, _, 0) ->
@@ -143,7 +155,7 @@ runs(System, More, N) ->
     end.
 
 run(#{system := MFA, specs := Specs, monitors := Monitors, scope := Scope}, More) ->
-    Options = #{system => MFA, scope => Scope, log => false,
+    Options = #{system => MFA, scope => Scope, log => false, source => maps:get(source, More),
                 specs => [witness_sys:spec_file(S) || S <- Specs] ++ maps:get(specs, More, []),
                 monitors => Monitors ++ maps:get(monitors, More, [])},
     case witness:start(Options) of

@@ -374,7 +374,7 @@ a_broken_configuration_is_named(Config) ->
 
 what_does_not_exist_yet_is_refused(Config) ->
     refused(Config, ["--instrument", "inline", "--spec", small], "cli_system:returns()", [~"--instrument", ~"outline"]),
-    refused(Config, ["--source", "native", "--spec", small], "cli_system:returns()", [~"--source", ~"evm"]).
+    refused(Config, ["--source", "log", "--spec", small], "cli_system:returns()", [~"--source", ~"evm"]).
 
 refused(Config, Options, Call, Words) ->
     #{exit := 2, stdout := ~"", stderr := Error} = run(Config, Options, Call),

@@ -8,13 +8,13 @@ every_option_of_run_is_read_test() ->
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
          "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
          "m:f(-1)"]),
-    ?assertEqual(#{specs => ["a.hml", "b.hml"], monitors => ["m:f/1=n"], instrument => "outline", source => "evm",
+    ?assertEqual(#{specs => ["a.hml", "b.hml"], monitors => ["m:f/1=n"], instrument => "outline", source => evm,
                    include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
                    no_halt => true, system => "m:f(-1)"}, Options).
 
 without_options_run_has_the_defaults_of_the_command_line_test() ->
-    ?assertEqual({run, #{system => "m:f()", scope => node, instrument => "outline", source => "evm", json => false,
+    ?assertEqual({run, #{system => "m:f()", scope => node, instrument => "outline", json => false,
                          no_halt => false}}, witness_cli_args:parse(["run", "m:f()"])).
 
 options_may_follow_the_function_test() ->

@@ -159,3 +159,11 @@ summaries() ->
 actions(Decides, Lines) ->
     [#{line => Line, column => 5, text => <<"_ ? {request, ", (integer_to_binary(Line))/binary, "}">>, decides => D,
        taken => false} || D <- Decides, Line <- lists:seq(1, Lines)].
+
+%% People read a sentence; terms are for reasons that nobody has foreseen.
+each_gap_says_what_was_missed_test_() ->
+    [fun() ->
+         Text = witness_cli_render:reason(#{reason => {gap, Why}}),
+         ?assertMatch({match, _}, re:run(Text, "^events are missing: .*" ++ Words))
+     end || {Why, Words} <- [{overflow, "of one process or group"}, {memory, "in all"}, {lost, "the end of a process"},
+                             {late, "too late"}, {tracer_lost, "a tracer of Witness"}, {{x, 1}, "{x,1}$"}]].

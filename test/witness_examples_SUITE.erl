@@ -33,7 +33,7 @@ suite() ->
     [{timetrap, {minutes, 5}}].
 
 all() ->
-    [{group, http_service}, {group, calculator}, {group, elixir}].
+    [{group, http_service}, {group, calculator}, {group, elixir}, {group, evm}].
 
 groups() ->
     [
@@ -51,6 +51,14 @@ groups() ->
             correct_answers_violate_nothing,
             a_wrong_answer_is_found
         ]},
+        %% The same over the VM's own tracing, which is what there is without native code.
+        {evm, [], [{http_service, [], [
+            the_race_of_two_bookings_is_found_and_shown,
+            what_holds_and_what_does_not_are_told_apart_in_one_run
+        ]}, {calculator, [], [
+            correct_sums_violate_nothing,
+            a_wrong_sum_is_found
+        ]}]},
         {elixir, [], [
             a_lost_elixir_visit_is_found,
             safe_elixir_visits_violate_nothing,
@@ -69,6 +77,8 @@ init_per_group(elixir, Config) ->
         false -> {skip, "there is no elixirc on the path"};
         Compiler -> compile_elixir(Compiler, example(elixir, Config))
     end;
+init_per_group(evm, Config) ->
+    [{options, ["--source", "evm"]} | Config];
 init_per_group(Group, Config) ->
     compile_erlang(example(Group, Config)).
 
@@ -185,7 +195,8 @@ run_witness(Config, Options, Specs, Call) ->
     Folder = proplists:get_value(example, Config),
     SpecOptions = lists:append([["--spec", filename:join(Folder, Spec)] || Spec <- Specs]),
     Witness = filename:join([proplists:get_value(root, Config), "bin", "witness"]),
-    execute(Config, Witness, ["run"] ++ Options ++ Paths ++ SpecOptions ++ [Call]).
+    Given = proplists:get_value(options, Config, []),
+    execute(Config, Witness, ["run"] ++ Given ++ Options ++ Paths ++ SpecOptions ++ [Call]).
 
 erl(Config, Expression) ->
     Paths = lists:append([["-pa", Path] || Path <- proplists:get_value(paths, Config)]),

@@ -12,25 +12,40 @@ would be a wrong one.
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [{group, flat}, {group, tree}, {group, monitors}, {group, scope}].
+all() -> [{group, native}, {group, evm}].
 
 groups() ->
-    Deaths = [nothing_dies, the_root_tracer_dies, a_busy_tracer_dies, an_idle_tracer_dies, the_pool_dies,
-              a_runner_dies, every_runner_dies, the_run_dies, the_supervisor_dies, the_owner_dies,
-              the_notifier_dies, the_run_is_stopped],
-    [{flat, [], Deaths},
+    Deaths = [nothing_dies, the_instrumentation_dies, a_runner_dies, every_runner_dies, the_run_dies,
+              the_supervisor_dies, the_owner_dies, the_notifier_dies, the_run_is_stopped],
+    [{native, [], [{group, flat}, {group, tree}, {group, partitions}, {group, monitors}, {group, scope}]},
+     {evm, [], [{group, flat}, {group, tree}, {group, flat_tracers}, {group, tree_tracers}, {group, monitors}, {group, scope}]},
+     {flat, [], Deaths},
      {tree, [], Deaths},
+     {flat_tracers, [], [the_root_tracer_dies, a_busy_tracer_dies, an_idle_tracer_dies]},
+     {tree_tracers, [], [the_root_tracer_dies, a_busy_tracer_dies, an_idle_tracer_dies]},
+     {partitions, [], [the_tracer_of_a_partition_dies, the_timer_dies]},
      {monitors, [], [a_crashing_monitor, a_monitor_with_wrong_returns, a_monitor_that_never_returns, a_slow_monitor,
                      a_monitor_that_kills_its_runner, a_monitor_that_floods_its_runner, a_raising_callback]},
      {scope, [], [the_whole_node_but_witness, the_load_is_sound_while_the_node_is_observed,
-                  a_tracer_dies_that_observes_the_node]}].
+                  the_instrumentation_dies_that_observes_the_node]}].
 
-init_per_group(flat, Config) -> [{load, {flat, [3000, 200, 10]}} | Config];
-init_per_group(tree, Config) -> [{load, {tree, [30, 3, 3, 6]}} | Config];
+init_per_group(native, Config) ->
+    case witness_trace_native:available() of
+        ok -> [{source, native} | Config];
+        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
+    end;
+init_per_group(evm, Config) -> [{source, evm} | Config];
+init_per_group(Flat, Config) when Flat =:= flat; Flat =:= flat_tracers; Flat =:= partitions ->
+    [{load, {flat, [3000 * longer(Config), 200, 10]}} | Config];
+init_per_group(Tree, Config) when Tree =:= tree; Tree =:= tree_tracers ->
+    [{load, {tree, [30 * longer(Config), 3, 3, 6]}} | Config];
 init_per_group(scope, Config) -> [{load, {flat, [1000, 200, 10]}} | Config];
 init_per_group(_, Config) -> [{load, {flat, [300, 100, 10]}} | Config].
 
 end_per_group(_, _) -> ok.
+
+%% What dies has to die before everything is decided.
+longer(Config) -> case proplists:get_value(source, Config) of native -> 5; evm -> 1 end.
 
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
@@ -45,6 +60,10 @@ nothing_dies(Config) ->
     #{verdicts := #{yes := N, no := 0, inconclusive := 0}, monitored := N, outcome := ok, gaps := 0} = Summary,
     ?assertEqual(N, length(Verdicts)).
 
+the_instrumentation_dies(Config) -> events_are_lost(Config, fun(Coordinator) -> [Coordinator] end).
+
+the_timer_dies(Config) -> events_are_lost(Config, fun(_) -> [labelled(witness_timer)] end).
+
 the_root_tracer_dies(Config) -> events_are_lost(Config, fun(Pool) -> [element(1, pool(root, Pool))] end).
 
 a_busy_tracer_dies(Config) ->
@@ -53,14 +72,20 @@ a_busy_tracer_dies(Config) ->
 an_idle_tracer_dies(Config) ->
     events_are_lost(Config, fun(Pool) -> [element(1, hd(some(fun() -> pool(free, Pool) end)))] end).
 
-the_pool_dies(Config) -> events_are_lost(Config, fun(Pool) -> [Pool] end).
-
 %% Everything that is not decided by then ends with a gap, and the run says so.
 events_are_lost(Config, Victims) ->
-    #{summary := {ok, Summary}, verdicts := Verdicts} = run(Config, fun(_) -> Victims(labelled(witness_tracers)) end),
+    #{summary := {ok, Summary}, verdicts := Verdicts} = run(Config, fun(_) -> Victims(coordinator(Config)) end),
     #{verdicts := #{no := 0, inconclusive := Gaps}, gaps := Gaps, outcome := untrusted, warnings := Warnings} = Summary,
     ?assert(Gaps > 0),
     ?assertMatch([#{code := tracer_lost}], [W || W = #{code := tracer_lost} <- Warnings]),
+    ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
+
+%% That of the load's first process, which lives longest: its two monitors have a gap, and nobody else.
+the_tracer_of_a_partition_dies(Config) ->
+    Monitors = #{monitors => [the_loads(), the_loads()]},
+    #{summary := {ok, Summary}, verdicts := Verdicts} = run(Config, Monitors, fun(_) -> [hd(some(fun tracers/0))] end),
+    #{verdicts := #{no := 0, inconclusive := 2, yes := 30000}, gaps := 2, outcome := untrusted, warnings := Warnings} = Summary,
+    ?assertMatch([#{code := tracer_lost}], Warnings),
     ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
 
 a_runner_dies(Config) ->
@@ -158,9 +183,9 @@ handle_event(_, flood) ->
 
 %% --- scope node ------------------------------------------------------------------
 
-the_whole_node_but_witness(_) ->
+the_whole_node_but_witness(Config) ->
     Self = self(),
-    {ok, Run} = witness:start(#{system => {?MODULE, waits, [Self]}, scope => node, log => false,
+    {ok, Run} = witness:start(#{source => proplists:get_value(source, Config), system => {?MODULE, waits, [Self]}, scope => node, log => false,
                                 monitors => [{{?MODULE, waits, 1}, {?MODULE, quiet}}]}),
     System = receive {waits, Root} -> Root end,
     ?assert(lists:all(fun ours/1, [System, Self, whereis(init), whereis(application_controller), whereis(logger)])),
@@ -180,8 +205,8 @@ the_load_is_sound_while_the_node_is_observed(Config) ->
     #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [] end),
     ?assertMatch(#{verdicts := #{yes := 1001, no := 0, inconclusive := 0}, outcome := ok, gaps := 0}, Summary).
 
-a_tracer_dies_that_observes_the_node(Config) ->
-    #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [element(1, pool(root, labelled(witness_tracers)))] end),
+the_instrumentation_dies_that_observes_the_node(Config) ->
+    #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [coordinator(Config)] end),
     ?assertMatch(#{verdicts := #{no := 0}, outcome := untrusted}, Summary).
 
 %% --- a run -----------------------------------------------------------------------
@@ -195,7 +220,7 @@ run(Config, Options, Victims) ->
     Expected = alone(Load, Args),
     Self = self(),
     Before = processes(),
-    Defaults = #{system => {witness_load, Load, [Self | Args]}, log => false, monitors => [the_loads()],
+    Defaults = #{source => proplists:get_value(source, Config), system => {witness_load, Load, [Self | Args]}, log => false, monitors => [the_loads()],
                  on_verdict => fun(V) -> Self ! {verdict, V} end, max_verdicts => 1_000_000},
     Owner = spawn(fun() -> own(Self, maps:merge(Defaults, Options)) end),
     Run = receive {run, Owner, {ok, R}} -> R end,
@@ -242,11 +267,17 @@ ours(P) ->
 own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
-is_own(Label) -> lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_notifier]).
+is_own(Label) ->
+    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_timer, witness_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->
     element(2, lists:unzip(lists:sort([{Read, P} || P <- processes(), {witness_monitor, _, Read} <- [proc_lib:get_label(P)]]))).
+
+tracers() -> lists:sort([P || P <- processes(), proc_lib:get_label(P) =:= witness_tracer]).
+
+coordinator(Config) ->
+    labelled(case proplists:get_value(source, Config) of native -> witness_births; evm -> witness_tracers end).
 
 labelled(Label) ->
     [P] = [P || P <- processes(), proc_lib:get_label(P) =:= Label],

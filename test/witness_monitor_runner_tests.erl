@@ -224,6 +224,98 @@ an_event_that_comes_too_late_is_a_gap_test() ->
     ok = witness_monitor_runner:events(Runner, [stamped(2, b)]),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, late}, steps := [#{event := {recv, _, _, c, _}}]}, outcome(Runner)).
 
+%% --- partitions that are bounded -------------------------------------------------
+
+%% The test is the partition.
+a_runner_takes_its_events_by_itself_test() ->
+    {Runner, Ref} = start(#{ended => fun(complete, Seen) -> {yes, Seen} end}, #{take => take(empty)}),
+    asks(Runner),
+    Runner ! witness_data,
+    asks(Runner),
+    Init = fun(Signature) -> {init, self(), undefined, Signature, 1} end,
+    Runner ! {witness_batch, [Init({erlang, apply, [m, f, [1]]}), recv(a)], open},
+    asks(Runner),
+    Runner ! {witness_batch, [], open},
+    asks(Runner),
+    Forked = {proc_lib, init_p, [self(), [], n, g, []]},
+    Runner ! {witness_batch, [recv(b), {fork, self(), Runner, Forked, 2}, {exit, self(), normal, 3}], complete},
+    ?assertMatch(#{verdict := yes, info := [{init, _, _, {m, f, [1]}, 1}, {recv, _, _, a, _}, {recv, _, _, b, _},
+                                            {fork, _, _, {n, g, []}, 2}, {exit, _, normal, 3}]}, outcome(Runner)),
+    ?assertEqual(normal, down(Ref)),
+    asks_no_more(Runner).
+
+the_status_of_a_partition_ends_a_runner_test() ->
+    [begin
+         {Runner, Ref} = start(#{ended => fun(How, Seen) -> {yes, {How, length(Seen)}} end}, #{take => take(ok)}),
+         asks(Runner),
+         Runner ! {witness_batch, [recv(a)], Status},
+         ?assertMatch(#{verdict := Verdict, reason := Reason, info := Info}, outcome(Runner)),
+         ?assertEqual(normal, down(Ref)),
+         asks_no_more(Runner)
+     end || {Status, Verdict, Reason, Info} <- [{complete, yes, undefined, {complete, 1}}, {stopped, yes, undefined, {stopped, 1}},
+                                                {{gap, overflow, 7}, inconclusive, {gap, overflow}, undefined}]].
+
+a_verdict_stands_before_a_gap_of_the_same_batch_test() ->
+    {Runner, _} = start(#{event => fun(_) -> {verdict, no, x} end}, #{take => take(ok)}),
+    Runner ! {witness_batch, [recv(a)], {gap, memory, 1}},
+    ?assertMatch(#{verdict := no}, outcome(Runner)).
+
+a_run_may_end_a_runner_that_takes_test() ->
+    {Runner, _} = start(#{}, #{take => take(empty)}),
+    asks(Runner),
+    ok = witness_monitor_runner:gap(Runner, tracer_lost),
+    ?assertMatch(#{verdict := inconclusive, reason := {gap, tracer_lost}}, outcome(Runner)).
+
+slices_are_taken_too_test() ->
+    {Runner, _} = sliced(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{take => take(ok)}),
+    Runner ! {witness_batch, [recv({1, a}), recv({2, a}), recv({1, b})], open},
+    Runner ! {witness_batch, [], complete},
+    ?assertEqual([1, 2], lists:sort([N || #{info := N} <- slices(Runner, 2)])),
+    ?assertMatch(#{slices := 2}, outcome(Runner)).
+
+a_tracer_is_told_what_was_read_test() ->
+    Self = self(),
+    {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => Self}),
+    ok = witness_monitor_runner:batch(Runner, [recv(a), recv(b)], 70, Self),
+    receive {read, Runner, 70} -> ok end,
+    ok = witness_monitor_runner:batch(Runner, [recv(c)], 0, Self),
+    receive {read, Runner, 0} -> ok end,
+    ok = witness_monitor_runner:complete(Runner),
+    ?assertMatch(#{verdict := yes, info := 3}, outcome(Runner)).
+
+%% What it has said before it died counts.
+the_loss_of_its_tracer_is_a_gap_test() ->
+    [begin
+         {Tracer, Gone} = spawn_monitor(fun() -> receive {say, Words} -> Words() end, receive die -> ok end end),
+         {Runner, _} = start(#{ended => fun(complete, _) -> {yes, ended} end}, #{tracer => Tracer}),
+         Tracer ! {say, fun() -> Say(Runner) end},
+         Tracer ! die,
+         ?assertEqual(normal, down(Gone)),
+         ?assertMatch(#{verdict := Verdict, reason := Reason}, outcome(Runner))
+     end || {Say, Verdict, Reason} <- [{fun(_) -> ok end, inconclusive, {gap, tracer_lost}},
+                                       {fun witness_monitor_runner:complete/1, yes, undefined}]].
+
+%% It is the monitor's own business whom it watches.
+another_process_that_ends_is_no_tracer_test() ->
+    Event = fun(_) -> spawn_monitor(fun() -> ok end), ok end,
+    {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => self()}),
+    lists:foreach(fun(_) ->
+        ok = witness_monitor_runner:batch(Runner, [recv(a)], 0, self()),
+        receive {read, Runner, 0} -> ok end
+    end, lists:seq(1, 10)),
+    ok = witness_monitor_runner:complete(Runner),
+    ?assertMatch(#{verdict := yes, info := 10}, outcome(Runner)).
+
+take(Answer) ->
+    Test = self(),
+    fun() -> Test ! {takes, self()}, Answer end.
+
+asks(Runner) -> receive {takes, Runner} -> ok end.
+
+asks_no_more(Runner) -> receive {takes, Runner} -> error(takes) after 0 -> ok end.
+
+recv(Message) -> {recv, self(), undefined, Message, 0}.
+
 %% --- events that are not for the monitor ------------------------------------------
 
 what_a_monitor_passes_over_it_does_not_see_test() ->

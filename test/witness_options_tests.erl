@@ -11,6 +11,51 @@ what_is_given_stays_test() ->
     {ok, Options} = check(Given),
     ?assertEqual(Given, maps:with(maps:keys(Given), Options)).
 
+%% The native source where there is one. What is loaded does not change in a VM, so the other case is played in another.
+the_source_is_chosen_test() ->
+    {ok, Default} = check(#{}),
+    case witness_trace_native:available() of
+        ok ->
+            ?assertMatch(#{source := native, warnings := []}, Default),
+            ?assertMatch({ok, #{source := native, warnings := []}}, check(#{source => native}));
+        {error, _} ->
+            ?assertMatch(#{source := evm, warnings := [#{code := no_native}]}, Default)
+    end,
+    ?assertMatch({ok, #{source := evm, warnings := []}}, check(#{source => evm})).
+
+without_native_code_the_user_is_told_test_() ->
+    {timeout, 60, fun() ->
+        Ebin = filename:dirname(code:which(witness_options)),
+        Copy = filename:join("/tmp", "witness_options_" ++ os:getpid()),
+        Modules = filelib:wildcard(filename:join(Ebin, "witness*.{beam,app}")),
+        %% The modules without the folder of native code beside them.
+        ok = filelib:ensure_path(filename:join(Copy, "ebin")),
+        [{ok, _} = file:copy(M, filename:join([Copy, "ebin", filename:basename(M)])) || M <- Modules],
+        {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa", filename:join(Copy, "ebin")]}),
+        try
+            ok = peer:call(Peer, logger, set_primary_config, [level, none]),
+            Check = fun(Given) -> peer:call(Peer, witness_options, check, [Given#{system => {erlang, node, []}}]) end,
+            {ok, #{source := evm, warnings := [#{code := no_native, text := Text}]}} = Check(#{}),
+            ?assertMatch({match, _}, re:run(Text, "^events come from the tracing of the VM .*: Failed to load NIF library")),
+            ?assertMatch({ok, #{source := evm, warnings := []}}, Check(#{source => evm})),
+            {error, {source_unavailable, _} = Reason} = Check(#{source => native}),
+            ?assertMatch({match, _}, re:run(unicode:characters_to_binary(witness:format_error(Reason)),
+                                            "^the native source of events is not available: ")),
+            %% The run says so, once.
+            Given = #{system => {erlang, node, []}, log => false, owner => peer:call(Peer, erlang, whereis, [init])},
+            {ok, Run} = peer:call(Peer, witness, start, [Given]),
+            {ok, #{warnings := Warnings}} = peer:call(Peer, witness, await, [Run, infinity]),
+            ?assertMatch([_], [W || #{code := no_native} = W <- Warnings])
+        after
+            peer:stop(Peer),
+            file:del_dir_r(Copy)
+        end
+    end}.
+
+a_partition_has_half_of_the_memory_test() ->
+    ?assertMatch({ok, #{memory := 1000, partition_memory := 500, batch := 64, flush := 5}}, check(#{memory => 1000})),
+    ?assertMatch({ok, #{memory := 1000, partition_memory := 7}}, check(#{memory => 1000, partition_memory => 7})).
+
 an_ill_typed_option_is_named_test_() ->
     [{lists:flatten(io_lib:format("~p", [Option])), fun() ->
          [{Key, _}] = maps:to_list(Option),
@@ -19,9 +64,11 @@ an_ill_typed_option_is_named_test_() ->
          ?assertMatch({match, _}, re:run(Text, "^option " ++ atom_to_list(Key) ++ ": expected "))
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
                         #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0},
-                        #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{halt => yes}, #{system => nothing}, #{monitors => [{a, b}]}]].
+                        #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{halt => yes}, #{source => log}, #{partition_memory => 0},
+                        #{batch => 0}, #{flush => 0.5}, #{source => undefined}, #{system => nothing}, #{monitors => [{a, b}]}]].
 
 an_unknown_option_is_named_test() ->
+    ?assertEqual({error, {unknown_option, warnings}}, check(#{warnings => []})),
     ?assertEqual({error, {unknown_option, max_slice}}, check(#{max_slice => 1})).
 
 check(Options) -> witness_options:check(maps:merge(#{system => {erlang, node, []}}, Options)).

@@ -70,6 +70,21 @@ a_runner_that_dies_after_early_slices_is_inconclusive_test() ->
                  Verdicts),
     ?assertMatch(#{outcome := untrusted}, Summary).
 
+%% A tracer over the native source takes nobody with it, and what would have been read of its partition is unknown.
+a_part_that_was_missed_makes_the_result_doubtful_test() ->
+    [begin
+         {Summary, [#{verdict := yes}]} = run(fun(Run) ->
+             says(Run, fun(Runner) ->
+                 Run ! {monitor, Runner, meta(?ME)},
+                 [Run ! Message || _ <- [1, 2]],
+                 Run ! {verdict, Runner, (outcome(yes))#{covered => 0}}
+             end)
+         end),
+         ?assertMatch(#{outcome := untrusted, gaps := 0, verdicts := #{yes := 1}}, Summary),
+         %% The same is said once.
+         ?assertMatch([#{}], [W || W = #{code := C} <- maps:get(warnings, Summary), C =:= Code])
+     end || {Message, Code} <- [{{tracer_lost, killed}, tracer_lost}, {{unwatched, overflow}, unwatched}]].
+
 a_refusal_is_no_verdict_test() ->
     {Summary, []} = run(fun(Run) ->
         says(Run, fun(Runner) ->

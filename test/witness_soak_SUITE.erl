@@ -5,65 +5,87 @@
 
 -compile(export_all).
 
-all() -> [flat_load_is_sound, chains_are_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
-          processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound, filtered_load_is_sound,
-          a_broken_handover_is_found, an_unbroken_handover_is_not].
+all() -> [{group, native}, {group, evm}].
+
+groups() ->
+    Sound = [flat_load_is_sound, chains_are_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
+             processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound, filtered_load_is_sound],
+    [{native, [], Sound ++ [several_monitors_of_a_process_are_sound]},
+     {evm, [], Sound ++ [a_broken_handover_is_found, an_unbroken_handover_is_not]}].
+
+init_per_group(native, Config) ->
+    case witness_trace_native:available() of
+        ok -> [{source, native} | Config];
+        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
+    end;
+init_per_group(evm, Config) ->
+    [{source, evm} | Config].
+
+end_per_group(_, _) -> ok.
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-flat_load_is_sound(_) ->
-    sound({flat, 4000, 500, 50}, false).
+flat_load_is_sound(Config) ->
+    sound({flat, 4000, 500, 50}, false, Config).
 
-flat_load_is_sound_beside_process_info(_) ->
-    sound({flat, 4000, 500, 20}, true).
+flat_load_is_sound_beside_process_info(Config) ->
+    sound({flat, 4000, 500, 20}, true, Config).
 
-tree_load_is_sound(_) ->
-    sound({tree, 8, 5, 3, 3}, true).
+tree_load_is_sound(Config) ->
+    sound({tree, 8, 5, 3, 3}, true, Config).
 
-chains_are_sound(_) ->
-    sound({chains, 20, 50, 20}, false).
+chains_are_sound(Config) ->
+    sound({chains, 20, 50, 20}, false, Config).
 
-processes_that_die_at_once_are_sound(_) ->
-    sound({flat, 10000, 1000, 0}, false).
+processes_that_die_at_once_are_sound(Config) ->
+    sound({flat, 10000, 1000, 0}, false, Config).
 
-sound(Load, Pest) ->
-    ?assertEqual([], witness_soak:run(#{load => Load, pest => Pest})).
+sound(Load, Pest, Config) ->
+    ?assertEqual([], witness_soak:run(#{load => Load, pest => Pest, source => source(Config)})).
 
-one_scheduler_is_sound(_) ->
+source(Config) -> proplists:get_value(source, Config).
+
+one_scheduler_is_sound(Config) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io,
                                       args => ["+S", "1", "-pa" | code:get_path()]}),
     try
         lists:foreach(fun(Load) ->
-            ?assertEqual([], peer:call(Peer, witness_soak, run, [#{load => Load, pest => true}], infinity))
+            Given = #{load => Load, pest => true, source => source(Config)},
+            ?assertEqual([], peer:call(Peer, witness_soak, run, [Given], infinity))
         end, [{flat, 3000, 500, 20}, {tree, 4, 5, 3, 3}])
     after
         peer:stop(Peer)
     end.
 
 %% Partitions with several processes need a stamp on every event: the other way of cutting.
-stamped_load_is_sound(_) ->
-    Self = self(),
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [Self, 3000, 500, 20]}, timestamps => true,
-                                monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
-                                log => false}),
+stamped_load_is_sound(Config) ->
+    Summary = watched(#{timestamps => true, monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}]}, Config),
+    ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
+
+%% Then a tracer hands the events of a partition to each of them.
+several_monitors_of_a_process_are_sound(Config) ->
+    Summary = watched(#{monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}} || _ <- [1, 2, 3]]}, Config),
+    ?assertMatch(#{verdicts := #{yes := 9003, no := 0, inconclusive := 0}, gaps := 0}, Summary).
+
+watched(Options, Config) ->
+    {ok, Run} = witness:start(Options#{source => source(Config), system => {witness_load, flat, [self(), 3000, 500, 20]},
+                                       log => false}),
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
-    ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
+    Summary.
 
 %% What the VM leaves out, since nobody reads it, is missed by no handover: each worker's messages to the master, and
 %% nothing else, under the same load.
-filtered_load_is_sound(_) ->
+filtered_load_is_sound(Config) ->
     Workers = 3000,
     Requests = 20,
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), Workers, 500, Requests]},
-                                monitors => [{{witness_load, node, '_'}, {?MODULE, Requests}}], log => false}),
-    {ok, Summary} = witness:await(Run, infinity),
-    {ok, _} = witness:stop(Run),
+    Summary = watched(#{monitors => [{{witness_load, node, '_'}, {?MODULE, Requests}}]}, Config),
     ?assertMatch(#{verdicts := #{yes := Workers, no := 0, inconclusive := 0}, gaps := 0}, Summary),
-    %% A worker: its birth, its messages, its end; the master: a birth and as many messages to each of them, and two events
-    %% of its own.
+    %% A worker: its birth, its messages, its end; the master, which only the VM's tracing tells of since no monitor reads it:
+    %% a birth and as many messages to each of them, and two events of its own.
     Sent = Requests + 1,
-    ?assertEqual(Workers * (1 + Sent + 1) + Workers * (1 + Sent) + 2, maps:get(events, Summary)).
+    Master = case source(Config) of native -> 0; evm -> Workers * (1 + Sent) + 2 end,
+    ?assertEqual(Workers * (1 + Sent + 1) + Master, maps:get(events, Summary)).
 
 %% The monitor of that.
 init(_, _, Requests) -> {ok, {1, Requests + 1}}.
@@ -119,7 +141,7 @@ until_violated(N, Attempts) ->
 %% All workers at once, and they live long enough to be handed over while they work. With events lost the run may wait
 %% for ends that it has missed, so it is stopped when the load is done; a trace that is incomplete then is only undecided.
 verdicts() ->
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [self(), 20, 20, 2_000]},
+    {ok, Run} = witness:start(#{source => evm, system => {witness_load, flat, [self(), 20, 20, 2_000]},
                                 monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
                                 log => false}),
     receive {done, _, _, _} -> ok end,

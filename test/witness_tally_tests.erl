@@ -34,6 +34,12 @@ only_gaps_are_gaps_test() ->
     T = lists:foldl(fun undecided/2, started(), [{gap, late}, {crashed, boom}, stopped, {gap, tracer_lost}]),
     ?assertMatch(#{gaps := 2}, witness_tally:summary(T)).
 
+gaps_are_told_by_their_reasons_test() ->
+    T = lists:foldl(fun undecided/2, started(), [{gap, memory}, {gap, late}, {gap, memory}, stopped]),
+    ?assertEqual([~"a monitor misses events: some came too late to be put in order",
+                  ~"2 monitors or slices miss events: there were more in all than could be kept for the monitors (memory)"],
+                 [Text || #{code := gap, text := Text} <- witness_tally:warnings(T)]).
+
 the_actions_of_all_monitors_of_a_property_are_merged_test() ->
     T = witness_tally:covered(?SUM, 2#100, witness_tally:covered(?SUM, 2#010, started())),
     Actions = [action(4, ~"_ ? a", undefined, true), action(5, ~"_ ? b", no, true), action(6, ~"_ ? c", yes, false)],

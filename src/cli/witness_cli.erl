@@ -77,7 +77,6 @@ compile(Options) ->
 %% What can be checked without running anything is checked here, in the order in which it is needed.
 run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = Options) ->
     only("--instrument", instrument, "outline", Options),
-    only("--source", source, "evm", Options),
     Specs = maps:get(specs, Options, []),
     Folders = accept(witness_cli_setup:add_paths(maps:get(pa, Options, []))),
     ok = accept(witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
@@ -88,7 +87,7 @@ run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = 
     ok = accept(case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
     ok = accept(witness_cli_setup:load_elixir(element(1, System), Folders)),
     ok = accept(witness_cli_call:check(System)),
-    Given = maps:with([include, max_slices, max_obligations], Options),
+    Given = maps:with([include, source, max_slices, max_obligations], Options),
     case witness_cli_run:run(Given#{system => System, specs => Specs, monitors => Monitors, scope => Scope,
                                     json => Json, halt => not NoHalt, for => maps:get(for, Options, infinity),
                                     timeout => maps:get(timeout, Options, infinity)}) of

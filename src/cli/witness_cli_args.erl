@@ -116,8 +116,9 @@ run() ->
                     "module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}},
         #{name => instrument, long => "-instrument", type => string, default => "outline",
           help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
-        #{name => source, long => "-source", type => string, default => "evm",
-          help => {"[--source evm]", ["where events come from: evm, the tracing of the VM"]}},
+        #{name => source, long => "-source", type => {atom, [native, evm]},
+          help => {"[--source native|evm]", ["where events come from: native, a tracer in C (default, where it can be "
+                                             "loaded), or evm, the messages of the VM's tracing"]}},
         #{name => scope, long => "-scope", type => {atom, [tree, node]}, default => node,
           help => {"[--scope tree|node]", ["what is watched: the function's process and its descendants, or (default) every "
                                            "process of the node"]}},

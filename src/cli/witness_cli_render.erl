@@ -128,7 +128,7 @@ bindings(Bindings) ->
 -doc "Why a monitor could not decide, in words that are the same for all monitors with the same reason.".
 -spec reason(witness:verdict()) -> binary().
 reason(#{reason := stopped}) -> ~"watching stopped before a decision";
-reason(#{reason := {gap, Why}}) -> of_term(~"events are missing: ", Why);
+reason(#{reason := {gap, Why}}) -> gap(Why);
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than --max-slices allows";
@@ -136,6 +136,8 @@ reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
     ~"too much was left to satisfy: there were more obligations than --max-obligations allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";
 reason(#{reason := Why}) -> of_term(~"", Why).
+
+gap(Why) -> iolist_to_binary([~"events are missing: ", witness_tally:describe_gap(Why)]).
 
 of_term(Before, Term) -> iolist_to_binary([Before, witness_event:format_term(Term, 120)]).
 

@@ -32,6 +32,7 @@ What to run, and how. Times are in milliseconds. What is optional here has the d
                      for := pos_integer() | infinity,
                      timeout := pos_integer() | infinity,
                      include => [file:name_all()],
+                     source => native | evm,
                      max_slices => pos_integer(),
                      max_obligations => pos_integer(),
                      on_verdict => fun((witness:verdict()) -> term())}.
@@ -79,7 +80,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 start_options(#state{options = #{system := System, specs := Specs, monitors := Monitors, scope := Scope,
                                  halt := Halt} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
-    Given = maps:with([include, max_slices, max_obligations], Options),
+    Given = maps:with([include, source, max_slices, max_obligations], Options),
     Given#{
       system => System, specs => Specs, monitors => Monitors, scope => Scope, halt => Halt, log => false,
       on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end,

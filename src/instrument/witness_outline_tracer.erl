@@ -12,7 +12,7 @@ needs a tracer for a new process, which only ever waits for the VM.
 """.
 
 -export([start_link/1, adopt_node/2, launch/3, stop/2]).
--export([init/2, launcher/3]).
+-export([init/2]).
 
 -export_type([config/0, handle/0]).
 
@@ -66,7 +66,7 @@ when the pool names it to somebody, 0 from the end of the partition.
                  size = 0 :: non_neg_integer(),
                  behind = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
-                 alive = #{} :: #{pid() => pos_integer()},
+                 alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
                  timer :: undefined | reference()}).
@@ -236,22 +236,13 @@ flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = B
     start_clock(Readers, T#tracer{readers = [], batch = [], size = 0}).
 
 process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
-    T = lists:foldl(fun reader_ended/2, flush(T0), witness_outline_map:label(members, Label)),
-    case witness_outline_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) of
-        0 -> Run ! {ended, self()}, T;
-        _ -> T
-    end.
-
-reader_ended({_, Runner, false}, T) ->
-    ok = witness_monitor_runner:complete(Runner),
-    T;
-reader_ended({_, Runner, true}, T = #tracer{alive = Alive, ticking = Ticking}) ->
-    case Alive of
-        #{Runner := 1} ->
-            ok = witness_monitor_runner:complete(Runner),
-            T#tracer{alive = maps:remove(Runner, Alive), ticking = maps:remove(Runner, Ticking)};
-        #{Runner := N} ->
-            T#tracer{alive = Alive#{Runner := N - 1}}
+    T = #tracer{alive = Before, ticking = Ticking} = flush(T0),
+    Alive = witness_outline_readers:ended(Label, Before),
+    _ = witness_outline_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) =:= 0
+        andalso (Run ! {ended, self()}),
+    case map_size(Alive) =:= map_size(Before) of
+        true -> T#tracer{alive = Alive};
+        false -> T#tracer{alive = Alive, ticking = maps:intersect(Alive, Ticking)}
     end.
 
 %% --- questions -------------------------------------------------------------------
@@ -276,20 +267,10 @@ question({traced, P, Session}, T = #tracer{source = Source}) ->
 question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
     {Source:share(Session, Sink, P), T}.
 
-start_monitors(P, Signature, Label, T = #tracer{config = Config = #{run := Run}}) ->
-    Given = (maps:with([run, explain, max_slices], Config))#{process => P, signature => Signature},
-    Started = [begin
-                   Runner = witness_monitor_runner:start(Given#{monitor => Monitor, ordered => Group}),
-                   Run ! {monitor, Runner, #{process => P, signature => Signature,
-                                             spec => Spec, name => Name}},
-                   {Map, Runner, Group}
-               end || {Map, #{monitor := Monitor, group := Group, spec := Spec, name := Name}}
-                          <- witness_outline_map:starts(Label)],
-    Label1 = witness_outline_map:with_readers(Started, Label),
-    Alive = lists:foldl(fun({_, Runner, true}, A) -> maps:update_with(Runner, fun(N) -> N + 1 end, 1, A);
-                           ({_, _, false}, A) -> A
-                        end, T#tracer.alive, witness_outline_map:label(members, Label1)),
-    {Label1, T#tracer{alive = Alive}}.
+start_monitors(P, Signature, Label, T = #tracer{config = Config, alive = Alive}) ->
+    Given = maps:with([run, explain, max_slices], Config),
+    {Label1, Alive1} = witness_outline_readers:start(P, Signature, Label, Given#{ordered => true}, Alive),
+    {Label1, T#tracer{alive = Alive1}}.
 
 %% --- requests --------------------------------------------------------------------
 
@@ -298,23 +279,12 @@ request({adopt_node, Own}, From, T) ->
     reply(From, ok),
     T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
-    Launcher = spawn_link(?MODULE, launcher, [MFA, GroupLeader, Run]),
+    Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
-    Launcher ! launch,
+    ok = witness_outline_launcher:launch(Launcher),
     T1 = launched(Launcher, From, T),
     ok = Source:off(Session, Launcher),
     T1.
-
-%% The launcher is Witness's own. It is on only for its child to inherit the session.
--doc false.
--spec launcher({module(), atom(), [term()]}, pid(), pid()) -> term().
-launcher({M, F, Args}, GroupLeader, Run) ->
-    receive launch -> ok end,
-    group_leader(GroupLeader, self()),
-    {_, Ref} = spawn_monitor(M, F, Args),
-    receive
-        {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, Reason}
-    end.
 
 %% The launcher's fork is the first that is known of the system; its other events are
 %% nobody's.

@@ -7,7 +7,7 @@ itself (`c:witness_monitor:slice/2`) is therefore given only what is in its alph
 which monitors it runs beside.
 """.
 
--export([of_monitor/1, compile/1, slice/2]).
+-export([of_monitor/1, kinds/1, compile/1, slice/2]).
 -export_type([alphabet/0, compiled/0]).
 
 -type alphabet() :: all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
@@ -26,6 +26,15 @@ of_monitor({Module, Arg}) ->
         Alphabet
     catch
         _:_ -> all
+    end.
+
+-doc "The kinds of events in a monitor's alphabet.".
+-spec kinds({module(), Arg :: term()}) -> all | [witness_event:kind()].
+kinds(Monitor) ->
+    case of_monitor(Monitor) of
+        all -> all;
+        Alphabet -> [Kind || Kind <- [fork, init, exit, send, recv],
+                     lists:any(fun({K, _}) -> K =:= Kind; (K) -> K =:= Kind end, Alphabet)]
     end.
 
 -doc "For `slice/2`. Raises `badarg` for a match specification that is none.".

@@ -2,24 +2,33 @@
 -moduledoc """
 Runs one monitor in a process of its own and reports its verdicts.
 
-A runner reads batches of events from the tracer that owns its partition. To its run it reports
+A runner reads batches of events, which the tracer that owns its partition gives it, or which it takes from the
+partition by itself, where nobody else reads that (`take`). To its run it reports
 
 - `{slice, Runner, Outcome}` for each slice, if the monitor has slices;
 - exactly one `{verdict, Runner, Outcome}`, with which it ends (see `t:outcome/0`).
 
 A runner that ends without it has crashed or was killed, which the run sees by its link. Runners are started without a
-link to the tracer, so a monitor can do nothing to it, and they have low priority: the system under scrutiny comes
-first, and batches grow when it is busy.
+link to the tracer, so a monitor can do nothing to it.
+
+Those whose events wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
+it is busy. Those of a bounded partition have the priority of the system, since there a monitor that falls behind
+misses events.
 """.
 
--export([start/1, events/2, clock/2, complete/1, stop/1, gap/2]).
+-export([start/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
 -export([init/1]).
 
--export_type([spec/0, outcome/0]).
+-export_type([spec/0, take/0, outcome/0]).
 
 -doc """
 What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
 are kept, whether several processes are put in order, and how many slices may be alive (100,000 without it).
+
+For a bounded partition either `take`, which asks for its next batch: `ok` when the message `{witness_batch, Events, Status}`
+is in the mailbox of the runner, `empty` when the message `witness_data` will say that there is something to take; or
+`tracer`, the process that hands over events by `batch/4`: when that dies without having said how the partition ended,
+events are missing.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc(),
@@ -27,7 +36,12 @@ are kept, whether several processes are put in order, and how many slices may be
                   run := pid(),
                   explain := pos_integer(),
                   ordered := boolean(),
-                  max_slices => pos_integer()}.
+                  max_slices => pos_integer(),
+                  take => take(),
+                  tracer => pid()}.
+
+-doc "Asks for the next batch of a partition.".
+-type take() :: fun(() -> ok | empty).
 
 -doc """
 What ends a monitor. `ignored`: it refused its process. With slices, which have reported their own outcomes before: how
@@ -54,6 +68,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -record(runner, {config :: witness_monitor_instance:config(),
                  run :: pid(),
                  order :: undefined | witness_monitor_order:order(),
+                 take :: undefined | take(),
+                 tracer :: undefined | reference(),
                  monitor :: undefined | monitor()}).
 
 -type monitor() :: {single, witness_monitor_instance:instance()}
@@ -63,14 +79,25 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec],
-                    [{priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+    Pid = spawn_opt(?MODULE, init, [Spec], [{message_queue_data, off_heap} | options(Spec)]),
     true = is_pid(Pid),
     Pid.
+
+%% One that takes its events by itself may be one of very many that live for a few events only.
+options(#{take := _}) -> [];
+options(#{tracer := _}) -> [{min_heap_size, ?HEAP}];
+options(#{}) -> [{priority, low}, {min_heap_size, ?HEAP}].
 
 -doc "The next events of the partition.".
 -spec events(pid(), [{Stamp :: integer() | none, witness_event:event()}]) -> ok.
 events(Runner, Events) -> Runner ! {events, Events}, ok.
+
+-doc """
+The next events of a partition whose tracer wants to know how far the monitor has come: when it has read them, the
+message `{read, Runner, Size}` says so. Births may have the signature that the VM has given them.
+""".
+-spec batch(pid(), [witness_event:event()], Size :: non_neg_integer(), Tracer :: pid()) -> ok.
+batch(Runner, Events, Size, Tracer) -> Runner ! {batch, Events, Size, Tracer}, ok.
 
 -doc "No event before this time, in nanoseconds, is on its way any more.".
 -spec clock(pid(), integer()) -> ok.
@@ -95,14 +122,19 @@ init(#{monitor := {Module, Arg}, process := P, signature := Signature, run := Ru
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
     R = #runner{config = witness_monitor_instance:config(Module, Explain), run = Run,
+                take = maps:get(take, Spec, undefined), tracer = watch(Spec),
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
     try started(Module:init(Signature, P, Arg), Module, Spec) of
         ignore -> report(ignored, R);
         {crashed, _} = Crash -> alone(Crash, R);
-        Monitor -> loop(R#runner{monitor = Monitor})
+        Monitor when is_map_key(take, Spec) -> proceed(open, R#runner{monitor = Monitor});
+        Monitor -> proceed(wait, R#runner{monitor = Monitor})
     catch
         Class:Reason:Stack -> alone(witness_monitor_instance:crash(Class, Reason, Stack), R)
     end.
+
+watch(#{tracer := Tracer}) -> monitor(process, Tracer);
+watch(#{}) -> undefined.
 
 started({ok, State}, _, #{monitor := Monitor}) ->
     Instance = witness_monitor_instance:new(State),
@@ -122,18 +154,33 @@ started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
 loop(R = #runner{order = Order}) ->
     receive
-        {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], R);
+        {witness_batch, Events, Status} -> run(resolved(Events), Status, R);
+        witness_data -> proceed(open, R);
+        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, R);
+        {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> hold(Events, R);
         {clock, Time} ->
             {Events, Order1} = witness_monitor_order:release(Time, Order),
-            run(Events, R#runner{order = Order1});
+            run(Events, wait, R#runner{order = Order1});
         {ended, How} when Order =:= undefined -> ended(How, R);
         {ended, How} ->
             Rest = witness_monitor_order:release_all(Order),
-            self() ! {ended, How},
-            run(Rest, R#runner{order = undefined});
-        {gap, Reason} -> inconclusive({gap, Reason}, R)
+            run(Rest, How, R#runner{order = undefined});
+        {gap, Reason} -> inconclusive({gap, Reason}, R);
+        {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> inconclusive({gap, tracer_lost}, R)
     end.
+
+%% What follows when the events at hand were read: `open', `complete', `stopped' and a gap are the status of a partition.
+proceed(wait, R) -> loop(R);
+proceed(open, R = #runner{take = Take}) ->
+    %% What was read is garbage now, and next to nothing else is here: collected at any other time, it would be copied first.
+    _ = Take() =:= empty andalso erlang:garbage_collect(),
+    loop(R);
+proceed({read, Size, Tracer}, R) ->
+    Tracer ! {read, self(), Size},
+    loop(R);
+proceed({gap, Reason, _}, R) -> inconclusive({gap, Reason}, R);
+proceed(How, R) -> ended(How, R).
 
 hold([], R) -> loop(R);
 hold([S | Events], R = #runner{order = Order}) ->
@@ -142,24 +189,46 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-run(Events, R = #runner{monitor = {single, Instance}, config = Config}) ->
+%% A process's own birth is its first event. Others are few, so the rest is only made anew where there is one.
+resolved([E | Events]) when element(1, E) =:= init ->
+    [resolve(E) | resolved(Events)];
+resolved(Events) ->
+    case has_birth(Events) of
+        true -> [resolve(E) || E <- Events];
+        false -> Events
+    end.
+
+resolve({Kind, P, Q, Raw, Ts}) when Kind =:= fork; Kind =:= init ->
+    {Kind, P, Q, witness_event_signature:resolve(Raw), Ts};
+resolve(E) -> E.
+
+has_birth([E | Events]) ->
+    case element(1, E) of
+        send -> has_birth(Events);
+        recv -> has_birth(Events);
+        exit -> has_birth(Events);
+        _ -> true
+    end;
+has_birth([]) -> false.
+
+run(Events, Next, R = #runner{monitor = {single, Instance}, config = Config}) ->
     case witness_monitor_instance:run(Events, Config, Instance) of
-        {ok, Next} -> loop(R#runner{monitor = {single, Next}});
+        {ok, Instance1} -> proceed(Next, R#runner{monitor = {single, Instance1}});
         {decided, Outcome} -> decided(Outcome, R)
     end;
-run(Events, R = #runner{monitor = {chosen, Choice, Instance}, config = Config}) ->
+run(Events, Next, R = #runner{monitor = {chosen, Choice, Instance}, config = Config}) ->
     {Chosen, Result} = witness_monitor_instance:chosen(Events, Choice),
     case witness_monitor_instance:run(Chosen, Config, Instance) of
-        {ok, Next} -> proceed(Result, R#runner{monitor = {chosen, Choice, Next}});
+        {ok, Instance1} -> proceed(Result, Next, R#runner{monitor = {chosen, Choice, Instance1}});
         {decided, Outcome} -> decided(Outcome, R)
     end;
-run(Events, R = #runner{monitor = {sliced, Sliced}}) ->
-    {Result, Outcomes, Next} = witness_monitor_sliced:run(Events, Sliced),
+run(Events, Next, R = #runner{monitor = {sliced, Sliced}}) ->
+    {Result, Outcomes, Sliced1} = witness_monitor_sliced:run(Events, Sliced),
     slices(Outcomes, R),
-    proceed(Result, R#runner{monitor = {sliced, Next}}).
+    proceed(Result, Next, R#runner{monitor = {sliced, Sliced1}}).
 
-proceed(ok, R) -> loop(R);
-proceed(Crash, R) -> inconclusive(Crash, R).
+proceed(ok, Next, R) -> proceed(Next, R);
+proceed(Crash, _, R) -> inconclusive(Crash, R).
 
 ended(How, R = #runner{monitor = {sliced, Sliced}}) ->
     slices(witness_monitor_sliced:ended(How, Sliced), R),

@@ -65,7 +65,7 @@ become part of the module, and their size and the number of their names are limi
 
 -doc """
 A property of a file. `action` is `none` where a signature is named only to cut it out of a group; `per` are the
-variables whose values choose the slice.
+variables whose values choose the slice; `names` is what can be told of its signature patterns without their arguments.
 """.
 -type entry() :: #{index := pos_integer(),
                    name := binary() | undefined,
@@ -73,7 +73,8 @@ variables whose values choose the slice.
                    group := boolean(),
                    per := [binary()],
                    action := monitor | none,
-                   signature := binary()}.
+                   signature := binary(),
+                   names := [witness_spec_action:name(), ...]}.
 
 -doc "A compiled file with its lines.".
 -type instrumentation_map() :: #{file := binary(), module := module(), entries := [entry()], lines := tuple()}.
@@ -234,6 +235,7 @@ sound(Properties, Findings) ->
 
 entries(Properties) ->
     [#{index => Index, name => Name, line => Line, group => Group, per => [atom_to_binary(V) || V <- Per],
-       signature => Text, action => case Dialect of none -> none; _ -> monitor end} ||
-     {Index, #{name := Name, location := {Line, _}, group := Group, per := Per, text := Text, dialect := Dialect}} <-
-         lists:enumerate(Properties)].
+       signature => Text, action => case Dialect of none -> none; _ -> monitor end,
+       names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])} ||
+     {Index, #{name := Name, location := {Line, _}, group := Group, per := Per, text := Text, dialect := Dialect,
+               signatures := Signatures}} <- lists:enumerate(Properties)].

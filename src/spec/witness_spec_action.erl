@@ -15,8 +15,8 @@ An action becomes one Erlang pattern over a `t:witness_event:event/0`, with a gu
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([action/2, signature/2]).
--export_type([action/0, signature/0]).
+-export([action/2, signature/2, name/1]).
+-export_type([action/0, signature/0, name/0]).
 
 -doc """
 A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins
@@ -34,6 +34,9 @@ expanded it, records may stand in its pattern and guard, and a `call` for a mess
                        text := binary(),
                        pattern := witness_spec_pattern:expr(),
                        guard := witness_spec_pattern:guard()}.
+
+-doc "What a signature pattern says of module, function and arity; `'_'` is any.".
+-type name() :: {module() | '_', atom() | '_', arity() | '_'}.
 
 -type token() :: witness_spec_scan:token().
 -type location() :: witness_spec_diagnostic:location().
@@ -60,6 +63,23 @@ signature([First | _] = Tokens, End) ->
     {Main, MainEnd, Guard} = guarded(Tokens, End),
     #{location => witness_spec_scan:location(First), text => witness_spec_scan:text(Tokens, End),
       pattern => called(Main, MainEnd), guard => Guard}.
+
+-doc """
+The name of a signature pattern. Whatever the pattern matches, its name matches too; the arguments and the guard may
+refuse what the name allows.
+""".
+-spec name(signature()) -> name().
+name(#{pattern := {tuple, _, [Module, Function, Arguments]}}) ->
+    {named(Module), named(Function), arity(Arguments, 0)};
+name(_) ->
+    {'_', '_', '_'}.
+
+named({atom, _, Name}) -> Name;
+named(_) -> '_'.
+
+arity({cons, _, _, Rest}, N) -> arity(Rest, N + 1);
+arity({nil, _}, N) -> N;
+arity(_, _) -> '_'.
 
 guarded(Tokens, End) ->
     case witness_spec_pattern:split(Tokens, 'when', End) of
@@ -143,7 +163,7 @@ called([{var, _, _} = First, {'.', _} | _] = Tokens, End) ->
     Module = {atom, erl_anno:new(witness_spec_scan:location(First)), elixir_module(Segments)},
     called(Module, Function, End);
 called([{Kind, _, _} = Module, {':', _} | Function], End) when Kind =:= atom; Kind =:= var ->
-    called(name(Module), Function, End);
+    called(placed(Module), Function, End);
 called([Token | _], _) ->
     expected_signature(witness_spec_scan:location(Token));
 called([], End) ->
@@ -161,11 +181,11 @@ called(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when Kind =
                 ["expected the end of the signature, found ",
                  witness_spec_diagnostic:quote(witness_spec_scan:token_text(Extra))]))
     end,
-    {tuple, Anno, [Module, name(Function), list(Arguments, Anno)]};
+    {tuple, Anno, [Module, placed(Function), list(Arguments, Anno)]};
 called({_, Anno, _}, _, _) ->
     expected_signature({erl_anno:line(Anno), erl_anno:column(Anno)}).
 
-name({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
+placed({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
 
 %% The segments of `My.App` in front of `.f(`.
 alias([{var, _, Name} = Segment, {'.', _} | Rest], Segments) ->

@@ -36,36 +36,13 @@ that nobody wants is not switched on, and of the others the VM tests the message
 -doc "The trace session, whether every event is stamped, and what is traced of a process.".
 -type session() :: {trace:session(), always | handover, Flags :: [atom()]}.
 
--define(FLAGS, [procs, set_on_spawn]).
 -define(STAMP, strict_monotonic_timestamp).
-
-%% The expiry of a receive's `after` is reported as a message `timeout' of the clock
-%% service: it is no message. Everything else carries its sender; a port stands in the place
-%% of the node.
--define(EXPIRY, {[clock_service, '_', timeout], [], [{message, false}]}).
-%% A variable that the specifications of alphabets do not use.
--define(SENDER, '$999').
 
 -spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter()}) -> session().
 open(Tracer, Options = #{stamps := Stamps}) ->
-    #{send := Send, recv := Receive} = maps:get(filter, Options, witness_trace_filter:none()),
     Session = trace:session_create(witness, Tracer, []),
-    _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [sent(Clause) || Clause <- Send], []),
-    _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
-    {Session, Stamps, [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ ?FLAGS}.
-
-sent({Head, Guards, _}) -> {Head, Guards, []}.
-
-received(all) -> received([{['_', '_'], [], []}]);
-received(Clauses) ->
-    lists:append([[{[?SENDER, '_', Message], [{is_port, ?SENDER} | Guards], [{message, ?SENDER}]},
-                   {['_', ?SENDER, Message], Guards, [{message, ?SENDER}]}]
-                  || Clause <- Clauses, {Message, Guards} <- [message(Clause)]]).
-
-%% What is asked of the sender is left to the monitor: more may be traced than is needed, never less.
-message({['_', Message], Guards, _}) -> {Message, Guards};
-message({[_, Message], _, _}) -> {Message, []};
-message(_) -> {'_', []}.
+    Flags = witness_trace_filter:apply(Session, maps:get(filter, Options, witness_trace_filter:none())),
+    {Session, Stamps, Flags}.
 
 -spec close(session()) -> ok.
 close({Session, _, _}) ->

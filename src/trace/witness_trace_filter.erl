@@ -7,7 +7,8 @@ inherits what its parent is traced with, so an event that only the child's monit
 knows the child. Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
 """.
 
--export([none/0, union/1]).
+-export([none/0, union/1, apply/2]).
+-compile({no_auto_import, [apply/2]}).
 -export_type([alphabet/0, filter/0, messages/0]).
 
 -doc "The kinds of events that a monitor reads; a match specification has the head `[To, Message]` or `[From, Message]`.".
@@ -34,3 +35,33 @@ messages(Kind, [Alphabet | Alphabets], Specs) ->
         true -> all;
         false -> messages(Kind, Alphabets, lists:append([Spec || {K, Spec} <- Alphabet, K =:= Kind]) ++ Specs)
     end.
+
+%% The expiry of a receive's `after` is reported as a message `timeout' of the clock
+%% service: it is no message. Everything else carries its sender; a port stands in the place
+%% of the node.
+-define(EXPIRY, {[clock_service, '_', timeout], [], [{message, false}]}).
+%% A variable that the specifications of alphabets do not use.
+-define(SENDER, '$999').
+
+-doc """
+Has the VM leave out the messages of a session that are not asked for, and give the sender with those that are received.
+The flags are what a process of this session is traced with.
+""".
+-spec apply(trace:session(), filter()) -> Flags :: [atom()].
+apply(Session, #{send := Send, recv := Receive}) ->
+    _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [sent(Clause) || Clause <- Send], []),
+    _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
+    [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, set_on_spawn].
+
+sent({Head, Guards, _}) -> {Head, Guards, []}.
+
+received(all) -> received([{['_', '_'], [], []}]);
+received(Clauses) ->
+    lists:append([[{[?SENDER, '_', Message], [{is_port, ?SENDER} | Guards], [{message, ?SENDER}]},
+                   {['_', ?SENDER, Message], Guards, [{message, ?SENDER}]}]
+                  || Clause <- Clauses, {Message, Guards} <- [message(Clause)]]).
+
+%% What is asked of the sender is left to the monitor: more may be traced than is needed, never less.
+message({['_', Message], Guards, _}) -> {Message, Guards};
+message({[_, Message], _, _}) -> {Message, []};
+message(_) -> {'_', []}.

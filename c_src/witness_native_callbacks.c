@@ -1,0 +1,300 @@
+/*
+ * The tracer's callbacks. The VM calls them in the context of the tracee, which cannot go on before they return; those
+ * of one tracee never at the same time. The parent's `spawn` and the child's `spawned` come before any other callback
+ * of the child, while the child can neither run nor receive.
+ */
+#include "witness_native_nif.h"
+
+static wn_run *run_of(ErlNifEnv *env, ERL_NIF_TERM state)
+{
+    void *run;
+    return enif_get_resource(env, state, wn_run_type, &run) ? run : NULL;
+}
+
+/* A message that says nothing but "look": when it is late or lost, data is not. */
+void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer)
+{
+    if (todo & WN_TELL) {
+        ErlNifPid pid = {.pid = consumer};
+        enif_send(env, &pid, NULL, am_witness_data);
+    }
+    if (todo & WN_WAKE)
+        enif_send(env, &run->timer, NULL, am_witness_wake);
+}
+
+/* --- which events the VM should report ------------------------------------------- */
+
+ERL_NIF_TERM wn_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_discard;
+}
+
+ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_trace;
+}
+
+ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc;
+    return argv[0] == am_spawn || argv[0] == am_spawned || argv[0] == am_exit ? am_trace : am_discard;
+}
+
+ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_ok;
+}
+
+/* --- events ---------------------------------------------------------------------- */
+
+static ERL_NIF_TERM now(const wn_run *run, ErlNifEnv *to)
+{
+    return run->timestamps ? enif_make_int64(to, enif_monotonic_time(ERL_NIF_NSEC)) : am_undefined;
+}
+
+/* {Kind, Process, Other, Term, Time}, or without Other. The process is local, so its name is immediate. */
+static unsigned add(ErlNifEnv *env, const wn_run *run, wn_partition *partition, unsigned kind, ERL_NIF_TERM name,
+                    ERL_NIF_TERM process, ERL_NIF_TERM other, ERL_NIF_TERM term, uintptr_t *consumer)
+{
+    unsigned todo;
+    if (!wn_partition_wants(partition, kind))
+        return 0;
+    size_t bytes = wn_size(env, term, run->message_size), rest = other ? wn_size(env, other, run->message_size) : 0;
+    if (bytes == WN_TOO_LARGE || rest == WN_TOO_LARGE)
+        return wn_partition_gap(partition, WN_SIZE, 1, consumer);
+    bytes += rest + WN_EVENT_WORDS * sizeof(ERL_NIF_TERM);
+    if (!wn_partition_begin(partition, bytes, &todo, consumer))
+        return todo;
+    ErlNifEnv *to = wn_batch_env(partition);
+    if (!to)
+        return wn_partition_failed(partition, consumer);
+    ERL_NIF_TERM copy = wn_copy(to, term);
+    ERL_NIF_TERM event = other ? enif_make_tuple5(to, name, process, wn_copy(to, other), copy, now(run, to))
+                               : enif_make_tuple4(to, name, process, copy, now(run, to));
+    wn_batch_add(partition, event);
+    return wn_partition_added(partition, kind == WN_EXIT, consumer);
+}
+
+/* The slot is locked. Whose partition is not read any more has none. */
+static wn_partition *partition_of(const wn_tracee *tracee)
+{
+    wn_partition *partition = tracee ? tracee->partition : NULL;
+    return partition && !wn_partition_is_unread(partition) ? partition : NULL;
+}
+
+static ERL_NIF_TERM message(ErlNifEnv *env, const ERL_NIF_TERM argv[], unsigned kind, ERL_NIF_TERM name, ERL_NIF_TERM key)
+{
+    wn_run *run = run_of(env, argv[1]);
+    if (!run)
+        return am_ok;
+    unsigned todo = 0;
+    uintptr_t consumer = 0;
+    wn_slot *slot = wn_table_slot(&run->table, argv[2]);
+    wn_lock_take(&slot->lock);
+    wn_partition *partition = partition_of(wn_slot_find(slot, argv[2]));
+    if (partition) {
+        ERL_NIF_TERM other = am_undefined;
+        enif_get_map_value(env, argv[4], key, &other);
+        todo = add(env, run, partition, kind, name, argv[2], other, argv[3], &consumer);
+    }
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo, consumer);
+    return am_ok;
+}
+
+ERL_NIF_TERM wn_trace_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return message(env, argv, WN_SEND, am_send, am_extra);
+}
+
+ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return message(env, argv, WN_RECV, am_recv, am_match_spec_result);
+}
+
+/* --- births ---------------------------------------------------------------------- */
+
+static void forked(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa)
+{
+    unsigned todo = 0;
+    uintptr_t consumer = 0;
+    wn_slot *slot = wn_table_slot(&run->table, parent);
+    wn_lock_take(&slot->lock);
+    wn_partition *partition = partition_of(wn_slot_find(slot, parent));
+    if (partition)
+        todo = add(env, run, partition, WN_FORK, am_fork, parent, child, mfa, &consumer);
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo, consumer);
+}
+
+/* The reference is the caller's; `held`: whether the run waits for the child. */
+static wn_partition *inherited(wn_run *run, ERL_NIF_TERM parent, bool *held)
+{
+    wn_slot *slot = wn_table_slot(&run->table, parent);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, parent);
+    wn_partition *partition = partition_of(tracee);
+    if (partition && partition->grouped)
+        wn_partition_join(partition);
+    else
+        partition = NULL;
+    *held = tracee && (tracee->held || tracee->launcher);
+    wn_lock_give(&slot->lock);
+    return partition;
+}
+
+/* {birth, Partition, Grouped, Held, Child, MFA}. The handle takes a reference of its own. */
+static unsigned announce(ErlNifEnv *env, wn_run *run, wn_partition *partition, bool held, ERL_NIF_TERM child,
+                         ERL_NIF_TERM mfa, uintptr_t *consumer)
+{
+    unsigned todo;
+    wn_partition *births = run->births;
+    size_t bytes = wn_size(env, mfa, run->message_size);
+    if (bytes == WN_TOO_LARGE)
+        return wn_partition_gap(births, WN_SIZE, 1, consumer);
+    if (!wn_partition_begin(births, bytes + WN_BIRTH_BYTES, &todo, consumer))
+        return todo;
+    ErlNifEnv *to = wn_batch_env(births);
+    if (!to)
+        return wn_partition_failed(births, consumer);
+    ERL_NIF_TERM handle = wn_handle_make(to, partition);
+    if (!handle)
+        return wn_partition_failed(births, consumer);
+    wn_batch_add(births, enif_make_tuple6(to, am_birth, handle, partition->grouped ? am_true : am_false,
+                                          held ? am_true : am_false, child, wn_copy(to, mfa)));
+    return wn_partition_added(births, true, consumer);
+}
+
+static bool is_named(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa, bool *grouped)
+{
+    ERL_NIF_TERM module, function;
+    int arity;
+    wn_naming naming = wn_signature(env, mfa, &module, &function, &arity)
+                           ? wn_names_find(&run->names, module, function, arity)
+                           : wn_names_unknown(&run->names);
+    *grouped = naming.group;
+    return naming.named;
+}
+
+/* The last of those that the run waits for has ended. */
+static unsigned ended(wn_run *run, uintptr_t *consumer)
+{
+    unsigned todo;
+    wn_partition *births = run->births;
+    if (!wn_partition_begin(births, 0, &todo, consumer))
+        return todo;
+    if (!wn_batch_env(births))
+        return wn_partition_failed(births, consumer);
+    wn_batch_add(births, am_ended);
+    return wn_partition_added(births, true, consumer);
+}
+
+/* The slot is locked. A process whose exit was never reported leaves a trace that is not complete. */
+static unsigned forget(wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer, bool *was_held)
+{
+    unsigned todo = 0;
+    wn_partition *partition = tracee->partition;
+    *was_held = tracee->held;
+    wn_slot_remove(slot, tracee);
+    if (partition) {
+        if (lost)
+            todo = wn_partition_gap(partition, WN_LOST, 0, consumer);
+        todo |= wn_partition_leave(partition, consumer);
+    }
+    return todo;
+}
+
+void wn_release_held(ErlNifEnv *env, wn_run *run)
+{
+    uintptr_t consumer = 0;
+    if (atomic_fetch_sub(&run->held, 1) != 1)
+        return;
+    unsigned todo = ended(run, &consumer);
+    wn_notify(env, run, todo, consumer);
+}
+
+static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
+{
+    unsigned todo = 0, todo_births = 0;
+    uintptr_t consumer = 0, coordinator = 0;
+    bool held, grouped, is_new = false, old_held = false;
+    wn_partition *partition = inherited(run, parent, &held);
+    if (!partition && is_named(env, run, mfa, &grouped)) {
+        partition = wn_partition_new(run->hub, grouped);
+        is_new = partition != NULL;
+        if (is_new)
+            partition->members = 1; /* with the first reference */
+    }
+    atomic_fetch_add_explicit(&run->processes, 1, memory_order_relaxed);
+    if (held)
+        atomic_fetch_add(&run->held, 1);
+    wn_slot *slot = wn_table_slot(&run->table, child);
+    wn_lock_take(&slot->lock);
+    wn_tracee *old = wn_slot_find(slot, child);
+    if (old) {
+        todo = forget(slot, old, true, &consumer, &old_held);
+        wn_notify(env, run, todo, consumer);
+        todo = 0;
+    }
+    wn_tracee *tracee = NULL;
+    if (!atomic_load(&run->closed) && (partition || held))
+        tracee = wn_slot_insert(slot, child, partition, is_new);
+    if (tracee) {
+        tracee->held = held;
+        if (partition) {
+            if (is_new)
+                todo_births = announce(env, run, partition, held, child, mfa, &coordinator);
+            todo = add(env, run, partition, WN_INIT, am_init, child, parent, mfa, &consumer);
+        }
+    }
+    wn_lock_give(&slot->lock);
+    if (!tracee && partition)
+        wn_partition_leave(partition, &consumer);
+    wn_notify(env, run, todo_births, coordinator);
+    wn_notify(env, run, todo, consumer);
+    if (old_held)
+        wn_release_held(env, run);
+}
+
+static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM reason)
+{
+    unsigned todo = 0;
+    uintptr_t consumer = 0;
+    bool held = false;
+    wn_slot *slot = wn_table_slot(&run->table, process);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, process);
+    if (tracee) {
+        wn_partition *partition = partition_of(tracee);
+        if (partition)
+            todo = add(env, run, partition, WN_EXIT, am_exit, process, 0, reason, &consumer);
+        todo |= forget(slot, tracee, false, &consumer, &held);
+    }
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo, consumer);
+    if (held)
+        wn_release_held(env, run);
+}
+
+ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM mfa = am_undefined;
+    wn_run *run = run_of(env, argv[1]);
+    (void)argc;
+    if (!run)
+        return am_ok;
+    if (argv[0] == am_exit) {
+        exited(env, run, argv[2], argv[3]);
+    } else if (enif_get_map_value(env, argv[4], am_extra, &mfa)) {
+        if (argv[0] == am_spawn)
+            forked(env, run, argv[2], argv[3], mfa);
+        else if (argv[0] == am_spawned)
+            born(env, run, argv[2], argv[3], mfa);
+    }
+    return am_ok;
+}

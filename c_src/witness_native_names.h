@@ -1,0 +1,38 @@
+/*
+ * Which signatures somebody may want to read: the instrumentation map as far as modules, functions and arities tell.
+ * Built once, then only read, by any thread. Atoms are words here.
+ */
+#ifndef WITNESS_NATIVE_NAMES_H
+#define WITNESS_NATIVE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uintptr_t module, function; /* 0: any */
+    int arity;                  /* -1: any */
+    bool group;
+} wn_pattern;
+
+typedef struct {
+    wn_pattern *exact; /* a hash table without wildcards; unused places have the module 0 */
+    size_t mask;
+    wn_pattern *wild;
+    size_t wilds;
+    bool any, any_group;
+} wn_names;
+
+typedef struct {
+    bool named, group;
+} wn_naming;
+
+/* False: there is no memory, and nothing is left behind. */
+bool wn_names_init(wn_names *names, const wn_pattern *patterns, size_t count);
+void wn_names_free(wn_names *names);
+
+wn_naming wn_names_find(const wn_names *names, uintptr_t module, uintptr_t function, int arity);
+/* For a signature that is not known: everything that is possible. */
+wn_naming wn_names_unknown(const wn_names *names);
+
+#endif

@@ -1,0 +1,377 @@
+/* The functions of `witness_trace_native` that are not callbacks, and what is set up when it is loaded. */
+#include "witness_native_nif.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define WN_DEFINE(name) ERL_NIF_TERM am_##name;
+WN_ATOMS(WN_DEFINE)
+#undef WN_DEFINE
+ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_task;
+
+ErlNifResourceType *wn_run_type, *wn_handle_type;
+atomic_int_fast64_t wn_count_runs;
+
+bool wn_terms_are_known(ErlNifEnv *env);
+
+/* --- resources ------------------------------------------------------------------- */
+
+static void run_gone(ErlNifEnv *env, void *object)
+{
+    wn_run *run = object;
+    (void)env;
+    if (run->table.slots) {
+        for (size_t i = 0; i <= run->table.mask; i++) {
+            wn_slot *slot = &run->table.slots[i];
+            while (slot->first) {
+                wn_partition *partition = slot->first->partition;
+                wn_slot_remove(slot, slot->first);
+                if (partition)
+                    wn_partition_release(partition);
+            }
+        }
+        wn_table_free(&run->table);
+    }
+    wn_names_free(&run->names);
+    if (run->hub)
+        wn_hub_drain(run->hub);
+    if (run->births)
+        wn_partition_release(run->births);
+    if (run->births_hub)
+        wn_hub_release(run->births_hub);
+    if (run->hub)
+        wn_hub_release(run->hub);
+    atomic_fetch_sub(&wn_count_runs, 1);
+}
+
+static void handle_gone(ErlNifEnv *env, void *object)
+{
+    wn_handle *handle = object;
+    (void)env;
+    wn_partition_unread(handle->partition);
+    wn_partition_release(handle->partition);
+}
+
+static void consumer_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    wn_handle *handle = object;
+    (void)env, (void)monitor;
+    wn_partition_abandon(handle->partition, pid->pid);
+}
+
+/* 0: there is no memory. */
+ERL_NIF_TERM wn_handle_make(ErlNifEnv *env, wn_partition *partition)
+{
+    wn_handle *handle = enif_alloc_resource(wn_handle_type, sizeof *handle);
+    if (!handle)
+        return 0;
+    wn_partition_keep(partition);
+    *handle = (wn_handle){.partition = partition};
+    ERL_NIF_TERM term = enif_make_resource(env, handle);
+    enif_release_resource(handle);
+    return term;
+}
+
+static wn_handle *handle_of(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    void *handle;
+    return enif_get_resource(env, term, wn_handle_type, &handle) ? handle : NULL;
+}
+
+static wn_run *run_of(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    void *run;
+    return enif_get_resource(env, term, wn_run_type, &run) ? run : NULL;
+}
+
+/* --- functions ------------------------------------------------------------------- */
+
+/* [{Module | 0, Function | 0, Arity | -1, Group :: 0 | 1}] */
+static bool read_names(ErlNifEnv *env, ERL_NIF_TERM list, wn_names *names)
+{
+    unsigned length;
+    if (!enif_get_list_length(env, list, &length))
+        return false;
+    wn_pattern *patterns = calloc(length + 1, sizeof *patterns);
+    ERL_NIF_TERM head;
+    bool good = patterns != NULL;
+    for (unsigned i = 0; good && i < length; i++) {
+        const ERL_NIF_TERM *t;
+        int size, group;
+        good = enif_get_list_cell(env, list, &head, &list) && enif_get_tuple(env, head, &size, &t) && size == 4 &&
+               enif_get_int(env, t[2], &patterns[i].arity) && enif_get_int(env, t[3], &group);
+        if (good) {
+            patterns[i].module = enif_is_atom(env, t[0]) ? t[0] : 0;
+            patterns[i].function = enif_is_atom(env, t[1]) ? t[1] : 0;
+            patterns[i].group = group != 0;
+        }
+    }
+    good = good && wn_names_init(names, patterns, length);
+    free(patterns);
+    return good;
+}
+
+/* new_run(Names, Memory, PartitionMemory, MessageSize, Batch, TimeStamps, Slots, Timer) -> {Run, Births} */
+static ERL_NIF_TERM new_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 memory, partition_memory, message_size;
+    unsigned batch, slots;
+    ErlNifPid timer;
+    (void)argc;
+    if (!enif_get_uint64(env, argv[1], &memory) || !enif_get_uint64(env, argv[2], &partition_memory) ||
+        !enif_get_uint64(env, argv[3], &message_size) || !enif_get_uint(env, argv[4], &batch) ||
+        !enif_get_uint(env, argv[6], &slots) || !enif_get_local_pid(env, argv[7], &timer))
+        return enif_make_badarg(env);
+    wn_run *run = enif_alloc_resource(wn_run_type, sizeof *run);
+    if (!run)
+        return enif_make_badarg(env);
+    *run = (wn_run){.timer = timer, .message_size = message_size, .timestamps = argv[5] == am_true};
+    atomic_fetch_add(&wn_count_runs, 1);
+    ERL_NIF_TERM result = enif_make_resource(env, run);
+    enif_release_resource(run);
+    run->hub = wn_hub_new(memory, partition_memory, WN_BATCH_OVERHEAD, batch, wn_batch_drop);
+    run->births_hub = wn_hub_new(memory, memory, 0, 1, wn_batch_drop);
+    if (run->births_hub)
+        run->births = wn_partition_new(run->births_hub, false);
+    if (!run->hub || !run->births || !wn_table_init(&run->table, slots) || !read_names(env, argv[0], &run->names))
+        return enif_make_badarg(env);
+    ERL_NIF_TERM births = wn_handle_make(env, run->births);
+    return births ? enif_make_tuple2(env, result, births) : enif_make_badarg(env);
+}
+
+static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
+{
+    switch (taken->end) {
+    case WN_COMPLETE:
+        return am_complete;
+    case WN_STOPPED:
+        return am_stopped;
+    case WN_GAP: {
+        const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow, [WN_MEMORY] = am_memory,
+                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost};
+        return enif_make_tuple3(env, am_gap, reasons[taken->reason], enif_make_uint64(env, taken->missing));
+    }
+    default:
+        return am_open;
+    }
+}
+
+/* The batch goes to the caller as a message: with its environment, so that nothing is copied. */
+static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_handle *handle = handle_of(env, argv[0]);
+    ErlNifPid self;
+    wn_taken taken;
+    (void)argc;
+    if (!handle || !enif_self(env, &self))
+        return enif_make_badarg(env);
+    /* A handle is used by one process at a time; which one that is may change. */
+    if (handle->consumer != self.pid) {
+        handle->consumer = self.pid;
+        enif_monitor_process(env, handle, &self, NULL);
+    }
+    if (!wn_partition_take(handle->partition, self.pid, &taken))
+        return am_empty;
+    ErlNifEnv *from = taken.batch ? taken.batch : enif_alloc_env();
+    ERL_NIF_TERM events = enif_make_list(from, 0);
+    if (taken.batch)
+        enif_make_reverse_list(from, taken.events, &events);
+    enif_send(env, &self, from, enif_make_tuple3(from, am_witness_batch, events, status(from, &taken)));
+    if (taken.batch)
+        wn_batch_drop(from);
+    else
+        enif_free_env(from);
+    return am_ok;
+}
+
+static ERL_NIF_TERM unread(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_handle *handle = handle_of(env, argv[0]);
+    (void)argc;
+    if (!handle)
+        return enif_make_badarg(env);
+    wn_partition_unread(handle->partition);
+    return am_ok;
+}
+
+static ERL_NIF_TERM narrow_to(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_handle *handle = handle_of(env, argv[0]);
+    unsigned kinds;
+    (void)argc;
+    if (!handle || !enif_get_uint(env, argv[1], &kinds) || kinds > WN_ALL)
+        return enif_make_badarg(env);
+    wn_partition_narrow(handle->partition, kinds);
+    return am_ok;
+}
+
+static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = run_of(env, argv[0]);
+    ErlNifPid pid;
+    (void)argc;
+    if (!run || !enif_get_local_pid(env, argv[1], &pid))
+        return enif_make_badarg(env);
+    wn_slot *slot = wn_table_slot(&run->table, pid.pid);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, pid.pid) ? NULL : wn_slot_insert(slot, pid.pid, NULL, false);
+    if (tracee)
+        tracee->launcher = true;
+    wn_lock_give(&slot->lock);
+    return tracee ? am_ok : enif_make_badarg(env);
+}
+
+/* The process is not traced any more; its events until now are in its partition. */
+static ERL_NIF_TERM forget(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = run_of(env, argv[0]);
+    ErlNifPid pid;
+    uintptr_t consumer = 0;
+    unsigned todo = 0;
+    bool held = false;
+    (void)argc;
+    if (!run || !enif_get_local_pid(env, argv[1], &pid))
+        return enif_make_badarg(env);
+    wn_slot *slot = wn_table_slot(&run->table, pid.pid);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, pid.pid);
+    if (tracee) {
+        held = tracee->held;
+        wn_partition *partition = tracee->partition;
+        wn_slot_remove(slot, tracee);
+        if (partition) {
+            todo = wn_partition_stop(partition, &consumer);
+            wn_partition_release(partition);
+        }
+    }
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo, consumer);
+    if (held)
+        wn_release_held(env, run);
+    return am_ok;
+}
+
+/* See wn_run for why no process is missed. */
+static ERL_NIF_TERM close_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = run_of(env, argv[0]);
+    uintptr_t consumer = 0;
+    (void)argc;
+    if (!run)
+        return enif_make_badarg(env);
+    atomic_store(&run->closed, true);
+    for (size_t i = 0; i <= run->table.mask; i++) {
+        wn_slot *slot = &run->table.slots[i];
+        wn_lock_take(&slot->lock);
+        while (slot->first) {
+            wn_partition *partition = slot->first->partition;
+            wn_slot_remove(slot, slot->first);
+            if (partition) {
+                unsigned todo = wn_partition_stop(partition, &consumer);
+                wn_notify(env, run, todo, consumer);
+                wn_partition_release(partition);
+            }
+        }
+        wn_lock_give(&slot->lock);
+    }
+    wn_hub_drain(run->hub);
+    unsigned todo = wn_partition_stop(run->births, &consumer);
+    wn_notify(env, run, todo, consumer);
+    return am_ok;
+}
+
+static void tell(void *env, uintptr_t consumer)
+{
+    ErlNifPid pid = {.pid = consumer};
+    enif_send(env, &pid, NULL, am_witness_data);
+}
+
+static ERL_NIF_TERM tick(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = run_of(env, argv[0]);
+    unsigned age;
+    (void)argc;
+    if (!run || !enif_get_uint(env, argv[1], &age))
+        return enif_make_badarg(env);
+    return wn_hub_tick(run->hub, age, tell, env) ? am_true : am_false;
+}
+
+static ERL_NIF_TERM map_of(ErlNifEnv *env, const ERL_NIF_TERM *keys, const int64_t *values, size_t count)
+{
+    ERL_NIF_TERM map = enif_make_new_map(env);
+    for (size_t i = 0; i < count; i++)
+        enif_make_map_put(env, map, keys[i], enif_make_int64(env, values[i]), &map);
+    return map;
+}
+
+static ERL_NIF_TERM counts(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = run_of(env, argv[0]);
+    (void)argc;
+    if (!run)
+        return enif_make_badarg(env);
+    ERL_NIF_TERM keys[] = {am_processes, am_held, am_events, am_bytes};
+    int64_t values[] = {atomic_load(&run->processes), atomic_load(&run->held), (int64_t)atomic_load(&run->hub->events),
+                        (int64_t)wn_budget_used(&run->hub->budget)};
+    return map_of(env, keys, values, 4);
+}
+
+static ERL_NIF_TERM resources(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM keys[] = {am_runs, am_hubs, am_partitions, am_tracees, am_batches};
+    int64_t values[] = {atomic_load(&wn_count_runs), atomic_load(&wn_count_hubs), atomic_load(&wn_count_partitions),
+                        atomic_load(&wn_count_tracees), atomic_load(&wn_count_batches)};
+    (void)argc, (void)argv;
+    return map_of(env, keys, values, 5);
+}
+
+/* --- loading --------------------------------------------------------------------- */
+
+static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
+{
+#define WN_MAKE(name) am_##name = enif_make_atom(env, #name);
+    WN_ATOMS(WN_MAKE)
+#undef WN_MAKE
+    am_agent = enif_make_atom(env, "Elixir.Agent.Server");
+    am_dynamic_supervisor = enif_make_atom(env, "Elixir.DynamicSupervisor");
+    am_task = enif_make_atom(env, "Elixir.Task.Supervised");
+    ErlNifResourceTypeInit run = {.dtor = run_gone}, handle = {.dtor = handle_gone, .down = consumer_down};
+    wn_run_type = enif_open_resource_type_x(env, "witness_run", &run, flags, NULL);
+    wn_handle_type = enif_open_resource_type_x(env, "witness_partition", &handle, flags, NULL);
+    return wn_run_type && wn_handle_type && wn_terms_are_known(env) ? 0 : 1;
+}
+
+static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM info)
+{
+    (void)data, (void)info;
+    return set_up(env, ERL_NIF_RT_CREATE);
+}
+
+static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM info)
+{
+    (void)data, (void)old, (void)info;
+    return set_up(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER);
+}
+
+static ErlNifFunc functions[] = {
+    {"enabled", 3, wn_enabled, 0},
+    {"enabled_send", 3, wn_enabled_message, 0},
+    {"enabled_receive", 3, wn_enabled_message, 0},
+    {"enabled_procs", 3, wn_enabled_procs, 0},
+    {"trace", 5, wn_trace, 0},
+    {"trace_send", 5, wn_trace_send, 0},
+    {"trace_receive", 5, wn_trace_receive, 0},
+    {"trace_procs", 5, wn_trace_procs, 0},
+    {"new_run", 8, new_run, 0},
+    {"take", 1, take, 0},
+    {"unread", 1, unread, 0},
+    {"narrow_to", 2, narrow_to, 0},
+    {"add_launcher", 2, launcher, 0},
+    {"forget", 2, forget, 0},
+    {"close_run", 1, close_run, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"tick", 2, tick, 0},
+    {"counts_of", 1, counts, 0},
+    {"resources", 0, resources, 0},
+};
+
+ERL_NIF_INIT(witness_trace_native, functions, load, NULL, upgrade, NULL)

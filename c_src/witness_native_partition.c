@@ -1,0 +1,360 @@
+#include "witness_native_partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+atomic_int_fast64_t wn_count_hubs, wn_count_partitions;
+
+/* The budget is shared by all threads: it is asked for so many bytes at a time. */
+#define GRAIN 2048u
+
+wn_hub *wn_hub_new(size_t memory, size_t partition_limit, size_t overhead, uint32_t batch, void (*drop_batch)(void *))
+{
+    wn_hub *hub = calloc(1, sizeof *hub);
+    if (!hub)
+        return NULL;
+    wn_budget_init(&hub->budget, memory);
+    hub->partition_limit = partition_limit;
+    hub->overhead = overhead;
+    hub->batch = batch;
+    hub->drop_batch = drop_batch;
+    atomic_init(&hub->refs, 1);
+    atomic_init(&hub->listed, NULL);
+    atomic_init(&hub->waiting, true);
+    atomic_init(&hub->now, 0);
+    atomic_init(&hub->events, 0);
+    atomic_fetch_add_explicit(&wn_count_hubs, 1, memory_order_relaxed);
+    return hub;
+}
+
+void wn_hub_keep(wn_hub *hub)
+{
+    atomic_fetch_add_explicit(&hub->refs, 1, memory_order_relaxed);
+}
+
+void wn_hub_release(wn_hub *hub)
+{
+    if (atomic_fetch_sub_explicit(&hub->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    free(hub);
+    atomic_fetch_sub_explicit(&wn_count_hubs, 1, memory_order_relaxed);
+}
+
+wn_partition *wn_partition_new(wn_hub *hub, bool grouped)
+{
+    size_t line = 64, size = (sizeof(wn_partition) + line - 1) / line * line;
+    wn_partition *p = aligned_alloc(line, size);
+    if (!p)
+        return NULL;
+    memset(p, 0, size);
+    wn_lock_init(&p->lock);
+    atomic_init(&p->refs, 1);
+    p->hub = hub;
+    p->grouped = grouped;
+    p->end = WN_OPEN;
+    atomic_init(&p->kinds, WN_ALL);
+    wn_hub_keep(hub);
+    atomic_fetch_add_explicit(&wn_count_partitions, 1, memory_order_relaxed);
+    return p;
+}
+
+void wn_partition_keep(wn_partition *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+}
+
+/* Gives what is buffered to the caller, who frees it without the lock. */
+static void *emptied(wn_partition *p)
+{
+    void *batch = p->batch;
+    wn_budget_give(&p->hub->budget, p->charged);
+    p->batch = NULL;
+    p->bytes = p->charged = 0;
+    p->count = 0;
+    return batch;
+}
+
+static void dropped(wn_hub *hub, void *batch)
+{
+    if (batch)
+        hub->drop_batch(batch);
+}
+
+void wn_partition_release(wn_partition *p)
+{
+    if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    wn_hub *hub = p->hub;
+    wn_budget_give(&hub->budget, p->lent);
+    dropped(hub, emptied(p));
+    free(p);
+    wn_hub_release(hub);
+    atomic_fetch_sub_explicit(&wn_count_partitions, 1, memory_order_relaxed);
+}
+
+/* Locked. The consumer is told of what it has not been told of. Before there is one, nobody is. */
+static unsigned tell(wn_partition *p, uintptr_t *consumer)
+{
+    if (p->told || !p->consumer || p->unread)
+        return 0;
+    p->told = true;
+    *consumer = p->consumer;
+    return WN_TELL;
+}
+
+/* Locked. The list has a reference. The timer looks for what was listed after it has said that it rests. */
+static unsigned list(wn_partition *p)
+{
+    wn_hub *hub = p->hub;
+    p->is_listed = true;
+    wn_partition_keep(p);
+    p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
+                                                  memory_order_relaxed)) {
+    }
+    if (atomic_load_explicit(&hub->waiting, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst))
+        return WN_WAKE;
+    return 0;
+}
+
+/* Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. */
+static unsigned gap(wn_partition *p, wn_reason reason, uint64_t missing, void **batch, uintptr_t *consumer)
+{
+    p->missing += missing + p->count;
+    *batch = emptied(p);
+    p->end = WN_GAP;
+    p->reason = (uint8_t)reason;
+    return tell(p, consumer);
+}
+
+/* Locked. */
+static bool charge(wn_partition *p, size_t bytes)
+{
+    if (p->bytes + bytes <= p->charged)
+        return true;
+    size_t missing = p->bytes + bytes - p->charged;
+    size_t more = missing > SIZE_MAX - GRAIN ? missing : (missing + GRAIN - 1) / GRAIN * GRAIN;
+    if (!wn_budget_take(&p->hub->budget, more))
+        return false;
+    p->charged += more;
+    return true;
+}
+
+bool wn_partition_begin(wn_partition *p, size_t bytes, unsigned *todo, uintptr_t *consumer)
+{
+    *todo = 0;
+    wn_lock_take(&p->lock);
+    if (p->unread || p->end != WN_OPEN) {
+        if (p->end == WN_GAP && !p->ended)
+            p->missing++;
+        wn_lock_give(&p->lock);
+        return false;
+    }
+    wn_reason reason = WN_NO_GAP;
+    size_t limit = p->hub->partition_limit, used = p->bytes + p->lent;
+    if (!p->batch)
+        used += p->hub->overhead;
+    if (bytes > limit || used > limit - bytes) {
+        reason = WN_OVERFLOW;
+    } else {
+        if (!p->batch)
+            bytes += p->hub->overhead;
+        if (!charge(p, bytes))
+            reason = WN_MEMORY;
+    }
+    if (reason == WN_NO_GAP) {
+        p->bytes += bytes;
+        return true;
+    }
+    void *batch;
+    *todo = gap(p, reason, 1, &batch, consumer);
+    wn_hub *hub = p->hub;
+    wn_lock_give(&p->lock);
+    dropped(hub, batch);
+    return false;
+}
+
+unsigned wn_partition_added(wn_partition *p, bool at_once, uintptr_t *consumer)
+{
+    unsigned todo = 0;
+    if (p->count++ == 0)
+        p->since = (uint32_t)atomic_load_explicit(&p->hub->now, memory_order_relaxed);
+    if (at_once || p->count >= p->hub->batch)
+        todo = tell(p, consumer);
+    /* Listed even before there is a consumer, which may come while the batch grows. */
+    if (!p->told && !p->is_listed)
+        todo |= list(p);
+    wn_lock_give(&p->lock);
+    return todo;
+}
+
+unsigned wn_partition_failed(wn_partition *p, uintptr_t *consumer)
+{
+    void *batch;
+    unsigned todo = gap(p, WN_MEMORY, 1, &batch, consumer);
+    wn_hub *hub = p->hub;
+    wn_lock_give(&p->lock);
+    dropped(hub, batch);
+    return todo;
+}
+
+void wn_partition_join(wn_partition *p)
+{
+    wn_lock_take(&p->lock);
+    p->members++;
+    wn_lock_give(&p->lock);
+    wn_partition_keep(p);
+}
+
+unsigned wn_partition_leave(wn_partition *p, uintptr_t *consumer)
+{
+    unsigned todo = 0;
+    wn_lock_take(&p->lock);
+    if (--p->members == 0 && p->end == WN_OPEN) {
+        p->end = WN_COMPLETE;
+        todo = tell(p, consumer);
+    }
+    wn_lock_give(&p->lock);
+    wn_partition_release(p);
+    return todo;
+}
+
+unsigned wn_partition_stop(wn_partition *p, uintptr_t *consumer)
+{
+    unsigned todo = 0;
+    wn_lock_take(&p->lock);
+    if (p->end == WN_OPEN) {
+        p->end = WN_STOPPED;
+        todo = tell(p, consumer);
+    }
+    wn_lock_give(&p->lock);
+    return todo;
+}
+
+unsigned wn_partition_gap(wn_partition *p, wn_reason reason, uint64_t missing, uintptr_t *consumer)
+{
+    void *batch = NULL;
+    unsigned todo = 0;
+    wn_lock_take(&p->lock);
+    if (p->end == WN_OPEN && !p->unread)
+        todo = gap(p, reason, missing, &batch, consumer);
+    wn_hub *hub = p->hub;
+    wn_lock_give(&p->lock);
+    dropped(hub, batch);
+    return todo;
+}
+
+/* `consumer`: only if it is this one; 0: whoever it is. */
+static void unread(wn_partition *p, uintptr_t consumer)
+{
+    void *batch = NULL;
+    wn_lock_take(&p->lock);
+    wn_hub *hub = p->hub;
+    if (!consumer || p->consumer == consumer) {
+        p->unread = true;
+        p->consumer = 0;
+        batch = emptied(p);
+        wn_budget_give(&hub->budget, p->lent);
+        p->lent = 0;
+    }
+    wn_lock_give(&p->lock);
+    dropped(hub, batch);
+}
+
+void wn_partition_unread(wn_partition *p)
+{
+    unread(p, 0);
+}
+
+void wn_partition_abandon(wn_partition *p, uintptr_t consumer)
+{
+    unread(p, consumer);
+}
+
+bool wn_partition_take(wn_partition *p, uintptr_t consumer, wn_taken *taken)
+{
+    wn_lock_take(&p->lock);
+    wn_budget_give(&p->hub->budget, p->lent);
+    p->lent = 0;
+    p->told = false;
+    bool something = !p->unread && !p->ended && (p->batch || p->end != WN_OPEN);
+    if (something) {
+        *taken = (wn_taken){.batch = p->batch, .events = p->events, .count = p->count, .end = (wn_end)p->end,
+                            .reason = (wn_reason)p->reason, .missing = p->missing};
+        atomic_fetch_add_explicit(&p->hub->events, p->count, memory_order_relaxed);
+        p->batch = NULL;
+        p->lent = p->charged;
+        p->bytes = p->charged = 0;
+        p->count = 0;
+        p->ended = p->end != WN_OPEN;
+    }
+    if (!p->unread)
+        p->consumer = consumer;
+    wn_lock_give(&p->lock);
+    return something;
+}
+
+/* Whether the partition stays in the list; if not, the list's reference goes. */
+static bool visit(wn_partition *p, uint32_t now, uint32_t age, uintptr_t *consumer)
+{
+    wn_lock_take(&p->lock);
+    bool stays = false;
+    *consumer = 0;
+    if (!p->unread && !p->told && p->count > 0) {
+        /* Without a consumer there is nobody to be told: the first `take` finds it. */
+        if (p->consumer && now - p->since >= age)
+            tell(p, consumer);
+        else
+            stays = p->consumer != 0;
+    }
+    p->is_listed = stays;
+    wn_lock_give(&p->lock);
+    return stays;
+}
+
+static void relist(wn_hub *hub, wn_partition *p)
+{
+    p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell_consumer)(void *, uintptr_t), void *argument)
+{
+    uint32_t now = (uint32_t)atomic_fetch_add_explicit(&hub->now, 1, memory_order_relaxed) + 1;
+    bool left = false;
+    wn_partition *p = atomic_exchange_explicit(&hub->listed, NULL, memory_order_seq_cst);
+    while (p) {
+        wn_partition *next = p->next;
+        uintptr_t consumer;
+        if (visit(p, now, age, &consumer)) {
+            left = true;
+            relist(hub, p);
+        } else {
+            if (consumer)
+                tell_consumer(argument, consumer);
+            wn_partition_release(p);
+        }
+        p = next;
+    }
+    if (left)
+        return true;
+    atomic_store_explicit(&hub->waiting, true, memory_order_seq_cst);
+    /* Listed in between by somebody who still saw that the timer ran. */
+    if (atomic_load_explicit(&hub->listed, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst))
+        return true;
+    return false;
+}
+
+void wn_hub_drain(wn_hub *hub)
+{
+    wn_partition *p = atomic_exchange_explicit(&hub->listed, NULL, memory_order_seq_cst);
+    while (p) {
+        wn_partition *next = p->next;
+        wn_partition_release(p);
+        p = next;
+    }
+}

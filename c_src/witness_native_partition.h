@@ -1,0 +1,166 @@
+/*
+ * Partitions: buffers of events, each with many writers (the processes that it holds) and one consumer.
+ *
+ * What a batch is made of is the business of who uses this: here it is a pointer, a number of events and a number of
+ * bytes. Here it is decided whether an event may be added, when the consumer has to be told, and what it gets.
+ *
+ * Life of a partition, with its `end`:
+ *
+ *   OPEN --(its last member leaves)--> COMPLETE
+ *     |  \--(wn_partition_stop)------> STOPPED
+ *     \-----(an event has no room)---> GAP          what is buffered goes, so that its memory is free at once
+ *
+ *   An end is taken once, with all that was buffered before it; nothing is added after an end. `unread` is beside these:
+ *   the consumer is gone or wants no more, so that what is buffered goes, and nothing is added.
+ *
+ * The consumer is told once that there is something to take (`told`), and again only when it has taken all there was
+ * and more has come: after `batch` events, at an end, or when the timer finds the partition in its hub's list.
+ *
+ * Ownership: counted references. The handle that the consumer holds has one, each member one, the hub's list one while
+ * the partition is in it. A partition has a reference to its hub.
+ *
+ * Locking: each function takes the partition's lock by itself, but for those between `wn_partition_begin` and
+ * `wn_partition_added`. Nothing else is locked while it is held.
+ */
+#ifndef WITNESS_NATIVE_PARTITION_H
+#define WITNESS_NATIVE_PARTITION_H
+
+#include "witness_native_budget.h"
+#include "witness_native_lock.h"
+
+#include <stdint.h>
+
+typedef struct wn_partition wn_partition;
+
+/* What partitions of a run share. */
+typedef struct {
+    size_t partition_limit;           /* bytes */
+    size_t overhead;                  /* bytes of a batch without events */
+    uint32_t batch;                   /* events */
+    void (*drop_batch)(void *batch);  /* frees what is not taken */
+    char apart[64];                   /* the rest changes all the time */
+    wn_budget budget;
+    atomic_uint_fast32_t refs;
+    _Atomic(wn_partition *) listed;   /* partitions with events, newest first */
+    atomic_bool waiting;              /* the timer rests until something is listed */
+    atomic_uint_fast32_t now;         /* ticks of the timer */
+    atomic_uint_fast64_t events;      /* taken so far */
+} wn_hub;
+
+typedef enum { WN_OPEN, WN_COMPLETE, WN_STOPPED, WN_GAP } wn_end;
+
+typedef enum { WN_NO_GAP, WN_OVERFLOW, WN_MEMORY, WN_SIZE, WN_LOST } wn_reason;
+
+/* Kinds of events; a partition has those that its consumer wants. */
+enum { WN_SEND = 1, WN_RECV = 2, WN_FORK = 4, WN_INIT = 8, WN_EXIT = 16, WN_ALL = 31 };
+
+/* An entry of the table of tracees (witness_native_table.h). */
+typedef struct wn_tracee {
+    struct wn_tracee *next;
+    uintptr_t process;
+    wn_partition *partition; /* NULL: nobody reads its events */
+    bool held;               /* the run waits for its end, and for those of its children */
+    bool launcher;           /* of Witness itself: it has no events, and its children are held */
+    bool embedded;           /* in its partition, and not in memory of its own */
+} wn_tracee;
+
+/* What an event needs stands first, in two cache lines: with many partitions, misses are most of its cost. */
+struct wn_partition {
+    wn_tracee first; /* of the process that it was made for */
+    wn_lock lock;
+    uint8_t end;
+    uint8_t reason;
+    bool ended; /* the end was taken */
+    bool told;
+    bool is_listed;
+    bool grouped;       /* children of its members are its members; set before there are any */
+    atomic_bool unread; /* changes with the lock */
+    atomic_uchar kinds;
+    uint32_t count;     /* events in the batch */
+    uint32_t members;
+    size_t bytes;   /* of the batch */
+    size_t charged; /* to the budget for the batch, at least `bytes` */
+    void *batch;
+    uintptr_t events; /* in the batch; the user's */
+    wn_hub *hub;
+    size_t lent; /* charged for what the consumer has in hand */
+    uintptr_t consumer;
+    wn_partition *next; /* in the hub's list */
+    uint64_t missing;
+    uint32_t since; /* tick at which the oldest event of the batch came */
+    atomic_uint_fast32_t refs;
+};
+
+/* How many there are of each kind in this process, for tests. */
+extern atomic_int_fast64_t wn_count_hubs, wn_count_partitions;
+
+wn_hub *wn_hub_new(size_t memory, size_t partition_limit, size_t overhead, uint32_t batch, void (*drop_batch)(void *));
+void wn_hub_keep(wn_hub *hub);
+void wn_hub_release(wn_hub *hub);
+
+/* NULL when there is no memory. The caller has the first reference. */
+wn_partition *wn_partition_new(wn_hub *hub, bool grouped);
+void wn_partition_keep(wn_partition *partition);
+void wn_partition_release(wn_partition *partition);
+
+/* What to do after a call: tell the consumer, wake the timer. */
+#define WN_TELL 1u
+#define WN_WAKE 2u
+
+/*
+ * To add an event of `bytes`: if `begin` says true, the partition is locked, the caller puts the event into
+ * `partition->batch` (which it makes when it is NULL), and calls `added`. Otherwise the event is not wanted, or lost in a gap.
+ */
+bool wn_partition_begin(wn_partition *partition, size_t bytes, unsigned *todo, uintptr_t *consumer);
+unsigned wn_partition_added(wn_partition *partition, bool at_once, uintptr_t *consumer);
+/* Instead of `added`, when the event could not be made. */
+unsigned wn_partition_failed(wn_partition *partition, uintptr_t *consumer);
+
+/* A member has a reference; one that leaves gives it back. */
+void wn_partition_join(wn_partition *partition);
+unsigned wn_partition_leave(wn_partition *partition, uintptr_t *consumer);
+
+/* Ends that come from outside. */
+unsigned wn_partition_stop(wn_partition *partition, uintptr_t *consumer);
+unsigned wn_partition_gap(wn_partition *partition, wn_reason reason, uint64_t missing, uintptr_t *consumer);
+void wn_partition_unread(wn_partition *partition);
+/* The same, if this is the consumer. */
+void wn_partition_abandon(wn_partition *partition, uintptr_t consumer);
+static inline bool wn_partition_is_unread(wn_partition *partition)
+{
+    return atomic_load_explicit(&partition->unread, memory_order_relaxed);
+}
+
+/* The consumer needs only these kinds. Others may have come before. */
+static inline void wn_partition_narrow(wn_partition *partition, unsigned kinds)
+{
+    atomic_store_explicit(&partition->kinds, (unsigned char)kinds, memory_order_relaxed);
+}
+
+static inline bool wn_partition_wants(wn_partition *partition, unsigned kind)
+{
+    return atomic_load_explicit(&partition->kinds, memory_order_relaxed) & kind;
+}
+
+typedef struct {
+    void *batch; /* NULL: empty */
+    uintptr_t events;
+    uint32_t count;
+    wn_end end;
+    wn_reason reason;
+    uint64_t missing;
+} wn_taken;
+
+/* False: there is nothing, and the consumer is told when there is. What was taken before is given back to the budget. */
+bool wn_partition_take(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
+
+/*
+ * The timer: tells the consumers of partitions whose oldest event is at least `age` ticks old. `tell` must not use the
+ * partition. True: some are left, so there must be a next tick; false: the timer rests, WN_WAKE says when to go on.
+ */
+bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell)(void *, uintptr_t consumer), void *argument);
+
+/* Empties the list, when there is no timer any more. */
+void wn_hub_drain(wn_hub *hub);
+
+#endif

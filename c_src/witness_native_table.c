@@ -1,0 +1,43 @@
+#include "witness_native_table.h"
+
+#include <stdlib.h>
+
+atomic_int_fast64_t wn_count_tracees;
+
+bool wn_table_init(wn_table *table, size_t size)
+{
+    table->slots = calloc(size, sizeof *table->slots);
+    if (!table->slots)
+        return false;
+    table->mask = size - 1;
+    /* A cleared flag is all zeros where this runs, so that untouched pages stay the system's. */
+    return true;
+}
+
+void wn_table_free(wn_table *table)
+{
+    free(table->slots);
+    table->slots = NULL;
+}
+
+wn_tracee *wn_slot_insert(wn_slot *slot, uintptr_t process, wn_partition *partition, bool fresh)
+{
+    wn_tracee *tracee = fresh ? &partition->first : calloc(1, sizeof *tracee);
+    if (!tracee)
+        return NULL;
+    *tracee = (wn_tracee){.next = slot->first, .process = process, .partition = partition, .embedded = fresh};
+    slot->first = tracee;
+    atomic_fetch_add_explicit(&wn_count_tracees, 1, memory_order_relaxed);
+    return tracee;
+}
+
+void wn_slot_remove(wn_slot *slot, wn_tracee *tracee)
+{
+    wn_tracee **link = &slot->first;
+    while (*link != tracee)
+        link = &(*link)->next;
+    *link = tracee->next;
+    if (!tracee->embedded)
+        free(tracee);
+    atomic_fetch_sub_explicit(&wn_count_tracees, 1, memory_order_relaxed);
+}

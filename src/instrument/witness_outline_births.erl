@@ -1,0 +1,219 @@
+-module(witness_outline_births).
+-moduledoc """
+Outline instrumentation over the native source: gives each partition to those who read it.
+
+The source gives every new process that somebody names its own partition before it can act, and tells of the birth here.
+So nothing is ever handed over or routed (RIARC's choreography is for sources that cannot do this, see
+`m:witness_outline_core`); what is left of it is the assignment, Algorithm 2, which is made once for each birth:
+
+- the instrumentation maps do not name the process after all: nobody reads the partition;
+- exactly one monitor reads it, which is no group: its runner takes the events by itself;
+- otherwise a tracer reads it and hands the events on (`m:witness_outline_partition`).
+
+Events wait in their partition meanwhile, so however late a birth is dealt with, nothing is missed.
+
+```
+source                 births                 run          runner, or tracer
+  |-- birth of P -------->|                     |                 |
+  |                       |-- start --------------------------->  |
+  |                       |-- monitor --------->|                 |
+  | <----------------------------------------------------- take --|
+  |-- batch ---------------------------------------------------> |
+```
+
+## When something dies
+
+A runner's verdict is inconclusive, a tracer's monitors have a gap (and the run knows, since what it had not read yet may
+have named further ones), and without this process the run ends every monitor with a gap.
+""".
+-behaviour(gen_server).
+
+-export([start_link/1, launch/3, adopt_node/2, stop/1, info/1, session/1, counts/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([config/0]).
+
+-doc "`source_options` are those of `witness_trace_native:open/1`.".
+-type config() :: #{source_options := map(), run := pid(), maps := [witness_outline_map:instrumentation()],
+                    explain := pos_integer(), max_slices := pos_integer(), partition_memory := pos_integer()}.
+
+%% runners: how many read a partition by themselves
+%% tracers: those of partitions that several monitors, or groups, may read
+%% most: partitions that were read at the same time
+%% kinds: of events that a monitor reads, for those that have been started
+-record(births, {config :: config(),
+                 session :: witness_trace_native:session(),
+                 births :: witness_trace_native:partition(),
+                 runners = 0 :: non_neg_integer(),
+                 tracers = #{} :: #{pid() => []},
+                 kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
+                 most = 0 :: non_neg_integer()}).
+
+-doc "Starts the instrumentation of a run, which is the calling process.".
+-spec start_link(config()) -> gen_server:start_ret().
+start_link(Config) ->
+    %% What goes through here is garbage at once, and holds partitions of the source until it is collected.
+    gen_server:start_link(?MODULE, Config, [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 0}]}]).
+
+-doc "Starts the system's first process under observation.".
+-spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
+launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
+
+-doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
+-spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
+adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
+
+-doc """
+Ends observation in good order. When it returns, the run was told of every monitor, and every monitor is told, by its
+partition, that watching has ended.
+""".
+-spec stop(pid()) -> ok.
+stop(Births) -> gen_server:call(Births, stop, infinity).
+
+-doc "How many partitions are read now, and were read at most. None is kept for later.".
+-spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
+info(Births) -> gen_server:call(Births, info, infinity).
+
+-doc "What `counts/1` is asked for; it stays when this process has ended.".
+-spec session(pid()) -> witness_trace_native:session().
+session(Births) -> gen_server:call(Births, session, infinity).
+
+-doc "How many processes and events were seen, and how many processes are alive of those that the run waits for.".
+-spec counts(witness_trace_native:session()) ->
+    #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer()}.
+counts(Session) -> maps:with([processes, events, held], witness_trace_native:counts(Session)).
+
+-doc false.
+-spec init(config()) -> {ok, #births{}, {continue, take}}.
+init(Config = #{source_options := Options}) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_births),
+    Session = witness_trace_native:open(Options),
+    {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session)}, {continue, take}}.
+
+-doc false.
+-spec handle_continue(take, #births{}) -> {noreply, #births{}}.
+handle_continue(take, B) -> {noreply, take(B)}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #births{}) ->
+    {reply, term(), #births{}} | {stop, normal, term(), #births{}}.
+handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
+    Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
+    ok = witness_trace_native:launcher(Session, Launcher),
+    {reply, {ok, witness_outline_launcher:launch_known(Launcher)}, B};
+handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
+    ok = adopt_all(Own, #{}, Session),
+    {reply, ok, B};
+handle_call(session, _, B = #births{session = Session}) ->
+    {reply, Session, B};
+handle_call(info, _, B = #births{most = Most}) ->
+    {reply, #{busy => busy(B), idle => 0, most => max(1, Most)}, B};
+handle_call(stop, _, B = #births{session = Session}) ->
+    ok = witness_trace_native:close(Session),
+    ok = await_tracers(work_off(take(B))),
+    {stop, normal, ok, B}.
+
+-doc false.
+-spec handle_cast(term(), #births{}) -> {noreply, #births{}}.
+handle_cast(_, B) -> {noreply, B}.
+
+-doc false.
+-spec handle_info(term(), #births{}) -> {noreply, #births{}} | {stop, term(), #births{}}.
+handle_info({witness_batch, Items, Status}, B) ->
+    B1 = births(Items, Status, B),
+    {noreply, take(B1)};
+handle_info(witness_data, B) ->
+    {noreply, take(B)};
+handle_info({'DOWN', _, process, _, _}, B = #births{runners = Runners}) ->
+    {noreply, B#births{runners = Runners - 1}};
+handle_info({'EXIT', Pid, Reason}, B) ->
+    {noreply, ended(Pid, Reason, B)};
+handle_info(_, B) ->
+    {noreply, B}.
+
+take(B = #births{births = Births}) ->
+    _ = witness_trace_native:take(Births),
+    B.
+
+%% Closed, the source tells the rest of the births, however many batches these are.
+work_off(B) ->
+    receive
+        {witness_batch, Items, open} -> work_off(take(births(Items, open, B)));
+        {witness_batch, Items, stopped} -> births(Items, open, B);
+        {witness_batch, Items, Status} -> births(Items, Status, B);
+        witness_data -> work_off(take(B));
+        {'DOWN', _, process, _, _} -> work_off(B)
+    end.
+
+%% Their partitions have ended too, and the run has to know of every monitor that they start until then.
+await_tracers(#births{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
+await_tracers(B) ->
+    receive
+        {'EXIT', Pid, Reason} -> await_tracers(ended(Pid, Reason, B));
+        {'DOWN', _, process, _, _} -> await_tracers(B)
+    end.
+
+%% --- births ----------------------------------------------------------------------
+
+births(Items, Status, B) ->
+    %% Births are never left out but where the source has no memory: then processes are unread that nobody knows.
+    Status =:= open orelse exit({births_lost, Status}),
+    B1 = #births{most = Most} = lists:foldl(fun item/2, B, Items),
+    B1#births{most = max(Most, busy(B1))}.
+
+busy(#births{runners = Runners, tracers = Tracers}) -> Runners + map_size(Tracers).
+
+item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := Maps} = Config}) ->
+    Signature = witness_event_signature:resolve(Raw),
+    Label = witness_outline_map:new(Maps, #{held => Held, signature => Signature}),
+    case witness_outline_map:starts(Label) of
+        [] when not Grouped ->
+            ok = witness_trace_native:unread(Partition),
+            B;
+        [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
+            B1 = narrow(Partition, Monitor, B),
+            Given = maps:with([run, explain, max_slices], Config),
+            Take = fun() -> witness_trace_native:take(Partition) end,
+            Runner = witness_outline_readers:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
+            monitor(process, Runner),
+            B1#births{runners = B1#births.runners + 1};
+        _ ->
+            Tracer = witness_outline_partition:start_link(Partition, Grouped, {P, Signature, Label}, Config),
+            B#births{tracers = (B#births.tracers)#{Tracer => []}}
+    end;
+item(ended, B = #births{config = #{run := Run}}) ->
+    Run ! {ended, self()},
+    B.
+
+%% The source leaves out what the only reader would skip.
+narrow(Partition, Monitor, B = #births{kinds = Kinds}) ->
+    case Kinds of
+        #{Monitor := all} -> B;
+        #{Monitor := Some} -> ok = witness_trace_native:narrow(Partition, Some), B;
+        #{} -> narrow(Partition, Monitor, B#births{kinds = Kinds#{Monitor => witness_monitor_alphabet:kinds(Monitor)}})
+    end.
+
+%% --- processes that there were before --------------------------------------------
+
+%% Each look at all processes may show new ones whose parents were not on yet. When it shows none, every process is on,
+%% and what comes later inherits. To switch on a process that is on already changes nothing.
+adopt_all(Own, Seen, Session) ->
+    case [P || P <- processes(), not is_map_key(P, Seen), not Own(P)] of
+        [] -> ok;
+        New ->
+            lists:foreach(fun(P) -> witness_trace_native:on(Session, P) end, New),
+            adopt_all(Own, maps:merge(Seen, #{P => [] || P <- New}), Session)
+    end.
+
+%% --- deaths ----------------------------------------------------------------------
+
+%% A tracer that dies takes nobody with it: the source drops what it would have read, its monitors know by themselves.
+ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
+    case Tracers of
+        #{Pid := _} ->
+            _ = Reason =:= normal orelse (Run ! {tracer_lost, Reason}),
+            B#births{tracers = maps:remove(Pid, Tracers)};
+        #{} when Reason =:= normal -> B;
+        #{} -> exit({process_ended, Pid, Reason})
+    end.

@@ -1,0 +1,39 @@
+-module(witness_outline_launcher).
+-moduledoc """
+Starts the system's first process, as a child of a process that is Witness's own.
+
+The launcher is traced while it spawns, so that its child is traced from birth, and for nothing else. How the child
+ends comes to the run as `{system_ended, Reason}`.
+""".
+
+-export([start_link/3, launch/1, launch_known/1]).
+-export([init/3]).
+
+-doc "A launcher that waits to be told to launch.".
+-spec start_link({module(), atom(), [term()]}, GroupLeader :: pid(), Run :: pid()) -> pid().
+start_link(MFA, GroupLeader, Run) -> spawn_link(?MODULE, init, [MFA, GroupLeader, Run]).
+
+-doc "Has the process started. The source tells of it: the launcher itself does nothing else while it is traced.".
+-spec launch(pid()) -> ok.
+launch(Launcher) -> Launcher ! {launch, []}, ok.
+
+-doc "Has the process started, where the source does not tell of launchers.".
+-spec launch_known(pid()) -> pid().
+launch_known(Launcher) ->
+    Ref = monitor(process, Launcher),
+    Launcher ! {launch, [{self(), Ref}]},
+    receive
+        {Ref, Root} -> demonitor(Ref, [flush]), Root;
+        {'DOWN', Ref, process, Launcher, Reason} -> exit(Reason)
+    end.
+
+-doc false.
+-spec init({module(), atom(), [term()]}, pid(), pid()) -> term().
+init({M, F, Args}, GroupLeader, Run) ->
+    Told = receive {launch, Callers} -> Callers end,
+    group_leader(GroupLeader, self()),
+    {Root, Ref} = spawn_monitor(M, F, Args),
+    [Caller ! {Asked, Root} || {Caller, Asked} <- Told],
+    receive
+        {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, Reason}
+    end.

@@ -1,0 +1,240 @@
+-module(witness_trace_native).
+-moduledoc """
+The source of events that is a tracer in native code: sound by construction, and several times cheaper than
+`m:witness_trace_evm`.
+
+The VM calls a tracer that is a module (`m:erl_tracer`) in the context of the traced process, at the moment of the event.
+So nothing is on its way: a process is given its *partition* while it is being born, before it can act, and each event
+is in its partition before the process goes on. Nothing is routed, handed over, reordered or suspended. See
+`docs/internals/native.md`.
+
+A partition is a buffer with one consumer, the process that takes batches from it. A new process belongs to
+
+- the partition of its parent, if that is grouped: a signature that reads descendants may have matched;
+- a partition of its own, if a signature may match (`t:pattern/0`): modules, functions and arities are compared in native
+  code; what that cannot tell (arguments, funs, what OTP starts by other means) counts as a match, and whoever consumes
+  the *births* decides, while the events wait in the partition;
+- none, otherwise.
+
+Within a partition the order is causal, and `init` and `fork` carry what the VM knows, `{Module, Function, Args}`, for
+`witness_event_signature:resolve/1`.
+
+## Batches
+
+A consumer is told once that there is something to take (`witness_data`), takes all there is (`take/1`), and is told again
+only when more has come: after `batch` events, at the exit of a process, or after about `flush` milliseconds; on a busy node
+after ten times as long, so that batches stay large where they are many.
+
+## Memory
+
+All buffers together stay within `memory` bytes, each partition within `partition_memory`. A partition that has no room for
+an event gets a gap: what it holds is dropped, its memory is free for others, and the consumer is told what is missing.
+Births, which wait for their consumer too, stay within `memory` of their own. The sizes are estimates of what the VM takes,
+rather too large than too small. A message of more than `message_size` bytes is a gap.
+""".
+
+-export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, on/2, off/2, close/1, counts/1, resources/0,
+         guarantees/0]).
+-export([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+         trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
+-export([tick/2]).
+-compile({no_auto_import, [size/1]}).
+-export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
+-nifs([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+       trace/5, trace_send/5, trace_receive/5, trace_procs/5,
+       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
+-on_load(load/0).
+
+-doc "A trace session; it ends when the last process that has it is gone.".
+-opaque session() :: {trace:session(), Run :: reference(), Flags :: [atom()], Births :: partition(), Timer :: pid()}.
+
+-doc "A buffer of events. When the last process that has it is gone, nobody reads it.".
+-opaque partition() :: reference().
+
+-doc "What signatures may be read; `Group`: and the descendants of a process with such a signature.".
+-type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean()}.
+
+-doc """
+`memory`, `partition_memory`, `message_size`: bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
+""".
+-type options() :: #{names := [pattern()],
+                     filter => witness_trace_filter:filter(),
+                     timestamps => boolean(),
+                     memory => pos_integer(),
+                     partition_memory => pos_integer(),
+                     message_size => pos_integer() | infinity,
+                     batch => pos_integer(),
+                     flush => pos_integer()}.
+
+-doc """
+What the births partition holds: a process with a partition of its own, and whether the run waits for its end; or that the
+last such process has ended.
+""".
+-type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended.
+-type mfargs() :: {module(), atom(), [term()]}.
+
+-doc """
+What comes after a batch: more; nothing, since all processes of the partition have ended, or watching has; or nothing,
+since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `lost`: the VM has not
+reported an exit).
+""".
+-type status() :: open | complete | stopped | {gap, overflow | memory | message_size | lost, Missing :: non_neg_integer()}.
+
+%% --- sessions --------------------------------------------------------------------
+
+-doc "Whether the native code could be loaded; if not, why.".
+-spec available() -> ok | {error, unicode:chardata()}.
+available() ->
+    case persistent_term:get({?MODULE, failed}, none) of
+        none -> _ = resources(), ok;
+        {Reason, Text} -> {error, io_lib:format("the native tracer could not be loaded: ~ts (~tw)", [Text, Reason])}
+    end.
+
+-doc "Opens a session, whose births the caller consumes. Nothing is traced yet.".
+-spec open(options()) -> session().
+open(Options = #{names := Names}) ->
+    #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
+      filter := Filter} = maps:merge(defaults(), Options),
+    Timer = witness_trace_timer:start(self(), Flush),
+    {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
+                            slots(erlang:system_info(process_limit)), Timer),
+    Timer ! {run, Run},
+    empty = take(Births),
+    Session = trace:session_create(witness, {?MODULE, Run}, []),
+    Flags = witness_trace_filter:apply(Session, Filter),
+    {Session, Run, Flags, Births, Timer}.
+
+defaults() ->
+    #{filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
+      message_size => 1 bsl 26, batch => 64, flush => 5}.
+
+size(infinity) -> 1 bsl 64 - 1;
+size(Bytes) -> Bytes.
+
+name({M, F, A, Group}) ->
+    {any(M), any(F), case A of '_' -> -1; _ -> A end, case Group of true -> 1; false -> 0 end}.
+
+any('_') -> 0;
+any(Atom) -> Atom.
+
+%% A power of two.
+slots(Processes) -> slots(1 bsl 12, min(Processes div 8, 1 bsl 18)).
+
+slots(N, Enough) when N >= Enough -> N;
+slots(N, Enough) -> slots(2 * N, Enough).
+
+-doc "The partition of births; its consumer is whoever takes from it.".
+-spec births(session()) -> partition().
+births({_, _, _, Births, _}) -> Births.
+
+-doc """
+Makes the caller the consumer. `ok`: the message `{witness_batch, Items, Status}` is in its mailbox; it takes again when it has
+handled it, unless the status says that nothing comes any more. `empty`: it will get `witness_data` when there is something.
+`witness_data` may also come for what was taken already.
+""".
+-spec take(partition()) -> ok | empty.
+take(_) -> erlang:nif_error(not_loaded).
+
+-doc "Nobody reads the partition any more: what it holds goes, and nothing is added.".
+-spec unread(partition()) -> ok.
+unread(_) -> erlang:nif_error(not_loaded).
+
+-doc "The consumer needs only events of these kinds. Others may still come, and the end of the partition always does.".
+-spec narrow(partition(), [witness_event:kind()]) -> ok.
+narrow(Partition, Kinds) ->
+    narrow_to(Partition, lists:sum([kind(Kind) || Kind <- lists:usort(Kinds)])).
+
+kind(send) -> 1;
+kind(recv) -> 2;
+kind(fork) -> 4;
+kind(init) -> 8;
+kind(exit) -> 16.
+
+-doc "Traces a process of Witness itself, for its children to be traced: those that the run waits for.".
+-spec launcher(session(), pid()) -> ok | dead.
+launcher(Session = {_, Run, _, _, _}, P) ->
+    ok = add_launcher(Run, P),
+    on(Session, P).
+
+-doc "Traces a process without a partition of its own, and its future children.".
+-spec on(session(), pid()) -> ok | dead.
+on({Session, _, Flags, _, _}, P) ->
+    try trace:process(Session, P, true, Flags) of
+        1 -> ok;
+        0 -> dead
+    catch
+        error:badarg -> dead
+    end.
+
+-doc "Ends the tracing of a process. What it has done until now is in its partition.".
+-spec off(session(), pid()) -> ok.
+off({Session, Run, Flags, _, _}, P) ->
+    _ = try trace:process(Session, P, false, Flags) catch error:badarg -> dead end,
+    forget(Run, P).
+
+-doc """
+Ends tracing. Then every partition has its last status, and every birth is among the births, whose status is `stopped`.
+""".
+-spec close(session()) -> ok.
+close({Session, Run, _, _, Timer}) ->
+    _ = trace:session_destroy(Session),
+    ok = close_run(Run),
+    Timer ! stop,
+    ok.
+
+-doc """
+How many processes were born, and how many of those that the run waits for are alive; how many events were taken, and how
+many bytes the buffers take now.
+""".
+-spec counts(session()) -> #{processes := non_neg_integer(), held := non_neg_integer(), events := non_neg_integer(),
+                             bytes := non_neg_integer()}.
+counts({_, Run, _, _, _}) -> counts_of(Run).
+
+-doc "How many things of each kind the native code has allocated, in all runs: for tests.".
+-spec resources() -> #{runs | hubs | partitions | tracees | batches := non_neg_integer()}.
+resources() -> erlang:nif_error(not_loaded).
+
+-spec guarantees() -> witness_trace:guarantees().
+guarantees() ->
+    #{sets => true, inheritance => true, single => true, fork_first => true, birth => true, causal => true}.
+
+%% --- native code -----------------------------------------------------------------
+
+load() ->
+    Dir = case code:priv_dir(witness) of
+        {error, _} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
+        Found -> Found
+    end,
+    File = "witness_native-" ++ erlang:system_info(nif_version),
+    %% The module is there without native code too, to say why.
+    case erlang:load_nif(filename:join(Dir, File), 0) of
+        ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
+        {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)
+    end.
+
+-doc false.
+enabled(_, _, _) -> discard.
+-doc false.
+enabled_send(_, _, _) -> discard.
+-doc false.
+enabled_receive(_, _, _) -> discard.
+-doc false.
+enabled_procs(_, _, _) -> discard.
+-doc false.
+trace(_, _, _, _, _) -> ok.
+-doc false.
+trace_send(_, _, _, _, _) -> ok.
+-doc false.
+trace_receive(_, _, _, _, _) -> ok.
+-doc false.
+trace_procs(_, _, _, _, _) -> ok.
+
+narrow_to(_, _) -> erlang:nif_error(not_loaded).
+new_run(_, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
+add_launcher(_, _) -> erlang:nif_error(not_loaded).
+forget(_, _) -> erlang:nif_error(not_loaded).
+close_run(_) -> erlang:nif_error(not_loaded).
+-doc false.
+-spec tick(reference(), Age :: pos_integer()) -> boolean().
+tick(_, _) -> erlang:nif_error(not_loaded).
+counts_of(_) -> erlang:nif_error(not_loaded).

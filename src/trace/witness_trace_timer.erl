@@ -1,0 +1,48 @@
+-module(witness_trace_timer).
+-moduledoc """
+Tells the consumers of `m:witness_trace_native` of what has waited long enough; rests while there is nothing.
+
+A module of its own, so that new code of the tracer does not find this process in the old one, with which it would be
+purged.
+""".
+
+-export([start/2]).
+-export([init/3]).
+
+%% Ticks to wait on a busy node, so that batches stay large where they are many.
+-define(BUSY, 10).
+
+-doc "Starts a timer that ends with its owner, or when it is told `stop`; it begins with `{run, Run}`.".
+-spec start(Owner :: pid(), Flush :: pos_integer()) -> pid().
+start(Owner, Flush) ->
+    Pid = spawn_opt(?MODULE, init, [Owner, Flush, erlang:system_info(schedulers_online)], [link, {priority, low}]),
+    true = is_pid(Pid),
+    Pid.
+
+-doc false.
+-spec init(pid(), pos_integer(), pos_integer()) -> ok.
+init(Owner, Flush, Schedulers) ->
+    proc_lib:set_label(witness_timer),
+    receive {run, Run} -> rest(monitor(process, Owner), Flush, Schedulers, Run) end.
+
+rest(Owner, Flush, Schedulers, Run) ->
+    receive
+        witness_wake -> tick(Owner, Flush, Schedulers, Run);
+        stop -> ok;
+        {'DOWN', Owner, process, _, _} -> ok
+    end.
+
+tick(Owner, Flush, Schedulers, Run) ->
+    receive
+        stop -> ok;
+        {'DOWN', Owner, process, _, _} -> ok
+    after Flush ->
+        Age = case erlang:statistics(total_run_queue_lengths) > Schedulers of
+            true -> ?BUSY;
+            false -> 1
+        end,
+        case witness_trace_native:tick(Run, Age) of
+            true -> tick(Owner, Flush, Schedulers, Run);
+            false -> rest(Owner, Flush, Schedulers, Run)
+        end
+    end.

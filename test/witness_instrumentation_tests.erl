@@ -1,0 +1,39 @@
+-module(witness_instrumentation_tests).
+-moduledoc "What a source is told of the processes that somebody names.".
+-include_lib("eunit/include/eunit.hrl").
+
+names_say_what_can_be_told_of_a_pattern_test() ->
+    {ok, Map, _} = witness_spec:compile_string(~"names", ~"""
+        with m:f(A, {x, _}) when A > 0, m:g() group monitor [_ ? a] ff.
+        with My.Server.init(_) check [_ ? b] ff.
+        with M:F(x), m:G(_, _, _) check [_ ? c] ff.
+        with n:f([_ | _]) none.
+        """),
+    try
+        ?assertEqual(lists:sort([{m, f, 2, true}, {m, g, 0, true}, {'Elixir.My.Server', init, 1, false},
+                                 {'_', '_', 1, false}, {m, '_', 3, false}, {n, f, 1, false}]),
+                     witness_instrumentation:names([Map], [])),
+        ?assertEqual(lists:sort([{a, b, 3, false}, {'_', '_', '_', false} | witness_instrumentation:names([Map], [])]),
+                     witness_instrumentation:names([Map, Map], [{{a, b, 3}, {monitor, x}}, {{'_', '_', '_'}, {monitor, x}}]))
+    after
+        witness_spec:unload(Map)
+    end.
+
+%% The names of a specification allow every signature that it matches: what a source leaves out is nobody's.
+whatever_matches_has_a_name_test() ->
+    Files = filelib:wildcard(filename:join([code:lib_dir(witness), "test", "systems", "*.hml"])),
+    Maps = [begin {ok, Map, _} = witness_spec:compile_file(File), Map end || File <- Files],
+    ?assert(length(Maps) > 30),
+    Signatures = [{M, F, lists:duplicate(A, x)} || {M, F, A, _} <- witness_instrumentation:names(Maps, []),
+                                                   is_atom(M), is_atom(F), is_integer(A)],
+    try
+        [?assert(named(Signature, witness_instrumentation:names([Map], [])))
+         || #{module := Module} = Map <- Maps, Signature <- Signatures, Module:match(Signature) =/= []]
+    after
+        lists:foreach(fun witness_spec:unload/1, Maps)
+    end.
+
+named({M, F, Args}, Names) ->
+    lists:any(fun({M1, F1, A, _}) ->
+        (M1 =:= M orelse M1 =:= '_') andalso (F1 =:= F orelse F1 =:= '_') andalso (A =:= length(Args) orelse A =:= '_')
+    end, Names).
