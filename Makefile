@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep bench-overhead bench-monitors clean
+.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep bench-overhead bench-latency bench-overload bench-monitors clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -38,6 +38,12 @@ oracle: ## A million random formulas with traces: monitors and the evaluator of 
 
 bench-overhead: ## Measure what watching costs, against the same system unwatched
 	@$(toolchain) && bench/overhead
+
+bench-latency: ## Measure the time from an event to its verdict
+	@$(toolchain) && bench/latency
+
+bench-overload: ## Measure what monitors that cannot keep up do to the system
+	@$(toolchain) && bench/overload
 
 bench-monitors: ## Measure compiled monitors against the same ones written by hand
 	@$(toolchain) && bench/monitors
