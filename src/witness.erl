@@ -95,7 +95,7 @@ Starts a system under observation.
 | `memory` | bytes that events may take while they wait. Over `native` in all: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` for one tracer, which then goes before the system and thereby slows it down | a quarter of what the node may use |
 | `partition_memory` | bytes that the events of one partition may take while they wait, likewise (`native`) | half of `memory` |
 | `message_size` | bytes; a larger message is a gap in the trace of its process (`native`) | 64 MB |
-| `batch`, `flush` | how many events of a partition, or how many milliseconds, pass at most before it is read (`native`) | `64`, `5` |
+| `batch`, `flush` | how many events of a partition, or how many milliseconds, pass at most before it is read (`native`) | `64`, `2` |
 | `hold_back` | milliseconds that events of a partition with several processes wait to be put in order (`evm`) | `100` |
 | `explain` | steps kept for an explanation | `12` |
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |

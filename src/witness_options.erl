@@ -49,7 +49,7 @@ defaults() ->
     #{scope => tree, specs => [], include => [], monitors => [], instrument => outline,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
-      memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 5,
+      memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       drain => 30_000, halt => true, log => true}.

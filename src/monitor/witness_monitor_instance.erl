@@ -36,6 +36,9 @@ as to call a function of a module that is only known at run time.
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
                      steps := [step()], skipped := non_neg_integer()}.
 
+%% Events after which it is seen to which steps are kept.
+-define(CHUNK, 64).
+
 -doc "For machines with these callbacks, whose explanations have so many steps.".
 -spec config(module(), Explain :: pos_integer()) -> config().
 config(Module, Explain) -> {Module, Explain, fun Module:handle_event/2}.
@@ -46,30 +49,50 @@ new(State) -> {State, 0, 0, []}.
 
 -doc "Takes events, up to a verdict.".
 -spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome()}.
-run(Events, {_, Explain, Handle} = Config, {State, Index, Kept, Steps}) ->
-    run(Events, State, Index, Kept, Steps, Handle, Explain, Config).
+run([], _, Instance) -> {ok, Instance};
+run(Events, {_, _, Handle} = Config, {State, _, _, _} = Instance) ->
+    run(Events, State, [], ?CHUNK, Handle, {Events, Config, Instance}).
 
-run([], State, I, Kept, Steps, _, _, _) ->
-    {ok, {State, I, Kept, Steps}};
-run([E | Events], State, I0, Kept, Steps0, Handle, N, Config) ->
-    I = I0 + 1,
+%% States: after each event so far of those in Since, the last one first. Which steps are kept is only seen to once for
+%% many events; what is not kept must not stay for long either.
+run(Events, State, States, Left, _, Since = {_, Config, _}) when Events =:= []; Left =:= 0 ->
+    run(Events, Config, remember(State, States, Since));
+run([E | Events], State, States, Left, Handle, Since) ->
     try Handle(E, State) of
-        {ok, State1} when Kept < 2 * N ->
-            run(Events, State1, I, Kept + 1, [{I, E, State1} | Steps0], Handle, N, Config);
-        {ok, State1} ->
-            %% Twice as many steps as are shown are kept before the older half goes: constant
-            %% space at a constant cost for each event.
-            run(Events, State1, I, N + 1, [{I, E, State1} | lists:sublist(Steps0, N)], Handle, N, Config);
+        {ok, State1} -> run(Events, State1, [State1 | States], Left - 1, Handle, Since);
         {verdict, Verdict, Info} when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
-            {decided, outcome(Verdict, Info, undefined, Config, at(E, State, I, Steps0), #{index => I, event => E})};
+            {Instance, I, Config} = at(E, State, States, Since),
+            {decided, outcome(Verdict, Info, undefined, Config, Instance, #{index => I, event => E})};
         Other ->
-            {decided, inconclusive(crash(handle_event, Other), Config, at(E, State, I, Steps0))}
+            crashed(crash(handle_event, Other), at(E, State, States, Since))
     catch
         Class:Reason:Stack ->
-            {decided, inconclusive(crash(Class, Reason, Stack), Config, at(E, State, I, Steps0))}
+            crashed(crash(Class, Reason, Stack), at(E, State, States, Since))
     end.
 
-at(E, State, I, Steps) -> {State, I, 0, [{I, E, State} | Steps]}.
+crashed(Crash, {Instance, _, Config}) -> {decided, inconclusive(Crash, Config, Instance)}.
+
+%% The instance at the event that decides, whose step is always shown.
+at(E, State, States, Since = {_, Config, _}) ->
+    {_, Index, _, Steps} = remember(State, States, Since),
+    {{State, Index + 1, 0, [{Index + 1, E, State} | Steps]}, Index + 1, Config}.
+
+%% As many steps as are shown, and up to twice as many where that costs nothing.
+remember(State, States, {Events, {_, N, _}, {_, Index, Kept, Steps}}) ->
+    Count = length(States),
+    Last = Index + Count,
+    if
+        Count >= N ->
+            New = lists:reverse(lists:sublist(States, N)),
+            {State, Last, N, steps(lists:nthtail(Count - N, Events), New, Last - N + 1, [])};
+        Kept + Count =< 2 * N ->
+            {State, Last, Kept + Count, steps(Events, lists:reverse(States), Index + 1, Steps)};
+        true ->
+            {State, Last, N, steps(Events, lists:reverse(States), Index + 1, lists:sublist(Steps, N - Count))}
+    end.
+
+steps([E | Events], [State | States], I, Steps) -> steps(Events, States, I + 1, [{I, E, State} | Steps]);
+steps(_, [], _, Steps) -> Steps.
 
 -doc "Those of the events that a monitor without slices is to see, up to the one where its choice went wrong.".
 -spec chosen([witness_event:event()], choice()) -> {[witness_event:event()], ok | reason()}.

@@ -12,8 +12,8 @@ A runner that ends without it has crashed or was killed, which the run sees by i
 link to the tracer, so a monitor can do nothing to it.
 
 Those whose events wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
-it is busy. Those of a bounded partition have the priority of the system, since there a monitor that falls behind
-misses events.
+it is busy. Those of a bounded partition, where a monitor that falls behind misses events, have the priority of the system
+once their first batch has shown that they need little time for an event. The others fall behind anyway.
 """.
 
 -export([start/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
@@ -62,6 +62,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 %% In words: batches come in whole.
 -define(HEAP, 2000).
 -define(MAX_SLICES, 100_000).
+%% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
+-define(SLOW, 500).
 %% Marks of actions beyond this are nobody's.
 -define(MAX_ID, 1_000_000).
 
@@ -70,6 +72,7 @@ outcome of a slice the same applies as to any other, but for `covered`.
                  order :: undefined | witness_monitor_order:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
+                 allowed :: undefined | pos_integer() | told,
                  monitor :: undefined | monitor()}).
 
 -type monitor() :: {single, witness_monitor_instance:instance()}
@@ -79,14 +82,13 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec], [{message_queue_data, off_heap} | options(Spec)]),
+    Pid = spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap} | options(Spec)]),
     true = is_pid(Pid),
     Pid.
 
 %% One that takes its events by itself may be one of very many that live for a few events only.
 options(#{take := _}) -> [];
-options(#{tracer := _}) -> [{min_heap_size, ?HEAP}];
-options(#{}) -> [{priority, low}, {min_heap_size, ?HEAP}].
+options(#{}) -> [{min_heap_size, ?HEAP}].
 
 -doc "The next events of the partition.".
 -spec events(pid(), [{Stamp :: integer() | none, witness_event:event()}]) -> ok.
@@ -154,9 +156,9 @@ started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> run(resolved(Events), Status, R);
+        {witness_batch, Events, Status} -> run(resolved(Events), Status, begun(Events, R));
         witness_data -> proceed(open, R);
-        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, R);
+        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, begun(Events, R));
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> hold(Events, R);
         {clock, Time} ->
@@ -172,11 +174,13 @@ loop(R = #runner{order = Order}) ->
 
 %% What follows when the events at hand were read: `open', `complete', `stopped' and a gap are the status of a partition.
 proceed(wait, R) -> loop(R);
-proceed(open, R = #runner{take = Take}) ->
+proceed(open, R0 = #runner{take = Take}) ->
+    R = gone_on(R0),
     %% What was read is garbage now, and next to nothing else is here: collected at any other time, it would be copied first.
     _ = Take() =:= empty andalso erlang:garbage_collect(),
     loop(R);
-proceed({read, Size, Tracer}, R) ->
+proceed({read, Size, Tracer}, R0) ->
+    R = gone_on(R0),
     Tracer ! {read, self(), Size},
     loop(R);
 proceed({gap, Reason, _}, R) -> inconclusive({gap, Reason}, R);
@@ -188,6 +192,19 @@ hold([S | Events], R = #runner{order = Order}) ->
         {ok, Order1} -> hold(Events, R#runner{order = Order1});
         late -> inconclusive({gap, late}, R)
     end.
+
+%% Until how many reductions of this process its first batch should be read.
+begun(Events, R = #runner{allowed = undefined}) -> R#runner{allowed = reductions() + ?SLOW * (length(Events) + 1)};
+begun(_, R) -> R.
+
+gone_on(R = #runner{allowed = Allowed}) when is_integer(Allowed) ->
+    _ = reductions() < Allowed andalso process_flag(priority, normal),
+    R#runner{allowed = told};
+gone_on(R) -> R.
+
+reductions() ->
+    {reductions, Reductions} = process_info(self(), reductions),
+    Reductions.
 
 %% A process's own birth is its first event. Others are few, so the rest is only made anew where there is one.
 resolved([E | Events]) when element(1, E) =:= init ->

@@ -106,7 +106,7 @@ open(Options = #{names := Names}) ->
 
 defaults() ->
     #{filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
-      message_size => 1 bsl 26, batch => 64, flush => 5}.
+      message_size => 1 bsl 26, batch => 64, flush => 2}.
 
 size(infinity) -> 1 bsl 64 - 1;
 size(Bytes) -> Bytes.
