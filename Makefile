@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep bench-overhead bench-latency bench-overload bench-monitors clean
+.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -14,7 +14,7 @@ all build: ## Compile
 demo: ## Build, then watch a small system go wrong
 	@bin/witness demo
 
-test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, the commands of the README
+test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, native code, the commands of the README
 	@bin/gate
 
 test-otp27: ## The same test suites on OTP 27
@@ -35,6 +35,13 @@ fuzz: ## 200,000 damaged specifications, never the same: the compiler refuses or
 oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
 	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \
 	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test" -s witness_spec_oracle_run main -s init stop
+
+native-asan: ## The suites that use native code most, with it under the address sanitizer
+	@$(toolchain) && test/native/vm
+
+native-stress: ## Native code for a quarter of an hour: threads, fuzzer, races, ten million processes
+	@$(toolchain) && test/native/check 60 && WITNESS_NATIVE_PROCESSES=10000000 WITNESS_NATIVE_SECONDS=300 \
+	  rebar3 ct --suite=test/witness_trace_native_SUITE --case=short_lived_processes_leave_nothing,races
 
 bench-overhead: ## Measure what watching costs, against the same system unwatched
 	@$(toolchain) && bench/overhead

@@ -19,108 +19,15 @@ all() ->
 
 %% --- decoding --------------------------------------------------------------------
 
-birth_to_exit(_) ->
-    Self = self(),
-    {P, Events} = events(fun() ->
-        {C, Ref} = spawn_monitor(fun() -> receive Self -> exit(why) end end),
-        C ! Self,
-        receive {'DOWN', Ref, process, C, why} -> C end
-    end),
-    [C] = [C || {fork, _, C, _, _} <- Events, C =/= P],
-    Of = fun(Q) -> [E || E <- Events, element(2, E) =:= Q] end,
-    ?assertMatch([{init, C, P, {?MODULE, _, []}, undefined}, {recv, C, P, Self, undefined}, {exit, C, why, undefined}],
-                 Of(C)),
-    ?assertMatch([{recv, P, _, go, _}, {fork, P, C, {?MODULE, _, []}, _}, {send, P, C, Self, _},
-                  {recv, P, C, {'DOWN', _, process, C, why}, _}, {exit, P, normal, _}], Of(P)).
-
-sends(_) ->
-    register(?MODULE, self()),
-    Me = self(),
-    Gone = gone(),
-    Alias = alias(),
-    {P, Events} = events(fun() ->
-        Me ! pid, ?MODULE ! name, {?MODULE, node()} ! remote_name, Gone ! nobody, Alias ! alias,
-        self() ! own, receive own -> ok end, erlang:send(Me, send3, [noconnect]), erlang:send_nosuspend(Me, nosuspend),
-        try no_such_name ! lost catch error:badarg -> ok end
-    end),
-    unregister(?MODULE),
-    ?assertEqual([{Me, pid}, {?MODULE, name}, {{?MODULE, node()}, remote_name}, {Gone, nobody}, {Alias, alias},
-                  {P, own}, {Me, send3}, {Me, nosuspend}],
-                 [{To, M} || {send, Q, To, M, _} <- Events, Q =:= P, M =/= lost]),
-    ?assertMatch([{recv, _, P, own, _}], [E || {recv, _, _, own, _} = E <- Events]),
-    [receive M -> ok end || M <- [pid, name, remote_name, alias, send3, nosuspend]].
-
-receives(_) ->
-    Me = self(),
-    {P, Events} = events(fun() ->
-        register(witness_trace_evm_receiver, self()),
-        Alias = alias(),
-        Me ! {ready, self(), Alias},
-        receive last -> ok end
-    end, fun(P) ->
-        Alias = receive {ready, P, A} -> A end,
-        P ! pid, witness_trace_evm_receiver ! name, Alias ! alias, P ! last
-    end),
-    ?assertEqual([{Me, pid}, {Me, name}, {Me, alias}, {Me, last}],
-                 [{From, M} || {recv, Q, From, M, _} <- Events, Q =:= P, M =/= go]).
-
-%% What the VM itself sends has a process as its sender where it is about one.
-system_messages(_) ->
-    Gone = gone(),
-    {P, Events} = events(fun() ->
-        process_flag(trap_exit, true),
-        Ref = monitor(process, Gone),
-        receive {'DOWN', Ref, _, _, noproc} -> ok end,
-        C = spawn_link(fun() -> exit(why) end),
-        receive {'EXIT', C, why} -> ok end,
-        erlang:send_after(0, self(), after_0),
-        receive after_0 -> ok end,
-        T = erlang:start_timer(0, self(), timer),
-        receive {timeout, T, timer} -> ok end,
-        Port = open_port({spawn, "echo hi"}, [exit_status]),
-        receive {Port, {data, _}} -> ok end,
-        receive {Port, {exit_status, 0}} -> ok end,
-        ok
-    end),
-    Seen = [{M, From} || {recv, Q, From, M, _} <- Events, Q =:= P, M =/= go],
-    [C] = [C || {fork, Q, C, _, _} <- Events, Q =:= P],
-    ?assertEqual(Gone, proplists:get_value(down, [{down, F} || {{'DOWN', _, _, _, _}, F} <- Seen])),
-    ?assertEqual([C], [F || {{'EXIT', Q, why}, F} <- Seen, Q =:= C]),
-    ?assertEqual([undefined], [F || {after_0, F} <- Seen]),
-    ?assertEqual([undefined], [F || {{timeout, _, timer}, F} <- Seen]),
-    ?assertMatch([_, _], [F || {{Port, {_, _}}, F} <- Seen, is_port(Port), F =:= Port]).
-
-a_gen_server_replies_to_an_alias(_) ->
-    {P, Events} = events(fun() ->
-        {ok, Server} = gen_server:start(?MODULE, [arg], []),
-        pong = gen_server:call(Server, ping),
-        gen_server:stop(Server)
-    end),
-    [{fork, P, S, Signature, _}] = [E || {fork, Q, _, _, _} = E <- Events, Q =:= P],
-    ?assertEqual({?MODULE, init, [[arg]]}, Signature),
-    ?assertMatch([{init, S, P, Signature, _}], [E || {init, Q, _, _, _} = E <- Events, Q =:= S]),
-    [{Asker, Tag}] = [From || {recv, Q, P1, {'$gen_call', From, ping}, _} <- Events, Q =:= S, P1 =:= P],
-    ?assertEqual(P, Asker),
-    [Alias] = [A || {send, Q, A, {T, pong}, _} <- Events, Q =:= S, T =:= Tag],
-    ?assert(is_reference(Alias)),
-    ?assertEqual([S], [From || {recv, Q, From, {T, pong}, _} <- Events, Q =:= P, T =:= Tag]).
-
-an_expired_after_is_no_event(_) ->
-    {P, Events} = events(fun() ->
-        receive never -> ok after 0 -> ok end,
-        receive never -> ok after 1 -> ok end,
-        timer:sleep(1),
-        Silent = spawn(fun() -> receive stop -> ok end end),
-        try gen_server:call(Silent, request, 1) catch exit:{timeout, _} -> ok end,
-        Silent ! stop,
-        receive go_on -> ok after 0 -> ok end
-    end),
-    ?assertMatch([{recv, _, _, go, _}], [E || {recv, Q, _, _, _} = E <- Events, Q =:= P]).
-
-a_message_timeout_of_a_process_is(_) ->
-    Me = self(),
-    {P, Events} = events(fun() -> receive timeout -> ok end end, fun(P) -> P ! timeout end),
-    ?assertMatch([{recv, P, Me, timeout, _}], [E || {recv, Q, _, timeout, _} = E <- Events, Q =:= P]).
+%% The cases that every source has in common.
+birth_to_exit(_) -> witness_trace_cases:birth_to_exit(fun events/2).
+sends(_) -> witness_trace_cases:sends(fun events/2).
+receives(_) -> witness_trace_cases:receives(fun events/2).
+system_messages(_) -> witness_trace_cases:system_messages(fun events/2).
+a_gen_server_replies_to_an_alias(_) -> witness_trace_cases:a_gen_server_replies_to_an_alias(fun events/2).
+an_expired_after_is_no_event(_) -> witness_trace_cases:an_expired_after_is_no_event(fun events/2).
+a_message_timeout_of_a_process_is(_) -> witness_trace_cases:a_message_timeout_of_a_process_is(fun events/2).
+signatures_are_what_the_author_wrote(_) -> witness_trace_cases:signatures_are_what_the_author_wrote(fun events/2).
 
 other_trace_messages_are_no_events(_) ->
     {P, Stamped} = gathered(always, fun() ->
@@ -131,21 +38,7 @@ other_trace_messages_are_no_events(_) ->
     ?assertEqual(4, length(Others)),
     ?assert(lists:all(fun is_integer/1, Others)).
 
-signatures_are_what_the_author_wrote(_) ->
-    {P, Events} = events(fun() ->
-        Wait = fun(Q) -> Ref = monitor(process, Q), receive {'DOWN', Ref, _, _, _} -> ok end end,
-        Wait(spawn(?MODULE, nothing, [1])),
-        Wait(proc_lib:spawn(?MODULE, nothing, [2])),
-        Wait(erlang:spawn(?MODULE, nothing, [3]))
-    end),
-    ?assertEqual([{?MODULE, nothing, [N]} || N <- [1, 2, 3]], [S || {fork, Q, _, S, _} <- Events, Q =:= P]),
-    ?assertEqual([{?MODULE, nothing, [N]} || N <- [1, 2, 3]], lists:sort([S || {init, _, Q, S, _} <- Events, Q =:= P])).
-
 nothing(_) -> ok.
-
-init(Arg) -> {ok, Arg}.
-handle_call(ping, _, S) -> {reply, pong, S}.
-handle_cast(_, S) -> {noreply, S}.
 
 what_is_no_trace_message_is_ignored(_) ->
     [?assertEqual(ignore, witness_trace_evm:decode(M)) || M <- [x, {}, {a, b}, {trace}, {trace, self()}, [], 1.0, {tick, 3}]].
@@ -399,8 +292,6 @@ guarantees(_) ->
 %% --- helpers ---------------------------------------------------------------------
 
 %% What a process does after `go', with its descendants' part, decoded and without stamps.
-events(Fun) -> events(Fun, fun(_) -> ok end).
-
 events(Fun, Meanwhile) ->
     {P, Stamped} = gathered(handover, Fun, Meanwhile),
     {P, [E || {_, E} <- Stamped, element(1, E) =/= other]}.
@@ -422,9 +313,7 @@ ended(P, All) ->
 
 waiting(Fun) -> spawn(fun() -> receive go -> Fun() end end).
 
-gone() ->
-    {P, Ref} = spawn_monitor(fun() -> ok end),
-    receive {'DOWN', Ref, process, P, _} -> P end.
+gone() -> witness_trace_cases:gone().
 
 kind_of(Kind, P) -> fun(All) -> lists:any(fun({_, E}) -> element(1, E) =:= Kind andalso element(2, E) =:= P end, All) end.
 

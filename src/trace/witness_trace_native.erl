@@ -23,7 +23,7 @@ Within a partition the order is causal, and `init` and `fork` carry what the VM 
 
 A consumer is told once that there is something to take (`witness_data`), takes all there is (`take/1`), and is told again
 only when more has come: after `batch` events, at the exit of a process, or after about `flush` milliseconds; on a busy node
-after ten times as long, so that batches stay large where they are many.
+after a tenth of a second, so that batches stay large where they are many.
 
 ## Memory
 

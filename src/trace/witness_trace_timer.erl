@@ -9,8 +9,8 @@ purged.
 -export([start/2]).
 -export([init/3]).
 
-%% Ticks to wait on a busy node, so that batches stay large where they are many.
--define(BUSY, 10).
+%% Milliseconds that events wait on a busy node, so that batches stay large where they are many.
+-define(BUSY, 100).
 
 -doc "Starts a timer that ends with its owner, or when it is told `stop`; it begins with `{run, Run}`.".
 -spec start(Owner :: pid(), Flush :: pos_integer()) -> pid().
@@ -38,7 +38,7 @@ tick(Owner, Flush, Schedulers, Run) ->
         {'DOWN', Owner, process, _, _} -> ok
     after Flush ->
         Age = case erlang:statistics(total_run_queue_lengths) > Schedulers of
-            true -> ?BUSY;
+            true -> max(1, ?BUSY div Flush);
             false -> 1
         end,
         case witness_trace_native:tick(Run, Age) of
