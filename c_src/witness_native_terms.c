@@ -160,9 +160,11 @@ size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit)
 {
     if (TAG(term) == TAG_IMMEDIATE)
         return 0;
-    wn_rest rest = {.room = NEAR};
+    wn_rest rest; /* without setting what is not used: this is done for each message */
+    rest.room = NEAR;
     rest.terms = rest.near;
-    rest.terms[rest.count++] = term;
+    rest.near[0] = term;
+    rest.count = 1;
     size_t sum = words(env, &rest, limit / sizeof(ERL_NIF_TERM));
     if (rest.terms != rest.near)
         free(rest.terms);
