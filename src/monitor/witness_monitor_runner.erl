@@ -64,6 +64,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -define(MAX_SLICES, 100_000).
 %% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
 -define(SLOW, 500).
+%% Events that are worth a collection.
+-define(GARBAGE, 32).
 %% Marks of actions beyond this are nobody's.
 -define(MAX_ID, 1_000_000).
 
@@ -72,6 +74,7 @@ outcome of a slice the same applies as to any other, but for `covered`.
                  order :: undefined | witness_monitor_order:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
+                 garbage = 0 :: non_neg_integer(),    % events that were read since the last collection
                  allowed :: undefined | pos_integer() | told,
                  monitor :: undefined | monitor()}).
 
@@ -176,9 +179,13 @@ loop(R = #runner{order = Order}) ->
 proceed(wait, R) -> loop(R);
 proceed(open, R0 = #runner{take = Take}) ->
     R = gone_on(R0),
-    %% What was read is garbage now, and next to nothing else is here: collected at any other time, it would be copied first.
-    _ = Take() =:= empty andalso erlang:garbage_collect(),
-    loop(R);
+    case Take() of
+        empty when R#runner.garbage >= ?GARBAGE ->
+            %% Next to nothing else is here now: collected at any other time, what waits would be copied first.
+            erlang:garbage_collect(),
+            loop(R#runner{garbage = 0});
+        _ -> loop(R)
+    end;
 proceed({read, Size, Tracer}, R0) ->
     R = gone_on(R0),
     Tracer ! {read, self(), Size},
@@ -193,9 +200,14 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-%% Until how many reductions of this process its first batch should be read.
-begun(Events, R = #runner{allowed = undefined}) -> R#runner{allowed = reductions() + ?SLOW * (length(Events) + 1)};
-begun(_, R) -> R.
+begun(Events, R = #runner{garbage = Garbage, allowed = Allowed}) ->
+    Count = length(Events),
+    R1 = R#runner{garbage = Garbage + Count},
+    %% Until how many reductions of this process its first batch should be read.
+    case Allowed of
+        undefined -> R1#runner{allowed = reductions() + ?SLOW * (Count + 1)};
+        _ -> R1
+    end.
 
 gone_on(R = #runner{allowed = Allowed}) when is_integer(Allowed) ->
     _ = reductions() < Allowed andalso process_flag(priority, normal),
