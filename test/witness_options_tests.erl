@@ -53,7 +53,7 @@ without_native_code_the_user_is_told_test_() ->
     end}.
 
 a_partition_has_half_of_the_memory_test() ->
-    ?assertMatch({ok, #{memory := 1000, partition_memory := 500, batch := 64, flush := 5}}, check(#{memory => 1000})),
+    ?assertMatch({ok, #{memory := 1000, partition_memory := 500, batch := 64, flush := 2}}, check(#{memory => 1000})),
     ?assertMatch({ok, #{memory := 1000, partition_memory := 7}}, check(#{memory => 1000, partition_memory => 7})).
 
 an_ill_typed_option_is_named_test_() ->
