@@ -172,6 +172,12 @@ handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Run
     proceed(report({verdict, Runner, failed({crashed, Reason})}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
+handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc ->
+    %% A runner may die before it is announced; once it has been, the link to what is dead says `noproc'.
+    case [reported || {verdict, _, _} <- maps:get(Pid, R#run.early, [])] of
+        [] -> {noreply, early({verdict, Pid, failed({crashed, Reason})}, R)};
+        [reported] -> {noreply, R}
+    end;
 handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
 handle_info(all_announced, R) ->

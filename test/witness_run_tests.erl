@@ -70,6 +70,22 @@ a_runner_that_dies_after_early_slices_is_inconclusive_test() ->
                  Verdicts),
     ?assertMatch(#{outcome := untrusted}, Summary).
 
+%% However it was killed: what the link to it says when it is announced would say nothing.
+a_runner_that_dies_before_it_is_announced_is_inconclusive_test() ->
+    {_, Verdicts} = run(fun(Run) ->
+        says(Run, fun(Runner) ->
+            Dead = spawn(fun() -> link(Run), exit(boom) end),
+            Ref = monitor(process, Dead),
+            receive {'DOWN', Ref, _, _, _} -> ok end,
+            %% The exit is in the run's mailbox before this.
+            _ = witness:info(Run),
+            Run ! {monitor, Dead, meta(?ME)},
+            Run ! {monitor, Runner, meta(?ME)},
+            Run ! {verdict, Runner, (outcome(yes))#{covered => 0}}
+        end)
+    end),
+    ?assertMatch([#{verdict := inconclusive, reason := {crashed, boom}}, #{verdict := yes}], Verdicts).
+
 %% A tracer over the native source takes nobody with it, and what would have been read of its partition is unknown.
 a_part_that_was_missed_makes_the_result_doubtful_test() ->
     [begin
