@@ -5,12 +5,6 @@
  */
 #include "witness_native_nif.h"
 
-static wn_run *run_of(ErlNifEnv *env, ERL_NIF_TERM state)
-{
-    void *run;
-    return enif_get_resource(env, state, wn_run_type, &run) ? run : NULL;
-}
-
 /* A message that says nothing but "look": when it is late or lost, data is not. */
 void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer)
 {
@@ -87,7 +81,7 @@ static wn_partition *partition_of(const wn_tracee *tracee)
 
 static ERL_NIF_TERM message(ErlNifEnv *env, const ERL_NIF_TERM argv[], unsigned kind, ERL_NIF_TERM name, ERL_NIF_TERM key)
 {
-    wn_run *run = run_of(env, argv[1]);
+    wn_run *run = wn_run_of(env, argv[1]);
     if (!run)
         return am_ok;
     unsigned todo = 0;
@@ -284,7 +278,7 @@ static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TE
 ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ERL_NIF_TERM mfa = am_undefined;
-    wn_run *run = run_of(env, argv[1]);
+    wn_run *run = wn_run_of(env, argv[1]);
     (void)argc;
     if (!run)
         return am_ok;

@@ -12,8 +12,6 @@ ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_task;
 ErlNifResourceType *wn_run_type, *wn_handle_type;
 atomic_int_fast64_t wn_count_runs;
 
-bool wn_terms_are_known(ErlNifEnv *env);
-
 /* --- resources ------------------------------------------------------------------- */
 
 static void run_gone(ErlNifEnv *env, void *object)
@@ -78,7 +76,7 @@ static wn_handle *handle_of(ErlNifEnv *env, ERL_NIF_TERM term)
     return enif_get_resource(env, term, wn_handle_type, &handle) ? handle : NULL;
 }
 
-static wn_run *run_of(ErlNifEnv *env, ERL_NIF_TERM term)
+wn_run *wn_run_of(ErlNifEnv *env, ERL_NIF_TERM term)
 {
     void *run;
     return enif_get_resource(env, term, wn_run_type, &run) ? run : NULL;
@@ -207,7 +205,7 @@ static ERL_NIF_TERM narrow_to(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = run_of(env, argv[0]);
+    wn_run *run = wn_run_of(env, argv[0]);
     ErlNifPid pid;
     (void)argc;
     if (!run || !enif_get_local_pid(env, argv[1], &pid))
@@ -224,7 +222,7 @@ static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 /* The process is not traced any more; its events until now are in its partition. */
 static ERL_NIF_TERM forget(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = run_of(env, argv[0]);
+    wn_run *run = wn_run_of(env, argv[0]);
     ErlNifPid pid;
     uintptr_t consumer = 0;
     unsigned todo = 0;
@@ -254,7 +252,7 @@ static ERL_NIF_TERM forget(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* See wn_run for why no process is missed. */
 static ERL_NIF_TERM close_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = run_of(env, argv[0]);
+    wn_run *run = wn_run_of(env, argv[0]);
     uintptr_t consumer = 0;
     (void)argc;
     if (!run)
@@ -288,7 +286,7 @@ static void tell(void *env, uintptr_t consumer)
 
 static ERL_NIF_TERM tick(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = run_of(env, argv[0]);
+    wn_run *run = wn_run_of(env, argv[0]);
     unsigned age;
     (void)argc;
     if (!run || !enif_get_uint(env, argv[1], &age))
@@ -306,7 +304,7 @@ static ERL_NIF_TERM map_of(ErlNifEnv *env, const ERL_NIF_TERM *keys, const int64
 
 static ERL_NIF_TERM counts(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = run_of(env, argv[0]);
+    wn_run *run = wn_run_of(env, argv[0]);
     (void)argc;
     if (!run)
         return enif_make_badarg(env);

@@ -58,6 +58,11 @@ ErlNifEnv *wn_batch_env(wn_partition *partition);
 void wn_batch_add(wn_partition *partition, ERL_NIF_TERM event);
 void wn_batch_drop(void *batch);
 
+/* NULL: the term is no run. */
+wn_run *wn_run_of(ErlNifEnv *env, ERL_NIF_TERM term);
+
+/* Whether terms look as `wn_copy` and `wn_size` expect. */
+bool wn_terms_are_known(ErlNifEnv *env);
 /* Immediate terms are the same in every environment. */
 ERL_NIF_TERM wn_copy(ErlNifEnv *to, ERL_NIF_TERM term);
 /*

@@ -102,16 +102,22 @@ static unsigned tell(wn_partition *p, uintptr_t *consumer)
     return WN_TELL;
 }
 
+/* Puts a partition into the list, whose reference it has. */
+static void push(wn_hub *hub, wn_partition *p)
+{
+    p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
+                                                  memory_order_relaxed)) {
+    }
+}
+
 /* Locked. The list has a reference. The timer looks for what was listed after it has said that it rests. */
 static unsigned list(wn_partition *p)
 {
     wn_hub *hub = p->hub;
     p->is_listed = true;
     wn_partition_keep(p);
-    p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
-                                                  memory_order_relaxed)) {
-    }
+    push(hub, p);
     if (atomic_load_explicit(&hub->waiting, memory_order_seq_cst) &&
         atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst))
         return WN_WAKE;
@@ -313,14 +319,6 @@ static bool visit(wn_partition *p, uint32_t now, uint32_t age, uintptr_t *consum
     return stays;
 }
 
-static void relist(wn_hub *hub, wn_partition *p)
-{
-    p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
-                                                  memory_order_relaxed)) {
-    }
-}
-
 bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell_consumer)(void *, uintptr_t), void *argument)
 {
     uint32_t now = (uint32_t)atomic_fetch_add_explicit(&hub->now, 1, memory_order_relaxed) + 1;
@@ -331,7 +329,7 @@ bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell_consumer)(void *, uintpt
         uintptr_t consumer;
         if (visit(p, now, age, &consumer)) {
             left = true;
-            relist(hub, p);
+            push(hub, p);
         } else {
             if (consumer)
                 tell_consumer(argument, consumer);

@@ -11,7 +11,6 @@ atomic_int_fast64_t wn_count_batches;
 #define TAG_LIST 1u
 #define TAG_IMMEDIATE 3u
 
-bool wn_terms_are_known(ErlNifEnv *env);
 bool wn_terms_are_known(ErlNifEnv *env)
 {
     ErlNifPid self;

@@ -16,6 +16,8 @@ Every source keeps two orders, whatever else it offers:
   it was born into.
 """.
 
+-export([switch/4]).
+
 -doc "A tracer's own connection to the source; opaque to everybody else.".
 -type session() :: term().
 
@@ -83,3 +85,13 @@ to come.
 -callback decode(term()) -> stamped() | ignore.
 
 -callback guarantees() -> guarantees().
+
+-doc "Switches trace flags of a process of this VM. `dead`: it has ended.".
+-spec switch(trace:session(), pid(), On :: boolean(), Flags :: [atom() | tuple()]) -> ok | dead.
+switch(Session, P, On, Flags) ->
+    try trace:process(Session, P, On, Flags) of
+        1 -> ok;
+        0 -> dead
+    catch
+        error:badarg -> dead
+    end.

@@ -50,15 +50,15 @@ close({Session, _, _}) ->
     ok.
 
 -spec on(session(), pid()) -> ok | dead.
-on({Session, always, Flags}, P) -> set(Session, P, true, [?STAMP | Flags]);
-on({Session, handover, Flags}, P) -> set(Session, P, true, Flags).
+on({Session, always, Flags}, P) -> witness_trace:switch(Session, P, true, [?STAMP | Flags]);
+on({Session, handover, Flags}, P) -> witness_trace:switch(Session, P, true, Flags).
 
 -spec share(session(), session(), pid()) -> {cut, integer()} | dead.
 share({From, Stamps, _}, {To, _, Flags}, P) ->
     %% Stamps are on in both streams before the second begins: an event without one
     %% lies before every cut.
-    _ = Stamps =:= handover andalso set(From, P, true, [?STAMP]),
-    case set(To, P, true, [?STAMP | Flags]) of
+    _ = Stamps =:= handover andalso witness_trace:switch(From, P, true, [?STAMP]),
+    case witness_trace:switch(To, P, true, [?STAMP | Flags]) of
         ok -> {cut, now()};
         dead -> dead
     end.
@@ -69,21 +69,13 @@ now() -> erlang:unique_integer([monotonic]).
 -spec settle(session(), pid()) -> ok.
 settle({_, always, _}, _) -> ok;
 settle({Session, handover, _}, P) ->
-    _ = set(Session, P, false, [?STAMP]),
+    _ = witness_trace:switch(Session, P, false, [?STAMP]),
     ok.
 
 -spec off(session(), pid()) -> ok.
 off({Session, _, Flags}, P) ->
-    _ = set(Session, P, false, [?STAMP | Flags]),
+    _ = witness_trace:switch(Session, P, false, [?STAMP | Flags]),
     ok.
-
-set(Session, P, How, Flags) ->
-    try trace:process(Session, P, How, Flags) of
-        1 -> ok;
-        0 -> dead
-    catch
-        error:badarg -> dead
-    end.
 
 -spec traced(session(), pid()) -> boolean() | dead.
 traced({Session, _, _}, P) ->

@@ -158,18 +158,12 @@ launcher(Session = {_, Run, _, _, _}, P) ->
 
 -doc "Traces a process without a partition of its own, and its future children.".
 -spec on(session(), pid()) -> ok | dead.
-on({Session, _, Flags, _, _}, P) ->
-    try trace:process(Session, P, true, Flags) of
-        1 -> ok;
-        0 -> dead
-    catch
-        error:badarg -> dead
-    end.
+on({Session, _, Flags, _, _}, P) -> witness_trace:switch(Session, P, true, Flags).
 
 -doc "Ends the tracing of a process. What it has done until now is in its partition.".
 -spec off(session(), pid()) -> ok.
 off({Session, Run, Flags, _, _}, P) ->
-    _ = try trace:process(Session, P, false, Flags) catch error:badarg -> dead end,
+    _ = witness_trace:switch(Session, P, false, Flags),
     forget(Run, P).
 
 -doc """
