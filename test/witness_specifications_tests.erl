@@ -31,6 +31,8 @@ deciding event in the list, `'end'` for the complete end, or why it is inconclus
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([specifications/0, prepare/1, clean/1]).
+
 -define(LEAST_SPECIFICATIONS, 28).
 
 specifications_test_() ->

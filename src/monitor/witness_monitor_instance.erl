@@ -7,8 +7,8 @@ asked for (`c:witness_monitor:describe/1`) when a verdict is explained. Whatever
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, new/1, run/3, chosen/2, ended/3, inconclusive/3, crash/2, crash/3]).
--export_type([config/0, choice/0, instance/0, outcome/0, step/0, reason/0]).
+-export([config/2, new/1, run/3, chosen/2, ended/3, inconclusive/3, crash/2, crash/3, save/1, load/1]).
+-export_type([config/0, choice/0, instance/0, outcome/0, step/0, reason/0, saved/0]).
 
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: to call that costs half as much
@@ -19,9 +19,16 @@ as to call a function of a module that is only known at run time.
 -doc "What says of an event whether a monitor without slices is to see it (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
 
--doc "The state, how many events were seen, how many steps are kept, and these, the last one first.".
--opaque instance() :: {State :: term(), Index :: non_neg_integer(), Kept :: non_neg_integer(),
-                       [{pos_integer(), witness_event:event(), State :: term()}]}.
+-doc """
+The state, how many events were seen, how many steps are kept, and these, the last one first: the index of that is the
+number of events.
+""".
+-opaque instance() :: {State :: term(), Index :: non_neg_integer(), Kept :: non_neg_integer(), [kept()]}.
+
+-type kept() :: {witness_event:event(), State :: term()}.
+
+-doc "An instance as data: its state, how many events it has seen, and its steps.".
+-type saved() :: {State :: term(), Index :: non_neg_integer(), [kept()]}.
 
 -doc "One step of an explanation. `index` counts the events that this machine has seen.".
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
@@ -50,6 +57,18 @@ new(State) -> {State, 0, 0, []}.
 -doc "Takes events, up to a verdict.".
 -spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome()}.
 run([], _, Instance) -> {ok, Instance};
+run([E], {_, N, Handle} = Config, {State, Index, Kept, Steps} = Instance) ->
+    %% Where many machines take turns, this is the rule. As below, up to twice as many steps stay as are shown.
+    try Handle(E, State) of
+        {ok, State1} when Kept < 2 * N ->
+            {ok, {State1, Index + 1, Kept + 1, [{E, State1} | Steps]}};
+        {ok, State1} ->
+            {ok, {State1, Index + 1, N, [{E, State1} | lists:sublist(Steps, N - 1)]}};
+        Other ->
+            decided(Other, E, Config, Instance)
+    catch
+        Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, Config, Instance)
+    end;
 run(Events, {_, _, Handle} = Config, {State, _, _, _} = Instance) ->
     run(Events, State, [], ?CHUNK, Handle, {Events, Config, Instance}).
 
@@ -60,22 +79,21 @@ run(Events, State, States, Left, _, Since = {_, Config, _}) when Events =:= []; 
 run([E | Events], State, States, Left, Handle, Since) ->
     try Handle(E, State) of
         {ok, State1} -> run(Events, State1, [State1 | States], Left - 1, Handle, Since);
-        {verdict, Verdict, Info} when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
-            {Instance, I, Config} = at(E, State, States, Since),
-            {decided, outcome(Verdict, Info, undefined, Config, Instance, #{index => I, event => E})};
-        Other ->
-            crashed(crash(handle_event, Other), at(E, State, States, Since))
+        Other -> decided(Other, E, element(2, Since), remember(State, States, Since))
     catch
-        Class:Reason:Stack ->
-            crashed(crash(Class, Reason, Stack), at(E, State, States, Since))
+        Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, element(2, Since), remember(State, States, Since))
     end.
 
-crashed(Crash, {Instance, _, Config}) -> {decided, inconclusive(Crash, Config, Instance)}.
+decided({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
+    {_, Index, _, _} = Last = at(E, Instance),
+    {decided, outcome(Verdict, Info, undefined, Config, Last, #{index => Index, event => E})};
+decided(Other, E, Config, Instance) ->
+    crashed(crash(handle_event, Other), E, Config, Instance).
+
+crashed(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, at(E, Instance))}.
 
 %% The instance at the event that decides, whose step is always shown.
-at(E, State, States, Since = {_, Config, _}) ->
-    {_, Index, _, Steps} = remember(State, States, Since),
-    {{State, Index + 1, 0, [{Index + 1, E, State} | Steps]}, Index + 1, Config}.
+at(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
 %% As many steps as are shown, and up to twice as many where that costs nothing.
 remember(State, States, {Events, {_, N, _}, {_, Index, Kept, Steps}}) ->
@@ -84,15 +102,15 @@ remember(State, States, {Events, {_, N, _}, {_, Index, Kept, Steps}}) ->
     if
         Count >= N ->
             New = lists:reverse(lists:sublist(States, N)),
-            {State, Last, N, steps(lists:nthtail(Count - N, Events), New, Last - N + 1, [])};
+            {State, Last, N, steps(lists:nthtail(Count - N, Events), New, [])};
         Kept + Count =< 2 * N ->
-            {State, Last, Kept + Count, steps(Events, lists:reverse(States), Index + 1, Steps)};
+            {State, Last, Kept + Count, steps(Events, lists:reverse(States), Steps)};
         true ->
-            {State, Last, N, steps(Events, lists:reverse(States), Index + 1, lists:sublist(Steps, N - Count))}
+            {State, Last, N, steps(Events, lists:reverse(States), lists:sublist(Steps, N - Count))}
     end.
 
-steps([E | Events], [State | States], I, Steps) -> steps(Events, States, I + 1, [{I, E, State} | Steps]);
-steps(_, [], _, Steps) -> Steps.
+steps([E | Events], [State | States], Steps) -> steps(Events, States, [{E, State} | Steps]);
+steps(_, [], Steps) -> Steps.
 
 -doc "Those of the events that a monitor without slices is to see, up to the one where its choice went wrong.".
 -spec chosen([witness_event:event()], choice()) -> {[witness_event:event()], ok | reason()}.
@@ -130,6 +148,22 @@ ended(How, {Module, _, _} = Config, {State, _, _, _} = Instance) ->
 -spec inconclusive(reason(), config(), instance()) -> outcome().
 inconclusive(Reason, Config, Instance) -> outcome(inconclusive, undefined, Reason, Config, Instance, undefined).
 
+-doc "For `load/1`, perhaps in another node: if states hold funs or references, that is the monitor's business.".
+-spec save(instance()) -> saved().
+save({State, Index, _, Steps}) -> {State, Index, Steps}.
+
+-doc "The instance that was saved; `error` for what was never saved.".
+-spec load(saved() | term()) -> {ok, instance()} | error.
+load({State, Index, Steps}) when is_integer(Index), Index >= 0, length(Steps) =< Index ->
+    case lists:all(fun is_step/1, Steps) of
+        true -> {ok, {State, Index, length(Steps), Steps}};
+        false -> error
+    end;
+load(_) -> error.
+
+is_step({Event, _}) -> is_tuple(Event);
+is_step(_) -> false.
+
 -doc "The reason that stands for an exception.".
 -spec crash(error | exit | throw, term(), erlang:stacktrace()) -> {crashed, term()}.
 crash(Class, Reason, Stack) -> {crashed, {Class, Reason, Stack}}.
@@ -140,14 +174,15 @@ crash(Callback, Result) -> {crashed, {bad_return, Callback, Result}}.
 
 outcome(Verdict, Info, Reason, {Module, Explain, _}, {_, Index, _, Steps}, Event) ->
     Shown = lists:reverse(lists:sublist(Steps, Explain)),
+    Skipped = Index - length(Shown),
     #{verdict => Verdict, reason => Reason, info => Info, event => Event,
       vacuous => is_map(Info) andalso maps:get(vacuous, Info, false),
-      steps => [step(Step, Event, Module) || Step <- Shown],
-      skipped => Index - length(Shown)}.
+      steps => [step(I, Step, Event, Module) || {I, Step} <- lists:enumerate(Skipped + 1, Shown)],
+      skipped => Skipped}.
 
 %% After the deciding event nothing is left to satisfy.
-step({I, E, _}, #{index := I}, _) -> #{index => I, event => E, formula => undefined, bindings => []};
-step({I, E, State}, _, Module) ->
+step(I, {E, _}, #{index := I}, _) -> #{index => I, event => E, formula => undefined, bindings => []};
+step(I, {E, State}, _, Module) ->
     %% To call what is not there would have the code server look for it, for each step.
     Said = try erlang:function_exported(Module, describe, 1) andalso Module:describe(State) of
         false -> #{};

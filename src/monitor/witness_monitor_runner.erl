@@ -61,26 +61,18 @@ outcome of a slice the same applies as to any other, but for `covered`.
 
 %% In words: batches come in whole.
 -define(HEAP, 2000).
--define(MAX_SLICES, 100_000).
 %% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
 -define(SLOW, 500).
 %% Events that are worth a collection.
 -define(GARBAGE, 32).
-%% Marks of actions beyond this are nobody's.
--define(MAX_ID, 1_000_000).
 
--record(runner, {config :: witness_monitor_instance:config(),
-                 run :: pid(),
+-record(runner, {run :: pid(),
                  order :: undefined | witness_monitor_order:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
                  garbage = 0 :: non_neg_integer(),    % events that were read since the last collection
                  allowed :: undefined | pos_integer() | told,
-                 monitor :: undefined | monitor()}).
-
--type monitor() :: {single, witness_monitor_instance:instance()}
-                 | {chosen, witness_monitor_instance:choice(), witness_monitor_instance:instance()}
-                 | {sliced, witness_monitor_sliced:sliced()}.
+                 machine :: undefined | witness_monitor_machine:machine()}).
 
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
@@ -122,40 +114,19 @@ gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
 
 -doc false.
 -spec init(spec()) -> ok.
-init(#{monitor := {Module, Arg}, process := P, signature := Signature, run := Run,
-       explain := Explain, ordered := Ordered} = Spec) ->
+init(#{monitor := {Module, _}, process := P, run := Run, ordered := Ordered} = Spec) ->
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
-    R = #runner{config = witness_monitor_instance:config(Module, Explain), run = Run,
-                take = maps:get(take, Spec, undefined), tracer = watch(Spec),
+    R = #runner{run = Run, take = maps:get(take, Spec, undefined), tracer = watch(Spec),
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
-    try started(Module:init(Signature, P, Arg), Module, Spec) of
-        ignore -> report(ignored, R);
-        {crashed, _} = Crash -> alone(Crash, R);
-        Monitor when is_map_key(take, Spec) -> proceed(open, R#runner{monitor = Monitor});
-        Monitor -> proceed(wait, R#runner{monitor = Monitor})
-    catch
-        Class:Reason:Stack -> alone(witness_monitor_instance:crash(Class, Reason, Stack), R)
+    case witness_monitor_machine:new(Spec) of
+        {decided, Final} -> report(Final, R);
+        {ok, Machine} when is_map_key(take, Spec) -> proceed(open, R#runner{machine = Machine});
+        {ok, Machine} -> proceed(wait, R#runner{machine = Machine})
     end.
 
 watch(#{tracer := Tracer}) -> monitor(process, Tracer);
 watch(#{}) -> undefined.
-
-started({ok, State}, _, #{monitor := Monitor}) ->
-    Instance = witness_monitor_instance:new(State),
-    case witness_monitor_alphabet:of_monitor(Monitor) of
-        all -> {single, Instance};
-        Alphabet ->
-            Choice = {fun witness_monitor_alphabet:slice/2, witness_monitor_alphabet:compile(Alphabet)},
-            {chosen, Choice, Instance}
-    end;
-started({ok, State, Filter}, Module, _) ->
-    {chosen, {fun Module:slice/2, Filter}, witness_monitor_instance:new(State)};
-started({slices, Filter}, Module, #{explain := Explain} = Spec) ->
-    Max = maps:get(max_slices, Spec, ?MAX_SLICES),
-    {sliced, witness_monitor_sliced:new(Module, Explain, Filter, Module:slice_names(Filter), Max)};
-started(ignore, _, _) -> ignore;
-started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
 loop(R = #runner{order = Order}) ->
     receive
@@ -240,66 +211,29 @@ has_birth([E | Events]) ->
     end;
 has_birth([]) -> false.
 
-run(Events, Next, R = #runner{monitor = {single, Instance}, config = Config}) ->
-    case witness_monitor_instance:run(Events, Config, Instance) of
-        {ok, Instance1} -> proceed(Next, R#runner{monitor = {single, Instance1}});
-        {decided, Outcome} -> decided(Outcome, R)
-    end;
-run(Events, Next, R = #runner{monitor = {chosen, Choice, Instance}, config = Config}) ->
-    {Chosen, Result} = witness_monitor_instance:chosen(Events, Choice),
-    case witness_monitor_instance:run(Chosen, Config, Instance) of
-        {ok, Instance1} -> proceed(Result, Next, R#runner{monitor = {chosen, Choice, Instance1}});
-        {decided, Outcome} -> decided(Outcome, R)
-    end;
-run(Events, Next, R = #runner{monitor = {sliced, Sliced}}) ->
-    {Result, Outcomes, Sliced1} = witness_monitor_sliced:run(Events, Sliced),
-    slices(Outcomes, R),
-    proceed(Result, Next, R#runner{monitor = {sliced, Sliced1}}).
+run(Events, Next, R = #runner{machine = Machine}) ->
+    case witness_monitor_machine:run(Events, Machine) of
+        {Slices, {ok, Machine1}} ->
+            slices(Slices, R),
+            proceed(Next, R#runner{machine = Machine1});
+        {Slices, {decided, Final}} ->
+            last({Slices, Final}, R)
+    end.
 
-proceed(ok, Next, R) -> proceed(Next, R);
-proceed(Crash, _, R) -> inconclusive(Crash, R).
+ended(How, R = #runner{machine = Machine}) -> last(witness_monitor_machine:ended(How, Machine), R).
 
-ended(How, R = #runner{monitor = {sliced, Sliced}}) ->
-    slices(witness_monitor_sliced:ended(How, Sliced), R),
-    case How of
-        complete -> last(yes, undefined, R);
-        stopped -> last(inconclusive, stopped, R)
-    end;
-ended(How, R = #runner{config = Config}) ->
-    decided(witness_monitor_instance:ended(How, Config, instance(R)), R).
+inconclusive(Reason, R = #runner{machine = Machine}) -> last(witness_monitor_machine:inconclusive(Reason, Machine), R).
 
-inconclusive(Reason, R = #runner{monitor = {sliced, Sliced}}) ->
-    slices(witness_monitor_sliced:inconclusive(Reason, Sliced), R),
-    last(inconclusive, Reason, R);
-inconclusive(Reason, R = #runner{config = Config}) ->
-    decided(witness_monitor_instance:inconclusive(Reason, Config, instance(R)), R).
-
-instance(#runner{monitor = {single, Instance}}) -> Instance;
-instance(#runner{monitor = {chosen, _, Instance}}) -> Instance.
-
-%% A monitor that has not begun.
-alone(Crash, R = #runner{config = Config}) ->
-    decided(witness_monitor_instance:inconclusive(Crash, Config, witness_monitor_instance:new(none)), R).
+last({Slices, Final}, R) ->
+    slices(Slices, R),
+    report(Final, R).
 
 slices(Outcomes, #runner{run = Run}) ->
     lists:foreach(fun(Outcome) -> Run ! {slice, self(), Outcome} end, Outcomes).
 
-last(Verdict, Reason, R = #runner{monitor = {sliced, Sliced}, config = Config}) ->
-    case witness_monitor_sliced:count(Sliced) of
-        0 ->
-            Nothing = witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none)),
-            decided(Nothing#{verdict := Verdict, vacuous := Verdict =:= yes}, R);
-        Count ->
-            report(#{slices => Count, covered => covered()}, R)
-    end.
-
-decided(Outcome, R) -> report(Outcome#{slice => undefined, covered => covered()}, R).
-
-covered() ->
-    lists:foldl(fun(Id, Mask) -> Mask bor (1 bsl Id) end, 0,
-                [Id || {Key, Id} <- get(), is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID,
-                       string:prefix(atom_to_list(Key), "$witness_") =/= nomatch]).
-
-report(Outcome, #runner{run = Run}) ->
-    Run ! {verdict, self(), Outcome},
+report(Final, #runner{run = Run}) ->
+    Run ! {verdict, self(), outcome(Final)},
     ok.
+
+outcome(ignored) -> ignored;
+outcome(Final) -> Final#{covered => witness_monitor_machine:covered()}.

@@ -6,11 +6,15 @@ A machine begins with the first event of its value and goes with its verdict. Wh
 others; only when it cannot be said to which slice an event belongs can the monitor not go on.
 """.
 
--export([new/5, run/2, ended/2, inconclusive/2, count/1]).
--export_type([sliced/0, outcome/0]).
+-export([new/5, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
+-export_type([sliced/0, outcome/0, saved/0]).
 
 -doc "An outcome that also has, as `slice`, the values that it is of with their names.".
 -type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
+
+-doc "How many slices there have been, the number of the youngest, and those that are alive, the oldest one first.".
+-type saved() :: {Count :: non_neg_integer(), Born :: non_neg_integer(),
+                  [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}]}.
 
 -record(sliced, {config :: witness_monitor_instance:config(),
                  slice :: fun((witness_event:event(), Filter :: term()) -> term()),
@@ -104,6 +108,29 @@ inconclusive(Reason, S = #sliced{slices = Slices}) ->
 
 unfinished({Id, Instance}, Reason, S = #sliced{config = Config}) ->
     named(Id, witness_monitor_instance:inconclusive(Reason, Config, Instance), S).
+
+-doc "The filter, and what else `load/2` needs, as data.".
+-spec save(sliced()) -> {Filter :: term(), saved()}.
+save(#sliced{filter = Filter, slices = Slices, count = Count}) ->
+    {Filter, {Count, witness_monitor_slices:born(Slices),
+              [{Born, Id, witness_monitor_instance:save(Instance)} ||
+               {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)]}}.
+
+-doc "What was saved, in one that is new; `error` for what was never saved, or has other names.".
+-spec load(saved() | term(), sliced()) -> {ok, sliced()} | error.
+load({Count, Born, Saved}, S = #sliced{slices = None, names = Names})
+  when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0 ->
+    try [slice(Slice, Born, length(Names)) || Slice <- Saved] of
+        Alive -> {ok, S#sliced{count = Count, slices = witness_monitor_slices:from_list(Born, Alive, None)}}
+    catch
+        error:_ -> error
+    end;
+load(_, _) -> error.
+
+slice({Birth, Id, Saved}, Born, Values)
+  when is_integer(Birth), Birth > 0, Birth =< Born, (Values =:= 1 orelse tuple_size(Id) =:= Values) ->
+    {ok, Instance} = witness_monitor_instance:load(Saved),
+    {Birth, Id, Instance}.
 
 %% All keys have as many values as there are names. One value by itself, mostly a pid or a number, is found faster than
 %% a tuple of one.

@@ -8,7 +8,7 @@ that stood in it are gone, which takes at least as many removals as it was long.
 the bound, spread over them, and nothing grows beyond the bound.
 """.
 
--export([new/1, find/2, add/3, update/4, remove/2, to_list/1]).
+-export([new/1, find/2, add/3, update/4, remove/2, to_list/1, born/1, from_list/3]).
 -export_type([slices/1, key/0, birth/0]).
 
 -type key() :: term().
@@ -64,3 +64,15 @@ remove(Key, #slices{alive = Alive} = Slices) when is_map_key(Key, Alive) ->
 -doc "All slices, the oldest one first.".
 -spec to_list(slices(Value)) -> [{birth(), key(), Value}].
 to_list(#slices{alive = Alive}) -> lists:keysort(1, [{Born, Key, Value} || Key := {Born, Value} <- Alive]).
+
+-doc "The number of the youngest slice that there has been.".
+-spec born(slices(_)) -> birth() | 0.
+born(#slices{born = Born}) -> Born.
+
+-doc """
+Slices with their births in a map that is new, where `Born` is the youngest one's number or greater. The line is made
+again when it is needed. If they are more than there may be, they stay, and none is added to their number.
+""".
+-spec from_list(birth() | 0, [{birth(), key(), Value}], slices(Value)) -> slices(Value).
+from_list(Born, List, Slices) ->
+    Slices#slices{born = Born, alive = #{Key => {Birth, Value} || {Birth, Key, Value} <- List}}.

@@ -1,0 +1,183 @@
+-module(witness_monitor_lane).
+-moduledoc """
+Runs the monitors of one property for very many processes, as data in one process.
+
+This is for logs, which are read faster than processes could be started and sent to. A lane is given *operations*, each
+with the line of the log that it stems from and with an id that its sender has chosen for the monitor: that monitor
+starts, sees an event, or sees its end. Operations are worked off one by one in their order, so the outcomes and their
+lines do not depend on how the work was divided. The lane holds the monitors that are alive and nothing else.
+
+Messages to a lane, and its answers:
+
+- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Covered}` (`t:told/0`): the outcomes
+  in the order of the operations, and the actions that any monitor of the lane has ever taken
+  (see `witness_monitor_machine:covered/0`);
+- `{save, From, Ref}`, answered with `{saved, Ref, Lane, Data}` (`t:saved/0`);
+- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the lane holds these monitors in place of
+  its own; or with `{load_failed, Ref, Lane, Reason}`, and nothing has changed.
+
+In a lane a monitor that crashes is `inconclusive`, and the others go on. From more than that the lane cannot protect:
+a callback that never returns stops all monitors of its property, and one that links its process, or ends it, takes the
+lane with it. Messages that callbacks have sent to their own process are thrown away.
+
+The lane ends when the process that has started it ends, and the other way round, if it ends for a reason other than
+`normal`.
+""".
+
+-export([start_link/1, work/4, save/1, load/2]).
+-export([init/2]).
+-export_type([spec/0, line/0, id/0, op/0, told/0, saved/0]).
+
+-doc "The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive.".
+-type spec() :: #{monitor := {module(), Arg :: term()},
+                  explain := pos_integer(),
+                  max_slices => pos_integer()}.
+
+-doc "Where in the log; the lane only hands it on.".
+-type line() :: pos_integer().
+
+-doc "A monitor. It is free for another one when its verdict is out.".
+-type id() :: term().
+
+-doc """
+`start` is for an id that is not in use; otherwise the lane ends with the reason `started_twice`. What is for an id
+without a monitor, since that has come to its verdict, is ignored. `gap`: events are missing here.
+""".
+-type op() :: {line(), id(), {start, witness_event:proc(), witness_event:signature()}
+                           | witness_event:event()
+                           | complete | stopped
+                           | {gap, Reason :: term()}}.
+
+-doc "The outcome of a slice, or what ends a monitor, with the line and the id of the operation that it fell with.".
+-type told() :: {line(), id(), slice, witness_monitor_sliced:outcome()}
+              | {line(), id(), verdict, witness_monitor_machine:final()}.
+
+-doc "The monitors that are alive, as data.".
+-type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
+
+%% In words: a piece of work comes in whole, and makes as much garbage again.
+-define(HEAP, 50_000).
+
+%% `covered`: what is not in the process dictionary, since it was loaded.
+-record(lane, {spec :: witness_monitor_machine:prepared(),
+               owner :: reference(),
+               covered = 0 :: non_neg_integer(),
+               machines = #{} :: machines()}).
+
+-type machines() :: #{id() => witness_monitor_machine:machine()}.
+
+-doc "Starts a lane without monitors.".
+-spec start_link(spec()) -> pid().
+start_link(Spec) ->
+    Pid = spawn_opt(?MODULE, init, [Spec, self()], [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+    true = is_pid(Pid),
+    Pid.
+
+-doc "Gives operations; the answer `{worked, Number, Lane, [Told], Covered}` comes to the caller.".
+-spec work(pid(), Number :: term(), [op()], Caller :: pid()) -> ok.
+work(Lane, Number, Operations, Caller) ->
+    Lane ! {work, Number, Caller, Operations},
+    ok.
+
+-doc "The monitors that are alive.".
+-spec save(pid()) -> saved().
+save(Lane) -> call(Lane, fun(Ref) -> {save, self(), Ref} end).
+
+-doc "Has the lane hold these monitors in place of its own.".
+-spec load(pid(), saved()) -> ok | {error, term()}.
+load(Lane, Saved) -> call(Lane, fun(Ref) -> {load, self(), Ref, Saved} end).
+
+call(Lane, Request) ->
+    Ref = monitor(process, Lane),
+    Lane ! Request(Ref),
+    receive
+        {saved, Ref, Lane, Saved} -> demonitor(Ref, [flush]), Saved;
+        {loaded, Ref, Lane} -> demonitor(Ref, [flush]), ok;
+        {load_failed, Ref, Lane, Reason} -> demonitor(Ref, [flush]), {error, Reason};
+        {'DOWN', Ref, process, Lane, Reason} -> exit(Reason)
+    end.
+
+-doc false.
+-spec init(spec(), pid()) -> ok.
+init(#{monitor := {Module, Arg}} = Spec, Owner) ->
+    proc_lib:set_label({witness_monitor_lane, Module, Arg}),
+    loop(#lane{spec = witness_monitor_machine:prepare(Spec), owner = monitor(process, Owner)}).
+
+loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
+    receive
+        {work, Seq, From, Ops} ->
+            {Told, Machines1} = perform(Ops, Machines, [], Spec),
+            From ! {worked, Seq, self(), Told, covered(L)},
+            loop(L#lane{machines = Machines1});
+        {save, From, Ref} ->
+            From ! {saved, Ref, self(), saved(L)},
+            loop(L);
+        {load, From, Ref, Data} ->
+            case loaded(Data, L) of
+                {ok, Loaded} ->
+                    From ! {loaded, Ref, self()},
+                    loop(Loaded);
+                {error, Reason} ->
+                    From ! {load_failed, Ref, self(), Reason},
+                    loop(L)
+            end;
+        {'DOWN', Owner, process, _, _} ->
+            ok;
+        _ ->
+            loop(L)
+    end.
+
+covered(#lane{covered = Covered}) -> Covered bor witness_monitor_machine:covered().
+
+%% Outcomes come in reverse.
+perform([{Line, Id, What} | Ops], Machines, Told, Spec) ->
+    case Machines of
+        #{Id := Machine} ->
+            case step(What, Machine) of
+                {[], {ok, Next}} ->
+                    perform(Ops, Machines#{Id := Next}, Told, Spec);
+                {Slices, {ok, Next}} ->
+                    perform(Ops, Machines#{Id := Next}, slices(Slices, Line, Id, Told), Spec);
+                {Slices, {decided, Final}} ->
+                    Told1 = [{Line, Id, verdict, Final} | slices(Slices, Line, Id, Told)],
+                    perform(Ops, maps:remove(Id, Machines), Told1, Spec)
+            end;
+        #{} when element(1, What) =:= start ->
+            {start, P, Signature} = What,
+            case witness_monitor_machine:new(Spec#{process => P, signature => Signature}) of
+                {ok, Machine} -> perform(Ops, Machines#{Id => Machine}, Told, Spec);
+                {decided, Final} -> perform(Ops, Machines, [{Line, Id, verdict, Final} | Told], Spec)
+            end;
+        #{} ->
+            perform(Ops, Machines, Told, Spec)
+    end;
+perform([], Machines, Told, _) ->
+    {lists:reverse(Told), Machines}.
+
+step(How, Machine) when How =:= complete; How =:= stopped -> decided(witness_monitor_machine:ended(How, Machine));
+step({gap, _} = Gap, Machine) -> decided(witness_monitor_machine:inconclusive(Gap, Machine));
+step({start, _, _}, _) -> exit(started_twice);
+step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
+
+decided({Slices, Final}) -> {Slices, {decided, Final}}.
+
+slices(Slices, Line, Id, Told) ->
+    lists:foldl(fun(Outcome, Acc) -> [{Line, Id, slice, Outcome} | Acc] end, Told, Slices).
+
+saved(L = #lane{machines = Machines}) ->
+    {covered(L), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.
+
+loaded({Covered, Saved}, L) when is_integer(Covered), Covered >= 0, is_list(Saved) ->
+    case machines(Saved, #{}, L#lane.spec) of
+        {ok, Machines} -> {ok, L#lane{covered = Covered bor L#lane.covered, machines = Machines}};
+        Error -> Error
+    end;
+loaded(_, _) -> {error, damaged}.
+
+machines([{Id, Saved} | Others], Machines, Spec) ->
+    case witness_monitor_machine:load(Saved, Spec) of
+        {ok, Machine} -> machines(Others, Machines#{Id => Machine}, Spec);
+        Error -> Error
+    end;
+machines([], Machines, _) -> {ok, Machines};
+machines(_, _, _) -> {error, damaged}.

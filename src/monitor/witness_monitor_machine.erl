@@ -1,0 +1,232 @@
+-module(witness_monitor_machine).
+-moduledoc """
+A monitor as data: one state machine, with or without a filter, or one for each slice.
+
+Events go in; what comes out are the outcomes of slices that were decided, and in the end one *final* outcome. Nothing
+here is a process or sends a message: `m:witness_monitor_runner` gives a machine a process of its own, and
+`m:witness_monitor_lane` runs very many of one property. Only the marks of actions that were taken lie in the process
+dictionary of whoever runs the machine (`covered/0`).
+
+```erlang
+1> {ok, M} = witness_monitor_machine:new(#{monitor => {no_crash, none}, process => self(), signature => {m, f, []},
+                                           explain => 12}).
+2> {[], {ok, M1}} = witness_monitor_machine:run([{recv, self(), undefined, hello, 1}], M).
+3> witness_monitor_machine:run([{exit, self(), normal, 2}], M1).
+{[],{decided,#{verdict => yes,info => normal,reason => undefined,slice => undefined,vacuous => false,...}}}
+```
+""".
+
+-export([prepare/1, new/1, run/2, ended/2, inconclusive/2, save/1, load/2, covered/0]).
+-export_type([machine/0, spec/0, prepared/0, final/0, result/0, saved/0]).
+
+-doc """
+What to run: the monitor, the process that it is started for, how many steps an explanation has, and how many slices may
+be alive (100,000 without it). Other keys are ignored.
+""".
+-type spec() :: #{monitor := {module(), Arg :: term()},
+                  process := witness_event:proc(),
+                  signature := witness_event:signature(),
+                  explain := pos_integer(),
+                  max_slices => pos_integer(),
+                  atom() => term()}.
+
+-doc "A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share.".
+-type prepared() :: #{monitor := {module(), Arg :: term()},
+                      explain := pos_integer(),
+                      max_slices => pos_integer(),
+                      atom() => term()}.
+
+-doc """
+What ends a monitor. `ignored`: it refused its process. With slices, which have their own outcomes: how many there were;
+if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous.
+""".
+-type final() ::
+    ignored
+  | #{slices := pos_integer()}
+  | #{slice := undefined,
+      verdict := witness_monitor:verdict(), reason := witness_monitor_instance:reason(),
+      info := witness_monitor:info(), vacuous := boolean(),
+      event := undefined | #{index := pos_integer(), event := witness_event:event()},
+      steps := [witness_monitor_instance:step()], skipped := non_neg_integer()}.
+
+-doc "Outcomes of slices in the order in which they fell, and the machine as it goes on, if it does.".
+-type result() :: {[witness_monitor_sliced:outcome()], {ok, machine()} | {decided, final()}}.
+
+-opaque machine() ::
+    {single, witness_monitor_instance:config(), witness_monitor_instance:instance()}
+  | {chosen, witness_monitor_instance:config(), choice(), witness_monitor_instance:instance()}
+  | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}.
+
+%% By whom a choice is made: by the alphabet, which is no part of the state, or by the monitor, whose filter is.
+-type choice() :: {alphabet | monitor, witness_monitor_instance:choice()}.
+
+-doc "The states of a machine as plain data, as far as the monitor's own states and its filter are.".
+-type saved() :: {whole, witness_monitor_instance:saved()}
+               | {filtered, Filter :: term(), witness_monitor_instance:saved()}
+               | {sliced, Filter :: term(), witness_monitor_sliced:saved()}.
+
+-define(MAX_SLICES, 100_000).
+%% Marks of actions beyond this are nobody's.
+-define(MAX_ID, 1_000_000).
+
+-doc "For whom starts many machines of one monitor: what is the same for all of them is made once.".
+-spec prepare(prepared()) -> prepared().
+prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
+    Spec#{config => witness_monitor_instance:config(Module, Explain), choice => choice(Monitor)}.
+
+-doc "Starts a monitor. It may refuse its process, or crash at once.".
+-spec new(spec()) -> {ok, machine()} | {decided, final()}.
+new(#{monitor := {Module, Arg}, process := P, signature := Signature} = Spec) ->
+    Config = config(Spec),
+    try started(Module:init(Signature, P, Arg), Config, Spec) of
+        ignore -> {decided, ignored};
+        {crashed, _} = Crash -> {decided, nothing(Crash, Config)};
+        Machine -> {ok, Machine}
+    catch
+        Class:Reason:Stack -> {decided, nothing(witness_monitor_instance:crash(Class, Reason, Stack), Config)}
+    end.
+
+config(#{config := Config}) -> Config;
+config(#{monitor := {Module, _}, explain := Explain}) -> witness_monitor_instance:config(Module, Explain).
+
+started({ok, State}, Config, Spec) -> whole(witness_monitor_instance:new(State), Config, Spec);
+started({ok, State, Filter}, Config, Spec) -> filtered(Filter, witness_monitor_instance:new(State), Config, Spec);
+started({slices, Filter}, Config, Spec) -> {sliced, Config, sliced(Filter, Spec)};
+started(ignore, _, _) -> ignore;
+started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
+
+whole(Instance, Config, Spec) ->
+    Choice = case Spec of
+        #{choice := Prepared} -> Prepared;
+        #{monitor := Monitor} -> choice(Monitor)
+    end,
+    case Choice of
+        all -> {single, Config, Instance};
+        _ -> {chosen, Config, Choice, Instance}
+    end.
+
+choice(Monitor) ->
+    case witness_monitor_alphabet:of_monitor(Monitor) of
+        all -> all;
+        Alphabet -> {alphabet, {fun witness_monitor_alphabet:slice/2, witness_monitor_alphabet:compile(Alphabet)}}
+    end.
+
+filtered(Filter, Instance, Config, #{monitor := {Module, _}}) ->
+    {chosen, Config, {monitor, {fun Module:slice/2, Filter}}, Instance}.
+
+sliced(Filter, #{monitor := {Module, _}, explain := Explain} = Spec) ->
+    Max = maps:get(max_slices, Spec, ?MAX_SLICES),
+    witness_monitor_sliced:new(Module, Explain, Filter, Module:slice_names(Filter), Max).
+
+-doc "Takes events.".
+-spec run([witness_event:event()], machine()) -> result().
+run(Events, {single, Config, Instance}) ->
+    case witness_monitor_instance:run(Events, Config, Instance) of
+        {ok, Next} -> {[], {ok, {single, Config, Next}}};
+        {decided, Outcome} -> {[], {decided, final(Outcome)}}
+    end;
+run(Events, {chosen, Config, {_, Choice} = By, Instance} = Machine) ->
+    case witness_monitor_instance:chosen(Events, Choice) of
+        {[], ok} -> {[], {ok, Machine}};
+        {Chosen, Result} ->
+            case witness_monitor_instance:run(Chosen, Config, Instance) of
+                {ok, Next} when Result =:= ok -> {[], {ok, {chosen, Config, By, Next}}};
+                {ok, Next} -> decided(inconclusive(Result, {chosen, Config, By, Next}));
+                {decided, Outcome} -> {[], {decided, final(Outcome)}}
+            end
+    end;
+run(Events, {sliced, Config, Sliced}) ->
+    case witness_monitor_sliced:run(Events, Sliced) of
+        {ok, Outcomes, Next} -> {Outcomes, {ok, {sliced, Config, Next}}};
+        {Crash, Outcomes, Next} ->
+            {Others, Final} = inconclusive(Crash, {sliced, Config, Next}),
+            {Outcomes ++ Others, {decided, Final}}
+    end.
+
+decided({Slices, Final}) -> {Slices, {decided, Final}}.
+
+-doc "No further event comes.".
+-spec ended(complete | stopped, machine()) -> {[witness_monitor_sliced:outcome()], final()}.
+ended(How, {sliced, Config, Sliced}) ->
+    {Verdict, Reason} = case How of
+        complete -> {yes, undefined};
+        stopped -> {inconclusive, stopped}
+    end,
+    {witness_monitor_sliced:ended(How, Sliced), last(Verdict, Reason, Config, Sliced)};
+ended(How, Machine) ->
+    {Config, Instance} = only(Machine),
+    {[], final(witness_monitor_instance:ended(How, Config, Instance))}.
+
+-doc "Nothing can be said from here on: events are missing, or the monitor has crashed.".
+-spec inconclusive(witness_monitor_instance:reason(), machine()) -> {[witness_monitor_sliced:outcome()], final()}.
+inconclusive(Reason, {sliced, Config, Sliced}) ->
+    {witness_monitor_sliced:inconclusive(Reason, Sliced), last(inconclusive, Reason, Config, Sliced)};
+inconclusive(Reason, Machine) ->
+    {Config, Instance} = only(Machine),
+    {[], final(witness_monitor_instance:inconclusive(Reason, Config, Instance))}.
+
+only({single, Config, Instance}) -> {Config, Instance};
+only({chosen, Config, _, Instance}) -> {Config, Instance}.
+
+last(Verdict, Reason, Config, Sliced) ->
+    case witness_monitor_sliced:count(Sliced) of
+        0 -> (nothing(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes};
+        Count -> #{slices => Count}
+    end.
+
+%% Of a machine that has seen nothing.
+nothing(Reason, Config) ->
+    final(witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none))).
+
+final(Outcome) -> Outcome#{slice => undefined}.
+
+-doc """
+The machine as plain data, which names neither modules nor functions: a monitor whose module has another name by then
+(that of the same specification, compiled again) goes on from it.
+""".
+-spec save(machine()) -> saved().
+save({chosen, _, {monitor, {_, Filter}}, Instance}) -> {filtered, Filter, witness_monitor_instance:save(Instance)};
+save({sliced, _, Sliced}) ->
+    {Filter, Saved} = witness_monitor_sliced:save(Sliced),
+    {sliced, Filter, Saved};
+save(Machine) ->
+    {_, Instance} = only(Machine),
+    {whole, witness_monitor_instance:save(Instance)}.
+
+-doc """
+The machine that was saved. The process and its signature may be missing, since `init/3` is not called.
+
+## Errors
+
+- `damaged`: this was never saved;
+- `{crashed, _}`: the monitor has no names for these slices.
+""".
+-spec load(saved() | term(), prepared()) -> {ok, machine()} | {error, damaged | {crashed, term()}}.
+load({whole, Saved}, Spec) ->
+    loaded(witness_monitor_instance:load(Saved), fun(Instance) -> whole(Instance, config(Spec), Spec) end);
+load({filtered, Filter, Saved}, Spec) ->
+    loaded(witness_monitor_instance:load(Saved), fun(Instance) -> filtered(Filter, Instance, config(Spec), Spec) end);
+load({sliced, Filter, Saved}, Spec) ->
+    try sliced(Filter, Spec) of
+        Empty -> loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, config(Spec), Sliced} end)
+    catch
+        Class:Reason:Stack -> {error, witness_monitor_instance:crash(Class, Reason, Stack)}
+    end;
+load(_, _) ->
+    {error, damaged}.
+
+loaded({ok, State}, Make) -> {ok, Make(State)};
+loaded(error, _) -> {error, damaged}.
+
+-doc """
+The actions that monitors of this process have taken: bit 7 stands for the `id` 7 (see `c:witness_monitor:coverage/1`).
+""".
+-spec covered() -> non_neg_integer().
+covered() -> lists:foldl(fun marked/2, 0, get()).
+
+marked({Key, Id}, Mask) when is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID ->
+    case atom_to_binary(Key) of
+        <<"$witness_", _/binary>> -> Mask bor (1 bsl Id);
+        _ -> Mask
+    end;
+marked(_, Mask) -> Mask.

@@ -1,0 +1,171 @@
+-module(witness_monitor_machine_tests).
+-moduledoc """
+A monitor as data: what it says does not depend on how its events were divided, nor on whether it was saved in between.
+
+What its callbacks may do to it is tested with `m:witness_monitor_runner`, which runs a machine. The monitor is this
+module; its argument says of which kind it is. The state is the number of the events that it has seen.
+""".
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-export([init/3, handle_event/2, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, describe/1]).
+
+%% --- the monitor -------------------------------------------------------------------
+
+init({_, _, [ignore]}, _, _) -> ignore;
+init({_, _, [crash]}, _, _) -> error(oops);
+init(_, _, Kind) when Kind =:= plain; Kind =:= alphabet -> {ok, 0};
+init({_, _, [Own]}, _, filter) -> {ok, 0, {filter, Own}};
+init({_, _, [Own]}, _, one) -> {slices, {one, Own}};
+init({_, _, [Own]}, _, two) -> {slices, {two, Own}}.
+
+handle_event({recv, _, _, {_, crash}, _}, _) -> error(oops);
+handle_event({recv, _, _, {_, wrong}, _}, _) -> wrong;
+handle_event({recv, _, _, {_, Verdict}, _}, N) when Verdict =:= no; Verdict =:= yes -> {verdict, Verdict, N};
+handle_event(_, N) -> {ok, N + 1}.
+
+handle_end(How, N) -> {no, {How, N}}.
+
+slice({recv, _, _, {_, unsliced}, _}, _) -> error(unsliced);
+slice({recv, _, _, {all, _}, _}, _) -> all;
+slice({recv, _, _, {Own, _}, _}, {_, Own}) -> skip;
+slice(_, {filter, _}) -> all;
+slice({recv, _, _, {Key, _}, _}, {one, _}) -> {slice, {Key}};
+slice({recv, _, _, {Key, What}, _}, {two, _}) -> {slice, {Key, What =:= b}}.
+
+instance(Key, _) -> tuple_size(Key).
+
+slice_names({one, _}) -> [~"Key"];
+slice_names({two, _}) -> [~"Key", ~"B"].
+
+alphabet(alphabet) -> [{recv, [{['_', {'$1', '_'}], [{'=/=', '$1', 3}], ['$_']}]}];
+alphabet(_) -> all.
+
+describe(N) -> #{formula => integer_to_binary(N), bindings => []}.
+
+kinds() -> [plain, alphabet, filter, one, two].
+
+%% --- properties --------------------------------------------------------------------
+
+outcomes_do_not_depend_on_the_division_of_the_events_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_division(), [quiet, {numtests, 2000}, {to_file, user}]))}.
+
+prop_division() ->
+    ?FORALL({Kind, Explain, Max, Events, Sizes, End},
+            {oneof(kinds()), integer(1, 4), integer(1, 3), resize(200, list(event())), list(integer(1, 70)),
+             oneof([complete, stopped, {gap, lost}])},
+            begin
+                Spec = spec(Kind, #{explain => Explain, max_slices => Max}),
+                Whole = outcomes([Events], End, Spec, fun(M) -> M end),
+                Singly = outcomes([[E] || E <- Events], End, Spec, fun(M) -> M end),
+                Divided = divided(Events, Sizes),
+                Prepared = outcomes(Divided, End, witness_monitor_machine:prepare(Spec), fun(M) -> M end),
+                Saved = outcomes(Divided, End, Spec, fun(M) -> saved(M, Spec) end),
+                expect([Whole, Whole, Whole], [Singly, Prepared, Saved])
+            end).
+
+expect(Same, Same) -> true;
+expect(Expected, Found) -> io:format(user, "~p~n~p~n", [Expected, Found]), false.
+
+%% Long runs of events that decide nothing, too.
+event() ->
+    ?LET({Key, What},
+         {oneof([1, 1.0, 2, 3, all]),
+          frequency([{40, a}, {40, b}, {1, no}, {1, yes}, {1, crash}, {1, wrong}, {1, unsliced}])},
+         recv({Key, What})).
+
+divided([], _) -> [];
+divided(Events, []) -> [Events];
+divided(Events, [Size | Sizes]) ->
+    {Now, Later} = lists:split(min(Size, length(Events)), Events),
+    [Now | divided(Later, Sizes)].
+
+outcomes(Batches, End, Spec, Between) ->
+    {ok, M} = witness_monitor_machine:new(Spec),
+    {Slices, Final} = lists:foldl(fun
+        (Batch, {Told, {ok, Machine}}) ->
+            {Slices, Result} = witness_monitor_machine:run(Batch, Between(Machine)),
+            {Told ++ Slices, Result};
+        (_, Decided) ->
+            Decided
+    end, {[], {ok, M}}, Batches),
+    case Final of
+        {decided, Outcome} -> without_stacks({Slices, Outcome});
+        {ok, Last} ->
+            {More, Outcome} = case End of
+                {gap, _} -> witness_monitor_machine:inconclusive(End, Between(Last));
+                _ -> witness_monitor_machine:ended(End, Between(Last))
+            end,
+            without_stacks({Slices ++ More, Outcome})
+    end.
+
+%% A machine is loaded from the text of its data.
+saved(M, Spec) ->
+    {ok, [Saved]} = consult(io_lib:format("~w.", [witness_monitor_machine:save(M)])),
+    {ok, Loaded} = witness_monitor_machine:load(Saved, maps:without([process, signature], Spec)),
+    Loaded.
+
+%% Neither funs nor references nor the names of modules; process identifiers have no text that reads back.
+consult(Text) ->
+    {ok, Tokens, _} = erl_scan:string(lists:flatten(Text)),
+    {ok, [Expr]} = erl_parse:parse_exprs(Tokens),
+    false = lists:keymember(?MODULE, 3, Tokens),
+    {ok, [erl_parse:normalise(Expr)]}.
+
+without_stacks({Slices, Final}) -> {[without_stack(Outcome) || Outcome <- Slices], without_stack(Final)}.
+
+without_stack(#{reason := {crashed, {Class, Why, _}}} = Outcome) when Class =/= bad_return ->
+    Outcome#{reason := {crashed, {Class, Why}}};
+without_stack(Outcome) -> Outcome.
+
+%% --- beginnings --------------------------------------------------------------------
+
+a_monitor_may_refuse_its_process_test() ->
+    ?assertEqual({decided, ignored}, witness_monitor_machine:new(spec(plain, #{signature => {m, f, [ignore]}}))).
+
+a_crash_at_the_beginning_decides_test() ->
+    ?assertMatch({decided, #{verdict := inconclusive, reason := {crashed, {error, oops, _}}, slice := undefined,
+                             steps := []}},
+                 witness_monitor_machine:new(spec(plain, #{signature => {m, f, [crash]}}))).
+
+%% --- states ------------------------------------------------------------------------
+
+the_steps_of_an_explanation_are_saved_test() ->
+    Spec = spec(plain, #{explain => 3}),
+    {ok, M} = witness_monitor_machine:new(Spec),
+    {[], {ok, M1}} = witness_monitor_machine:run([recv({N, a}) || N <- lists:seq(1, 9)], M),
+    {[], Final} = witness_monitor_machine:ended(stopped, saved(M1, Spec)),
+    ?assertMatch(#{skipped := 6, steps := [#{index := 7, event := {recv, _, _, {7, a}, _}, formula := ~"7"},
+                                           #{index := 8}, #{index := 9}]}, Final).
+
+what_was_never_saved_is_refused_test() ->
+    Saved = {0, 1, [{recv({1, a}), 1}]},
+    One = fun(Slices) -> {sliced, {one, own}, Slices} end,
+    [?assertEqual({Data, {error, damaged}}, {Data, witness_monitor_machine:load(Data, spec(one, #{}))}) ||
+     Data <- [x, {whole, x}, {whole, {0, -1, []}}, {whole, {0, x, []}}, {whole, {0, 1, [x]}}, {whole, {0, 1, [{x, 1}]}},
+              {whole, {0, 0, [{recv({1, a}), 1}]}}, {whole, {0, 2, [{recv({1, a}), 1} | x]}}, {filtered, x, x},
+              One(x), One({-1, 0, []}), One({x, 0, []}), One({1, 1, x}), One({1, 1, [x]}), One({1, x, []}),
+              One({1, 1, [{2, 1, Saved}]}), One({1, 1, [{0, 1, Saved}]}), One({1, 1, [{x, 1, Saved}]}),
+              One({1, 1, [{1, 1, x}]}), One({1, 1, [{1, 1, Saved} | x]}), {sliced, {two, own}, {1, 1, [{1, 1, Saved}]}}]],
+    ?assertMatch({ok, _}, witness_monitor_machine:load(One({1, 1, [{1, 1, Saved}]}), spec(one, #{}))).
+
+a_filter_that_has_no_names_is_refused_test() ->
+    ?assertMatch({error, {crashed, {error, function_clause, _}}},
+                 witness_monitor_machine:load({sliced, other, {0, 0, []}}, spec(one, #{}))).
+
+%% --- coverage ----------------------------------------------------------------------
+
+marks_and_nothing_else_are_covered_test() ->
+    Self = self(),
+    spawn_link(fun() ->
+        [put(Key, Value) || {Key, Value} <- [{'$witness_1', 1}, {'$witness_70', 70}, {'$witness_x', x},
+                                             {'$witness_', -1}, {{1}, 1}, {a, 3}, {'$witness_2000000', 2_000_000}]],
+        Self ! {covered, witness_monitor_machine:covered()}
+    end),
+    receive {covered, Mask} -> ?assertEqual(2#10 bor (1 bsl 70), Mask) end.
+
+spec(Kind, More) ->
+    maps:merge(#{monitor => {?MODULE, Kind}, process => self(), signature => {m, f, [2]}, explain => 12}, More).
+
+%% Without process identifiers, which have no text that reads back.
+recv(Message) -> {recv, {external, ~"p"}, undefined, Message, undefined}.
