@@ -1,0 +1,729 @@
+-module(witness_trace_log).
+-moduledoc """
+The source of events that is a log: recorded items come in, and go out to tracers in causal order.
+
+A log keeps the order of each process, but the spawn of a process may stand in it after the first events of that
+process (RIARC text, section 4.1 and appendix B.1). This module puts that right: what a process did waits until the
+`fork` that made it was delivered. It is pure data; nothing is traced and no process runs:
+
+```
+1> Log0 = witness_trace_log:new(#{roots => [P], top => t}).
+2> {ok, Log1} = witness_trace_log:add(1, {recv, Q, undefined, hello, undefined}, Log0).
+3> {none, Log2} = witness_trace_log:next(Log1).               % nobody has spawned Q yet
+4> {ok, Log3} = witness_trace_log:add(2, {fork, P, Q, {m, f, []}, undefined}, Log2).
+5> {root, P, undefined, 2, Log4} = witness_trace_log:next(Log3).
+6> {deliver, t, 2, {fork, P, Q, {m, f, []}, undefined}, Log5} = witness_trace_log:next(Log4).
+7> {deliver, t, 2, {init, Q, P, {m, f, []}, undefined}, Log6} = witness_trace_log:next(Log5).
+8> {deliver, t, 1, {recv, Q, undefined, hello, undefined}, Log7} = witness_trace_log:next(Log6).
+9> {none, Log8} = witness_trace_log:next(Log7).
+```
+
+One item is added, then `next/1` is called until there is `none`. Of what can be delivered it always gives what came
+first. So a log that is causal passes as it is, and siblings, or anything else that is concurrent, are not reordered.
+
+## What is promised
+
+- Every item is delivered once, to the tracer that its process has at that moment. Items of one process keep their
+  order.
+- A `fork` is delivered before every item of the child. Between the two the child may be given a tracer of its own
+  (`on/3`); without that it has the tracer of its parent.
+- The first thing delivered of a forked process is its `init`. Where the log has none, one is made from the fork.
+- At most `waiting` items wait, and not more than 256 MB. When there are more, the process that has waited longest loses its items. If its spawn
+  comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it can begin and end.
+- State is kept for processes that live or wait, and the names of the last 10,000 that have ended.
+
+## Roots
+
+A root is a process whose spawn nobody has to see. `roots` names them, or `auto` finds them in the log: each process
+that begins with an `attached`, or with an `init` whose parent is not known, and the first process of all that nothing
+in the window (the first `window` items) has spawned. Until this one is known, its items wait.
+
+## Names that are used again
+
+Once a process has ended, a `fork` (or what makes a root, with `auto`) may use its name again, and items after this fork are those of the new process.
+Each of the two is a *life* of the name. When a life begins while an earlier one still waits for its spawn, the earlier
+one is an orphan: its events can no longer be told without mixing them up with those of the new one. For the same
+reason a `gap` is delivered in place of its spawn, if that comes at last.
+""".
+
+-export([new/1, add/3, next/1, on/3, off/2, traced/3, settle/1, finish/1, is_plain/2, guarantees/0, save/1, load/1]).
+
+-export_type([log/0, tracer/0, line/0]).
+
+-doc "Whom items are delivered to; only compared and passed on.".
+-type tracer() :: term().
+
+-doc "Where an item stands in the log; only passed on.".
+-type line() :: pos_integer().
+
+%% Who reads a process from now on. `off`: its items are left out.
+-type reader() :: {live, tracer()} | off.
+
+%% An item that is not delivered at once, with the number of its arrival. Child: see child().
+-type entry() :: {Seq :: pos_integer(), line(), witness_event:item(), child()}.
+
+%% What the delivery of a fork brings to life: a child of which nothing waits, the life with this number, or nothing:
+%% the child is known without it. `none` also stands with all that is no fork.
+-type child() :: none | known | pos_integer().
+
+%% The fork that a process was made by, until the first of its own items is delivered.
+-type origin() :: none | {line(), witness_event:event()}.
+
+%% What remains of items that were dropped: the init among them, where the others began, and the exit, even if it came
+%% later.
+-type lost() :: {Init :: none | entry(), First :: none | {Seq :: pos_integer(), line()}, Exit :: none | entry()}.
+
+%% A process that is not simply alive. While its reader is `unknown`, it waits for its fork.
+%% forked: the parent, when its fork was seen; told: whether a root was told of, or need not be.
+%% count: its items so far, while it waits; size: words of those that are held; exited: its exit has come, so the next life may begin.
+-record(life, {id :: pos_integer(),
+               reader = unknown :: unknown | reader(),
+               origin = none :: origin(),
+               forked = none :: none | witness_event:proc(),
+               told = true :: boolean(),
+               items = queue:new() :: queue:queue(entry()),
+               count = 0 :: non_neg_integer(),
+               size = 0 :: non_neg_integer(),
+               lost = none :: none | lost(),
+               exited = false :: boolean()}).
+
+%% By their numbers. Only the oldest can have a reader, and all but the newest have exited.
+-type lives() :: gb_trees:tree(Id :: pos_integer(), #life{}).
+
+%% A process is alive and nothing of it waits; or it is born and none of its items was delivered; or it has lives.
+-type who() :: reader() | {born, reader(), origin()} | {lives, lives()}.
+
+%% now: an item that is delivered next, since its process waits for nothing.
+%% ready: the first items of lives that have a reader; waits: of those that have none.
+%% held: items of lives without a reader, and size: their words; lost: lives that have lost theirs, dropped: those that were given up, too.
+%% ended, exits: names of processes that have ended, which count where nothing else is known of the name, and these in
+%% the order in which they did.
+%% window: items until the root is decided, and the first root that is known without that.
+%% auto: whether roots are found in the log; roots: those that were given, and processes switched on that were unknown;
+%% forked: its fork is in the log all the same, and was seen.
+-record(log, {procs = #{} :: #{witness_event:proc() => who()},
+              now = none :: none | {line(), witness_event:item(), child()},
+              ready = gb_sets:empty() :: gb_sets:set({pos_integer(), witness_event:proc()}),
+              waits = gb_trees:empty() :: gb_trees:tree(pos_integer(), {witness_event:proc(), Life :: pos_integer()}),
+              held = 0 :: non_neg_integer(),
+              size = 0 :: non_neg_integer(),
+              lost = 0 :: non_neg_integer(),
+              dropped = [] :: [{pos_integer(), witness_event:proc(), Count :: pos_integer()}],
+              seq = 0 :: non_neg_integer(),
+              ended = #{} :: #{witness_event:proc() => pos_integer()},
+              exits = queue:new() :: queue:queue({witness_event:proc(), pos_integer()}),
+              exit_count = 0 :: non_neg_integer(),
+              window = closed :: closed | {Left :: pos_integer(), FirstRoot :: pos_integer() | infinity},
+              auto :: boolean(),
+              roots = #{} :: #{witness_event:proc() => awaited | told | forked},
+              top :: tracer(),
+              waiting :: pos_integer()}).
+
+-doc "A log that is being read. Opaque; see `save/1` for data.".
+-opaque log() :: #log{}.
+
+-define(ENDED, 10_000).
+
+%% In words: what may be held, however few items it is.
+-define(SIZE, 32_000_000).
+
+%% Items that say nothing of who lives.
+-define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send)).
+
+-doc """
+A log of which nothing was read. `top` is the tracer of the roots. At most `waiting` items wait for the spawn of their
+process, and as many processes whose items were dropped are remembered.
+""".
+-spec new(#{roots := auto | [witness_event:proc()], top := tracer(),
+            waiting => pos_integer(), window => pos_integer()}) -> log().
+new(#{roots := auto, top := Top} = Options) ->
+    #log{top = Top, waiting = maps:get(waiting, Options, 100_000), auto = true,
+         window = {maps:get(window, Options, 10_000), infinity}};
+new(#{roots := Roots, top := Top} = Options) ->
+    #log{top = Top, waiting = maps:get(waiting, Options, 100_000), auto = false,
+         roots = #{P => awaited || P <- Roots}}.
+
+-doc "What this source promises: everything, but not that a send comes before the receive that it causes.".
+-spec guarantees() -> witness_trace:guarantees().
+guarantees() ->
+    #{sets => true, inheritance => true, single => true, fork_first => true, birth => true, causal => false}.
+
+%% --- items come in ---------------------------------------------------------------
+
+-doc """
+Adds the next item of the log. `next/1` must have said `none` before.
+
+`{error, What, Log}`: the item is impossible after those before it, or too many processes wait; it is left out.
+""".
+-spec add(line(), witness_event:item(), log()) -> {ok, log()} | {error, unicode:chardata(), log()}.
+add(Line, Item, #log{now = none, window = closed} = Log) ->
+    take(Line, Item, Log);
+add(Line, Item, #log{now = none} = Log) ->
+    case take(Line, Item, Log) of
+        {ok, Log1} -> {ok, narrow(Log1)};
+        Refused -> Refused
+    end.
+
+take(Line, Item, #log{procs = Procs} = Log) ->
+    P = element(2, Item),
+    case Procs of
+        #{P := {live, _}} when ?IS_PLAIN(Item) ->
+            {ok, Log#log{now = {Line, Item, none}}};
+        _ ->
+            case refusal(Item, P, Log) of
+                none -> {ok, place(Line, Item, P, Log)};
+                What -> {error, What, Log}
+            end
+    end.
+
+place(Line, Item, P, Log) ->
+    case Log#log.procs of
+        #{P := {lives, Lives}} ->
+            {Child, Log1} = reserve(Item, true, Log),
+            queue(Line, Item, P, Child, newest(Lives), Log1);
+        #{P := _} ->
+            {Child, Log1} = reserve(Item, false, Log),
+            Log1#log{now = {Line, Item, Child}};
+        #{} ->
+            {Child, Log1} = reserve(Item, true, Log),
+            {Id, Log2} = number(Log1),
+            queue(Line, Item, P, Child, #life{id = Id}, Log2)
+    end.
+
+number(#log{seq = Seq} = Log) -> {Seq + 1, Log#log{seq = Seq + 1}}.
+
+%% The life that a fork will bring about, when there is something to know of it before the fork is delivered.
+reserve({fork, P, C, _, _}, Waits, Log) ->
+    case Log#log.procs of
+        #{C := {lives, Lives}} -> reserve(P, C, newest(Lives), Log);
+        #{C := _} -> {known, forked(C, Log)};
+        #{} when Waits -> begin_life(P, C, Log);
+        #{} -> {none, Log}
+    end;
+reserve(_, _, Log) ->
+    {none, Log}.
+
+reserve(P, C, #life{id = Id, reader = unknown, forked = none} = Life, Log) ->
+    {Id, put_life(C, Life#life{forked = P}, Log)};
+reserve(P, C, #life{exited = true}, Log) -> begin_life(P, C, Log);
+reserve(_, C, _, Log) -> {known, forked(C, Log)}.
+
+forked(C, #log{roots = Roots} = Log) -> Log#log{roots = Roots#{C := forked}}.
+
+begin_life(P, C, Log) ->
+    {Id, Log1} = number(Log),
+    {Id, put_life(C, #life{id = Id, forked = P}, Log1)}.
+
+newest(Lives) -> element(2, gb_trees:largest(Lives)).
+
+oldest(Lives) -> element(2, gb_trees:smallest(Lives)).
+
+%% The life with this number, if the name still has it.
+life(P, Id, #log{procs = Procs}) ->
+    case Procs of
+        #{P := {lives, Lives}} -> gb_trees:lookup(Id, Lives);
+        #{} -> none
+    end.
+
+put_life(P, #life{id = Id} = Life, #log{procs = Procs} = Log) ->
+    Lives = case Procs of
+                #{P := {lives, Before}} -> Before;
+                #{} -> gb_trees:empty()
+            end,
+    Log#log{procs = Procs#{P => {lives, gb_trees:enter(Id, Life, Lives)}}}.
+
+remove_life(P, Id, #log{procs = Procs} = Log) ->
+    #{P := {lives, Lives}} = Procs,
+    case gb_trees:size(Lives) of
+        1 -> Log#log{procs = maps:remove(P, Procs)};
+        _ -> Log#log{procs = Procs#{P := {lives, gb_trees:delete(Id, Lives)}}}
+    end.
+
+%% Appends an item to the newest life.
+queue(Line, Item, P, Child, Life0, Log0) ->
+    {Seq, Log1} = number(Log0),
+    Root = is_root(Item, P, Life0, Log1),
+    Life = Life0#life{count = Life0#life.count + 1, exited = element(1, Item) =:= exit},
+    {Life1, Log2} = hold({Seq, Line, Item, Child}, P, Life, Log1),
+    Log3 = put_life(P, Life1, Log2),
+    case Root of
+        true -> make_root(P, Seq, Life1#life.id, Log3);
+        false -> bound(Log3)
+    end.
+
+hold(Entry, _, #life{lost = {_, _, _} = Lost} = Life, Log) ->
+    %% A child that it would have made is an orphan, too.
+    {Life#life{lost = lost(Entry, Lost)}, unfork(Entry, Log)};
+hold(Entry, _, #life{reader = Reader, items = Items} = Life, Log) when Reader =/= unknown ->
+    {Life#life{items = queue:in(Entry, Items)}, Log};
+hold({Seq, _, Item, _} = Entry, P, #life{id = Id, items = Items, count = Count, size = Size} = Life, Log) ->
+    Words = erts_debug:flat_size(Item),
+    Waits = case Count of
+                1 -> gb_trees:insert(Seq, {P, Id}, Log#log.waits);
+                _ -> Log#log.waits
+            end,
+    {Life#life{items = queue:in(Entry, Items), size = Size + Words},
+     Log#log{waits = Waits, held = Log#log.held + 1, size = Log#log.size + Words}}.
+
+%% --- what is refused -------------------------------------------------------------
+
+refusal(Item, P, #log{lost = Lost, waiting = Waiting, auto = Auto} = Log) ->
+    case arrived(P, Log) of
+        %% A root whose name is used again.
+        ended when Auto, not is_map_key(P, Log#log.procs) ->
+            case begins_alone(Item) of
+                true -> none;
+                false -> [name(P), " has ended: nothing can follow"]
+            end;
+        ended -> [name(P), " has ended: nothing can follow"];
+        {Arrived, unknown} when Lost > Waiting -> too_many(Item, P, Arrived, Log);
+        {Arrived, _} -> impossible(Item, Arrived, Log)
+    end.
+
+too_many(Item, P, Arrived, #log{waiting = Waiting, procs = Procs} = Log) ->
+    Life = case Procs of
+               #{P := {lives, Lives}} -> newest(Lives);
+               #{} -> #life{id = 1}
+           end,
+    case is_root(Item, P, Life, Log) of
+        true -> impossible(Item, Arrived, Log);
+        false -> ["more than ", integer_to_binary(Waiting), " processes whose spawn is not in the log; ", name(P),
+                  " may be one"]
+    end.
+
+%% What has come of a name so far: of its last life in the log, whatever was delivered of it. `{fresh, Parent}`: nothing
+%% but maybe its fork.
+arrived(P, #log{procs = Procs, ended = Ended}) ->
+    case Procs of
+        #{P := {born, _, Origin}} -> {{fresh, parent(Origin)}, known};
+        #{P := {lives, Lives}} -> arrived(newest(Lives));
+        #{P := _} -> {begun, known};
+        #{} when is_map_key(P, Ended) -> ended;
+        #{} -> {{fresh, none}, unknown}
+    end.
+
+parent(none) -> none;
+parent({_, {fork, Parent, _, _, _}}) -> Parent.
+
+arrived(#life{exited = true}) -> ended;
+arrived(#life{count = 0, reader = unknown, forked = Parent}) -> {{fresh, Parent}, unknown};
+arrived(#life{reader = unknown}) -> {begun, unknown};
+arrived(#life{}) -> {begun, known}.
+
+impossible({init, P, _, _, _}, begun, _) ->
+    ["init of ", name(P), ", which has begun already"];
+impossible({init, P, Named, _, _}, {fresh, Parent}, _) ->
+    contradiction(P, Parent, Named);
+impossible({fork, P, P, _, _}, _, _) ->
+    [name(P), " cannot be spawned by itself"];
+impossible({fork, P, C, _, _}, _, #log{procs = Procs} = Log) ->
+    case Procs of
+        #{C := {born, _, {_, _}}} -> twice(C);
+        #{C := {lives, Lives}} -> impossible_child(P, C, newest(Lives), Log);
+        #{C := _} -> alive(C, Log);
+        #{} -> none
+    end;
+impossible(_, _, _) ->
+    none.
+
+impossible_child(P, C, #life{reader = unknown, forked = none} = Life, _) -> contradiction(C, P, named(Life));
+impossible_child(_, _, #life{exited = true}, _) -> none;
+impossible_child(_, C, #life{forked = none}, Log) -> alive(C, Log);
+impossible_child(_, C, #life{}, _) -> twice(C).
+
+%% A process that was given as a root, or switched on, may be spawned in the log all the same.
+alive(C, #log{roots = Roots}) ->
+    case Roots of
+        #{C := told} -> none;
+        #{} -> ["fork of ", name(C), ", which is alive"]
+    end.
+
+twice(C) -> ["second fork of ", name(C)].
+
+contradiction(_, none, _) -> none;
+contradiction(_, _, undefined) -> none;
+contradiction(_, Parent, Parent) -> none;
+contradiction(P, Parent, Named) ->
+    [name(P), " was spawned by ", name(Parent), ", but its init names ", name(Named)].
+
+named(#life{lost = {{_, _, {init, _, Parent, _, _}, _}, _, _}}) -> Parent;
+named(#life{items = Items}) ->
+    case queue:peek(Items) of
+        {value, {_, _, {init, _, Parent, _, _}, _}} -> Parent;
+        _ -> undefined
+    end.
+
+name({external, Name}) -> witness_event_term:text(Name, 200);
+name(P) -> witness_event:format_term(P, 200).
+
+%% --- roots -----------------------------------------------------------------------
+
+is_root(Item, P, #life{reader = unknown, count = 0, forked = Forked}, #log{auto = Auto, roots = Roots}) ->
+    case Roots of
+        #{P := awaited} -> true;
+        #{} -> Auto andalso Forked =:= none andalso begins_alone(Item)
+    end;
+is_root(_, _, _, _) ->
+    false.
+
+begins_alone({init, _, undefined, _, _}) -> true;
+begins_alone({attached, _, _, _}) -> true;
+begins_alone(_) -> false.
+
+make_root(P, Seq, Id, #log{window = Window, roots = Roots, top = Top} = Log) ->
+    Log1 = case Window of
+               {Left, infinity} -> Log#log{window = {Left, Seq}};
+               _ -> Log
+           end,
+    Log2 = case Roots of
+               #{P := awaited} -> given(P, Id, Log1);
+               #{} -> Log1
+           end,
+    adopt(P, Id, {live, Top}, none, false, Log2).
+
+%% A process is known without its fork, which may have been seen before.
+given(P, Id, #log{roots = Roots} = Log) ->
+    Seen = case life(P, Id, Log) of
+               {value, #life{forked = none}} -> told;
+               {value, #life{}} -> forked
+           end,
+    Log#log{roots = Roots#{P => Seen}}.
+
+-doc "Decides now which process is the root, if that is open: the log has ended, or there is nothing to read for now.".
+-spec settle(log()) -> log().
+settle(#log{window = closed} = Log) ->
+    Log;
+settle(#log{window = {_, First}} = Log) ->
+    case candidate(gb_trees:next(gb_trees:iterator(Log#log.waits)), First, Log) of
+        {P, Seq, Id} -> make_root(P, Seq, Id, Log#log{window = closed});
+        none when First =:= infinity -> Log;
+        none -> Log#log{window = closed}
+    end.
+
+%% The first process that waits and that nothing has spawned; unless a root was there before it.
+candidate({Seq, {P, Id}, Iterator}, First, Log) when Seq < First ->
+    case life(P, Id, Log) of
+        {value, #life{forked = none}} -> {P, Seq, Id};
+        {value, #life{}} -> candidate(gb_trees:next(Iterator), First, Log)
+    end;
+candidate(_, _, _) ->
+    none.
+
+%% The root is known early when nobody waits who came before it.
+narrow(#log{window = {Left, First}, waits = Waits} = Log) ->
+    case First =/= infinity andalso gb_trees:is_empty(Waits) of
+        true -> Log#log{window = closed};
+        false when Left > 1 -> Log#log{window = {Left - 1, First}};
+        false -> (settle(Log))#log{window = closed}
+    end;
+narrow(Log) ->
+    Log.
+
+%% --- the bound -------------------------------------------------------------------
+
+bound(#log{held = Held, waiting = Waiting, size = Size} = Log) when Held =< Waiting, Size =< ?SIZE -> Log;
+bound(#log{window = {_, _}} = Log) -> bound((settle(Log))#log{window = closed});
+bound(Log) -> lose(Log).
+
+%% The life that has waited longest loses its items.
+lose(#log{waits = Waits} = Log) ->
+    {_, {P, Id}} = gb_trees:smallest(Waits),
+    {value, Life} = life(P, Id, Log),
+    Lost = Life#life{items = queue:new(), size = 0, lost = queue:fold(fun lost/2, {none, none, none}, Life#life.items)},
+    release(Life, put_life(P, Lost, Log)).
+
+lost({_, _, {init, _, _, _, _}, _} = Entry, {none, First, Exit}) -> {Entry, First, Exit};
+lost({_, _, {exit, _, _, _}, _} = Entry, {Init, First, none}) -> {Init, First, Entry};
+lost({Seq, Line, _, _}, {Init, none, none}) -> {Init, {Seq, Line}, none};
+lost(_, Lost) -> Lost.
+
+%% The items of a life are not held any more. Children whose forks are among them can be forked by others.
+release(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held, lost = Lost} = Log) ->
+    {value, {Seq, _, _, _}} = queue:peek(Items),
+    queue:fold(fun unfork/2,
+               Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size, lost = Lost + 1}, Items).
+
+unfork({_, _, {fork, _, C, _, _}, Id}, Log) when is_integer(Id) ->
+    case life(C, Id, Log) of
+        {value, #life{reader = unknown, count = 0}} -> remove_life(C, Id, Log);
+        {value, #life{reader = unknown} = Life} -> put_life(C, Life#life{forked = none}, Log);
+        _ -> Log
+    end;
+unfork(_, Log) ->
+    Log.
+
+%% A life that is overtaken by a later one of the same name is an orphan for good.
+give_up_older(P, Id, #log{procs = Procs} = Log) ->
+    #{P := {lives, Lives}} = Procs,
+    case gb_trees:smallest(Lives) of
+        {Id, _} -> Log;
+        {Older, Life} -> give_up_older(P, Id, remove_life(P, Older, give_up(P, Life, Log)))
+    end.
+
+give_up(P, #life{id = Id, count = Count, lost = Lost} = Life, Log) ->
+    Log1 = case Lost of
+               none -> release(Life, Log);
+               _ -> Log
+           end,
+    Log1#log{dropped = [{Id, P, Count} | Log1#log.dropped]}.
+
+%% --- lives find their readers ----------------------------------------------------
+
+%% From now on the items of this life can be delivered.
+adopt(P, Id, Reader, Origin, Told, Log0) ->
+    Log = give_up_older(P, Id, Log0),
+    {value, Life} = life(P, Id, Log),
+    Items = deliverable(P, Life),
+    case queue:peek(Items) of
+        empty ->
+            unheld(Life, Log#log{procs = (Log#log.procs)#{P => {born, Reader, Origin}}});
+        {value, {Seq, _, _, _}} ->
+            Life1 = Life#life{reader = Reader, origin = Origin, told = Told, items = Items, lost = none},
+            Log1 = unheld(Life, put_life(P, Life1, Log)),
+            Log1#log{ready = gb_sets:add_element({Seq, P}, Log1#log.ready)}
+    end.
+
+unheld(#life{count = 0}, Log) -> Log;
+unheld(#life{lost = {_, _, _}}, #log{lost = Lost} = Log) -> Log#log{lost = Lost - 1};
+unheld(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held} = Log) ->
+    {value, {Seq, _, _, _}} = queue:peek(Items),
+    Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size}.
+
+%% A gap stands for what was lost.
+deliverable(_, #life{lost = none, items = Items}) ->
+    Items;
+deliverable(P, #life{lost = {Init, First, Exit}, count = Count}) ->
+    Missing = Count - length([kept || Entry <- [Init, Exit], Entry =/= none]),
+    Gaps = case First of
+               {Seq, Line} -> [{Seq, Line, {gap, P, orphaned, Missing, undefined}, none}];
+               none -> []
+           end,
+    queue:from_list([Init || Init =/= none] ++ Gaps ++ [Exit || Exit =/= none]).
+
+%% --- items go out ----------------------------------------------------------------
+
+-doc """
+The item to be delivered next, with its tracer and its line. An `init` that is made from a fork has the line of that
+fork, a `gap` that of the first item that is missing.
+
+`root`: this process is a root, and its first item follows: its signature, where that item is its `init`, and its line.
+""".
+-spec next(log()) -> {deliver, tracer(), line(), witness_event:item(), log()}
+                   | {root, witness_event:proc(), witness_event:signature() | undefined, line(), log()}
+                   | {none, log()}.
+next(#log{now = {Line, Item, Child}, procs = Procs} = Log) ->
+    P = element(2, Item),
+    case Procs of
+        #{P := {live, Tracer}} when ?IS_PLAIN(Item) ->
+            {deliver, Tracer, Line, Item, Log#log{now = none}};
+        #{P := {born, Reader, Origin}} ->
+            begin_with(Origin, Item, Reader, Log#log{procs = Procs#{P := Reader}});
+        #{P := Reader} ->
+            perform(Reader, Line, Item, Child, Log#log{now = none})
+    end;
+next(#log{ready = Ready} = Log) ->
+    case gb_sets:is_empty(Ready) of
+        true -> {none, Log};
+        false -> step(gb_sets:take_smallest(Ready), Log)
+    end.
+
+%% The init that comes before the first item of a process, if it has to be made.
+begin_with({Line, {fork, Parent, C, Signature, Ts}}, Item, Reader, Log) when element(1, Item) =/= init ->
+    deliver(Reader, Line, {init, C, Parent, Signature, Ts}, Log);
+begin_with(_, _, _, Log) ->
+    next(Log).
+
+step({{_, P}, Ready}, #log{procs = Procs} = Log) ->
+    #{P := {lives, Lives}} = Procs,
+    Life = oldest(Lives),
+    {{value, {_, Line, Item, Child}}, Items} = queue:out(Life#life.items),
+    case Life of
+        #life{told = false} ->
+            {root, P, signature(Item), Line, put_life(P, Life#life{told = true}, Log)};
+        #life{origin = {_, _} = Origin, reader = Reader} ->
+            begin_with(Origin, Item, Reader, put_life(P, Life#life{origin = none}, Log));
+        #life{reader = Reader} ->
+            Rest = rest(P, Life#life{items = Items}, Log#log{ready = Ready}),
+            perform(Reader, Line, Item, Child, Rest)
+    end.
+
+signature({init, _, _, Signature, _}) -> Signature;
+signature(_) -> undefined.
+
+%% The state of a life once its first item is out. After an exit nothing is left: what came then is of a later life.
+rest(P, #life{items = Items, reader = Reader, exited = Exited} = Life, Log) ->
+    case queue:peek(Items) of
+        {value, {Seq, _, _, _}} ->
+            put_life(P, Life, Log#log{ready = gb_sets:add_element({Seq, P}, Log#log.ready)});
+        empty when Exited ->
+            Log;
+        empty ->
+            Log#log{procs = (Log#log.procs)#{P := Reader}}
+    end.
+
+perform(Reader, Line, {fork, P, C, _, Ts} = Fork, Child, Log) ->
+    case birth(C, Child, Reader, {Line, Fork}, Log) of
+        {ok, Log1} -> deliver(Reader, Line, Fork, Log1);
+        overtaken -> deliver(Reader, Line, {gap, P, orphaned, 1, Ts}, Log)
+    end;
+perform(Reader, Line, {exit, P, _, _} = Exit, _, Log) ->
+    deliver(Reader, Line, Exit, leave(P, Log));
+perform(Reader, Line, Item, _, Log) ->
+    deliver(Reader, Line, Item, Log).
+
+deliver({live, Tracer}, Line, Item, Log) -> {deliver, Tracer, Line, Item, Log};
+deliver(off, _, _, Log) -> next(Log).
+
+birth(C, none, Reader, Origin, #log{procs = Procs} = Log) ->
+    {ok, Log#log{procs = Procs#{C => {born, Reader, Origin}}}};
+birth(C, Id, Reader, Origin, #log{roots = Roots} = Log) ->
+    %% A root may have its fork in the log, but once it has ended its name may be another one's.
+    case life(C, Id, Log) of
+        {value, #life{reader = unknown}} -> {ok, adopt(C, Id, Reader, Origin, true, Log)};
+        {value, #life{}} -> {ok, Log};
+        none when is_map_key(C, Roots) -> {ok, Log};
+        none -> overtaken
+    end.
+
+%% The process has ended; what remains of its name is of later lives.
+leave(P, #log{procs = Procs, roots = Roots, ended = Ended, exits = Exits, exit_count = Count, seq = Seq} = Log) ->
+    Left = case Procs of
+               #{P := {lives, Lives}} -> remove_life(P, (oldest(Lives))#life.id, Log);
+               #{} -> Log#log{procs = maps:remove(P, Procs)}
+           end,
+    forget(Left#log{roots = maps:remove(P, Roots), seq = Seq + 1, ended = Ended#{P => Seq + 1},
+                    exits = queue:in({P, Seq + 1}, Exits), exit_count = Count + 1}).
+
+%% The oldest of the names that are remembered is forgotten, unless it ended again since.
+forget(#log{exit_count = Count} = Log) when Count =< ?ENDED ->
+    Log;
+forget(#log{ended = Ended, exits = Exits, exit_count = Count} = Log) ->
+    {{value, {P, Seq}}, Exits1} = queue:out(Exits),
+    Ended1 = case Ended of
+                 #{P := Seq} -> maps:remove(P, Ended);
+                 #{} -> Ended
+             end,
+    Log#log{ended = Ended1, exits = Exits1, exit_count = Count - 1}.
+
+-doc """
+What is left at the end of the log, after `settle/1` and the items that it made deliverable: the processes whose spawn
+never came, in the order in which they appeared, with the number of their items.
+""".
+-spec finish(log()) -> {[{witness_event:proc(), Count :: pos_integer()}], log()}.
+finish(#log{procs = Procs, dropped = Dropped} = Log) ->
+    Waiting = [{Id, P, Count} || P := {lives, Lives} <- Procs,
+                                 #life{id = Id, reader = unknown, count = Count} <- gb_trees:values(Lives), Count > 0],
+    Known = #{P => Who || P := Who <- Procs, is_known(Who)},
+    {[{P, Count} || {_, P, Count} <- lists:sort(Waiting ++ Dropped)],
+     Log#log{procs = Known, waits = gb_trees:empty(), held = 0, size = 0, lost = 0, dropped = []}}.
+
+is_known({lives, Lives}) -> (oldest(Lives))#life.reader =/= unknown;
+is_known(_) -> true.
+
+%% --- who reads what --------------------------------------------------------------
+
+-doc """
+From now on the items of this process go to this tracer (TRACE in the RIARC text). For a child, called right after its
+fork was delivered, this holds for all of its items. A process that has ended stays ended.
+""".
+-spec on(witness_event:proc(), tracer(), log()) -> log().
+on(P, Tracer, #log{procs = Procs, ended = Ended, roots = Roots} = Log) ->
+    case reader(P, Log) of
+        unknown ->
+            #{P := {lives, Lives}} = Procs,
+            #life{id = Id} = oldest(Lives),
+            adopt(P, Id, {live, Tracer}, none, true, given(P, Id, Log));
+        none when is_map_key(P, Ended) -> Log;
+        none -> Log#log{procs = Procs#{P => {born, {live, Tracer}, none}}, roots = Roots#{P => told}};
+        _ -> read_by({live, Tracer}, P, Log)
+    end.
+
+-doc "From now on the items of this process are left out, and its children are not traced either (CLEAR).".
+-spec off(witness_event:proc(), log()) -> log().
+off(P, Log) ->
+    case reader(P, Log) of
+        {live, _} -> read_by(off, P, Log);
+        _ -> Log
+    end.
+
+read_by(Reader, P, #log{procs = Procs} = Log) ->
+    case Procs of
+        #{P := {born, _, Origin}} -> Log#log{procs = Procs#{P := {born, Reader, Origin}}};
+        #{P := {lives, Lives}} -> put_life(P, (oldest(Lives))#life{reader = Reader}, Log);
+        #{P := _} -> Log#log{procs = Procs#{P := Reader}}
+    end.
+
+%% Who reads a process. `unknown`: nobody yet, it waits; `none`: nothing is known of it.
+reader(P, #log{procs = Procs}) ->
+    case Procs of
+        #{P := {born, Reader, _}} -> Reader;
+        #{P := {lives, Lives}} -> (oldest(Lives))#life.reader;
+        #{P := Reader} -> Reader;
+        #{} -> none
+    end.
+
+-doc "Whether this process is alive and its items go to this tracer. `dead`: it has ended.".
+-spec traced(tracer(), witness_event:proc(), log()) -> boolean() | dead.
+traced(Tracer, P, #log{ended = Ended} = Log) ->
+    case reader(P, Log) of
+        none when is_map_key(P, Ended) -> dead;
+        Reader -> Reader =:= {live, Tracer}
+    end.
+
+-doc """
+Whether a send or a receive of this process would be delivered at once, alone, and would change nothing here, so that
+whoever knows its tracer need not add it. It stays so until its exit, or until it is switched off.
+""".
+-spec is_plain(witness_event:proc(), log()) -> boolean().
+is_plain(P, #log{procs = Procs, window = closed}) ->
+    case Procs of
+        #{P := {live, _}} -> true;
+        #{} -> false
+    end;
+is_plain(_, _) ->
+    false.
+
+%% --- checkpoints -----------------------------------------------------------------
+
+-doc "The log as plain data, of maps, lists and tuples only. `next/1` must have said `none` before.".
+-spec save(log()) -> term().
+save(#log{now = none} = Log) ->
+    #{procs => maps:map(fun(_, Who) -> save_who(Who) end, Log#log.procs),
+      ready => gb_sets:to_list(Log#log.ready),
+      waits => gb_trees:to_list(Log#log.waits),
+      held => Log#log.held,
+      size => Log#log.size,
+      lost => Log#log.lost,
+      dropped => Log#log.dropped,
+      seq => Log#log.seq,
+      ended => Log#log.ended,
+      exits => queue:to_list(Log#log.exits),
+      window => Log#log.window,
+      auto => Log#log.auto,
+      roots => Log#log.roots,
+      top => Log#log.top,
+      waiting => Log#log.waiting}.
+
+-doc "The log that was saved.".
+-spec load(term()) -> log().
+load(#{procs := Procs, ready := Ready, waits := Waits, held := Held, size := Size, lost := Lost, dropped := Dropped, seq := Seq,
+       ended := Ended, exits := Exits, window := Window, auto := Auto, roots := Roots, top := Top,
+       waiting := Waiting}) ->
+    #log{procs = maps:map(fun(_, Who) -> load_who(Who) end, Procs),
+         ready = gb_sets:from_ordset(Ready), waits = gb_trees:from_orddict(Waits), held = Held, size = Size, lost = Lost,
+         dropped = Dropped, seq = Seq, ended = Ended, exits = queue:from_list(Exits), exit_count = length(Exits),
+         window = Window, auto = Auto, roots = Roots, top = Top, waiting = Waiting}.
+
+save_who({lives, Lives}) -> {lives, [save_life(Life) || Life <- gb_trees:values(Lives)]};
+save_who(Who) -> Who.
+
+save_life(#life{id = Id, reader = Reader, origin = Origin, forked = Forked, told = Told, items = Items, count = Count,
+                size = Size, lost = Lost, exited = Exited}) ->
+    {Id, {Reader, Origin, Forked, Told, queue:to_list(Items), Count, Size, Lost, Exited}}.
+
+load_who({lives, Lives}) -> {lives, gb_trees:from_orddict([load_life(Life) || Life <- Lives])};
+load_who(Who) -> Who.
+
+load_life({Id, {Reader, Origin, Forked, Told, Items, Count, Size, Lost, Exited}}) ->
+    {Id, #life{id = Id, reader = Reader, origin = Origin, forked = Forked, told = Told, items = queue:from_list(Items),
+               count = Count, size = Size, lost = Lost, exited = Exited}}.
