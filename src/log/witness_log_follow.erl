@@ -1,0 +1,329 @@
+-module(witness_log_follow).
+-moduledoc """
+Reads a file that grows, as `tail -F` does: across rotation by renaming, across copying and truncating, and when it is
+not there yet or for a while. Nothing is left out and nothing comes twice; where that cannot be known, it says `lost`.
+
+**Which file comes next.** When the log's name stands for another file than the newest one that is known, the files from
+that one to the log are looked for among its rotated ones (`witness_log_rotation`), and opened, so that further renaming
+does not matter. A file is left only when a later one has text, and after that has nothing more to read: one writer does not
+go back to the file that it has left.
+
+**Truncation.** Each read asks for the bytes before the place once more, and for the first ones of the file
+(`witness_log_mark`). Where they differ, the file was truncated, even if it is long again. A rotated file that holds what was
+read is its copy: reading goes on there. Without one, text may be lost. While a copy is being made the log still holds all
+of it: then the log is where to go on, at the same offset, and not the file after the copy.
+
+**A position** of an earlier run is looked for in the same way, first in the file that it was saved for.
+""".
+
+-export([open/2, read/1, mark/1, place/1, progress/1, close/1]).
+
+-export_type([follow/0, reason/0, lost/0]).
+
+-doc "What cannot be followed.".
+-type reason() :: file:posix() | badarg | follow_input | {follow_compressed, gzip | zstd}.
+
+-doc """
+Why text may be missing. `truncated`: the file was, and there is no copy of it. `replaced`: the file is not among the rotated
+ones, so that there may have been others between it and the one that is there now.
+""".
+-type lost() :: truncated | replaced.
+
+%% With what may be missing before it.
+-type later() :: {witness_log_input:identity(), witness_log_input:input(), no | lost()}.
+
+-record(follow, {file :: file:name_all(),
+                 block :: pos_integer(),
+                 input = none :: witness_log_input:input() | none,        % the file that is read
+                 identity = {0, 0} :: witness_log_input:identity(),
+                 mark = witness_log_mark:new() :: witness_log_mark:mark(), % how far it was read
+                 copy = false :: boolean(),                               % it is a copy of what the log was
+                 later = [] :: [later()],                                 % files that were written after it, in order
+                 youngest = none :: witness_log_rotation:youngest() | unknown,      % rotated file when the log was the next
+                 tell = no :: no | lost()}).                              % before anything else
+
+-doc "A followed file. The process that opened it reads it.".
+-opaque follow() :: #follow{}.
+
+-doc "Opens a file; it need not be there yet.".
+-spec open(witness_log_source:input(), witness_log_source:options()) -> {ok, follow()} | {error, reason()}.
+open(standard_input, _) -> {error, follow_input};
+open({file, File}, Options = #{block := Block}) ->
+    Opened = case Options of
+                 #{position := Position} -> resume(Position, #follow{file = File, block = Block});
+                 #{} -> start(#follow{file = File, block = Block})
+             end,
+    case Opened of
+        #follow{} -> {ok, Opened};
+        {error, Reason, _} -> {error, Reason}
+    end.
+
+%% Begins with what the name stands for now. What rotated files there are belongs to the past.
+start(F = #follow{file = File, input = Input}) ->
+    _ = [witness_log_input:close(Input) || Input =/= none],
+    Youngest = case witness_log_rotation:look(File) of
+                   {ok, Look} -> witness_log_rotation:youngest(Look);
+                   busy -> none
+               end,
+    open_log((close_later(F))#follow{input = none, youngest = Youngest, copy = false, mark = witness_log_mark:new()}).
+
+open_log(F = #follow{file = File}) ->
+    case witness_log_input:open({file, File}) of
+        {ok, Input} -> F#follow{input = Input, identity = witness_log_input:identity(Input)};
+        {error, enoent} -> F#follow{input = none, identity = {0, 0}};
+        {error, Reason} -> {error, Reason, F}
+    end.
+
+-doc """
+What comes next. `next`: the file has ended, and the text after this is that of another one. `moved`: the same text
+goes on in another file. `lost`: text may be missing here. `wait`: there is nothing at the moment.
+""".
+-spec read(follow()) ->
+    {text, binary(), follow()} | {next | moved, witness_log_source:place(), follow()}
+  | {lost, lost(), witness_log_source:place(), follow()} | {wait, follow()} | {error, reason(), follow()}.
+read(F = #follow{tell = Lost}) when Lost =/= no -> {lost, Lost, place(F), F#follow{tell = no}};
+read(F = #follow{input = none}) ->
+    case open_log(F) of
+        F1 = #follow{input = none} -> {wait, F1};
+        F1 = #follow{} -> {moved, place(F1), F1};
+        Error -> Error
+    end;
+read(F) -> read_or(fun at_end/1, F).
+
+read_or(AtEnd, F) ->
+    case bytes(F) of
+        {ok, ~""} -> AtEnd(F);
+        {ok, Bytes} -> text(Bytes, F);
+        changed -> truncated(F);
+        {error, Reason} -> {error, Reason, F}
+    end.
+
+%% The bytes before the place come with those behind it, so that both are of the same file as it was at one moment.
+bytes(#follow{input = Input, mark = Mark, block = Block}) ->
+    Size = witness_log_mark:size(Mark),
+    Head = witness_log_mark:head(Mark),
+    Tail = witness_log_mark:tail(Mark),
+    maybe
+        {ok, Head} ?= witness_log_input:pread(Input, 0, Size),
+        {ok, <<Tail:Size/binary, Bytes/binary>>} ?=
+            witness_log_input:pread(Input, witness_log_mark:offset(Mark) - Size, Size + Block),
+        {ok, Bytes}
+    else
+        {ok, _} -> changed;
+        {error, Reason} -> {error, Reason}
+    end.
+
+text(Bytes, F = #follow{mark = Mark}) ->
+    case witness_log_mark:offset(Mark) of
+        0 -> first_text(witness_log_inflate:kind(Bytes), Bytes, F);
+        _ -> {text, Bytes, F#follow{mark = witness_log_mark:add(Bytes, Mark)}}
+    end.
+
+first_text(Kind, _, F) when Kind =:= gzip; Kind =:= zstd -> {error, {follow_compressed, Kind}, F};
+first_text(_, Bytes, F = #follow{youngest = unknown}) -> accepted(Bytes, F);
+first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Identity}) ->
+    %% Before its first bytes were read, it may have been written, copied and truncated: then its first copy comes first. And
+    %% a log that was awaited may have been renamed before anybody saw it.
+    maybe
+        {ok, Look} ?= witness_log_rotation:look(File),
+        {ok, Entries = [{_, First} | _]} ?= witness_log_rotation:since(Youngest, Look),
+        {true, true, _, _} ?= {First =/= Identity, lists:keymember(Identity, 2, Entries), Entries, Look},
+        go_to_copy(open_all(Entries, no), Look, F)
+    else
+        busy -> {wait, F};
+        {false, _, _, _} -> accepted(Bytes, F);
+        _ -> {lost, replaced, place(F), F#follow{youngest = unknown}}
+    end.
+
+accepted(Bytes, F) -> {text, Bytes, F#follow{mark = witness_log_mark:add(Bytes, witness_log_mark:new())}}.
+
+go_to_copy({ok, [{Identity, Copy, _} | Later]}, Look, F = #follow{input = Input}) ->
+    ok = witness_log_input:close(Input),
+    F1 = (close_later(F))#follow{input = Copy, identity = Identity, copy = true, later = Later,
+                                 youngest = witness_log_rotation:youngest(Look)},
+    {moved, place(F1), F1};
+go_to_copy(changed, _, F) -> {wait, F};
+go_to_copy({error, Reason}, _, F) -> {error, Reason, F}.
+
+%% --- rotation --------------------------------------------------------------------
+
+%% All decisions fall before the last look at the file, so that they hold at the moment in which it has nothing more.
+at_end(F) ->
+    case later(F) of
+        F1 = #follow{later = Later} ->
+            case with_text(Later) of
+                [] -> {wait, F1};
+                [Next | _] = Later1 ->
+                    Same = holds(Next, F1),
+                    read_or(fun(F2) -> switch(Same, F2) end, F1#follow{later = Later1})
+            end;
+        Error -> Error
+    end.
+
+%% Those without text before one with text will never have any. So the younger ones are asked first.
+with_text(Later) ->
+    Asked = lists:foldr(fun(L = {_, Input, _}, Kept) -> [{has_text(Input), L} | Kept] end, [], Later),
+    case lists:splitwith(fun({HasText, _}) -> not HasText end, Asked) of
+        {_, []} -> [];
+        {Empty, [{true, {Identity, Input, Gap}} | Rest]} ->
+            _ = [witness_log_input:close(I) || {_, {_, I, _}} <- Empty],
+            Gaps = [G || {_, {_, _, G}} <- Empty, G =/= no],
+            [{Identity, Input, hd(Gaps ++ [Gap])} | [L || {_, L} <- Rest]]
+    end.
+
+has_text(Input) ->
+    case witness_log_input:pread(Input, 0, 1) of
+        {ok, <<_>>} -> true;
+        _ -> false
+    end.
+
+%% Whether the log still holds what is read in a copy of it.
+holds({_, Input, no}, #follow{copy = true, mark = Mark}) -> witness_log_input:find(Mark, Input) =/= error;
+holds(_, _) -> false.
+
+switch(Same, F = #follow{input = Input, later = [{Identity, Next, Gap} | Later], copy = Copy}) ->
+    ok = witness_log_input:close(Input),
+    F1 = F#follow{input = Next, identity = Identity, later = Later, copy = Copy andalso Later =/= []},
+    case Same of
+        true -> {moved, place(F1), F1};
+        false -> {next, place(F1), F1#follow{mark = witness_log_mark:new(), tell = Gap}}
+    end.
+
+%% Finds the files that have come after the newest one that is known. After a copy comes whatever was copied since, and the
+%% log may have been truncated, but is no other file: so all that comes after a copy is looked for anew each time.
+later(F = #follow{copy = true, identity = Identity}) -> add_later(Identity, close_later(F));
+later(F = #follow{file = File, identity = Identity, later = Later}) ->
+    {Newest, _, _} = lists:last([{Identity, none, no} | Later]),
+    case witness_log_input:identity_of(File) of
+        Newest -> F;
+        none -> F;
+        _ -> add_later(Newest, F)
+    end.
+
+add_later(Newest, F = #follow{file = File, later = Later}) ->
+    case witness_log_rotation:look(File) of
+        {ok, Look} ->
+            case open_newer(Newest, Look) of
+                {ok, Opened} ->
+                    F#follow{later = Later ++ Opened, youngest = youngest(Look, F)};
+                changed -> F;
+                {error, Reason} -> {error, Reason, F}
+            end;
+        busy -> F
+    end.
+
+%% A file that was renamed may still grow while its writer has not heard of that; a copy may not.
+youngest(Look, #follow{copy = Copy}) ->
+    case witness_log_rotation:youngest(Look) of
+        {Identity, _} when not Copy -> {Identity, any};
+        Youngest -> Youngest
+    end.
+
+open_newer(Identity, Look) ->
+    case witness_log_rotation:newer(Identity, Look) of
+        {ok, Entries} -> open_all(Entries, no);
+        unknown -> open_all(witness_log_rotation:log(Look), replaced)
+    end.
+
+close_later(F = #follow{later = Later}) ->
+    _ = [witness_log_input:close(Input) || {_, Input, _} <- Later],
+    F#follow{later = []}.
+
+%% Another rotation may have taken place since the look (`changed`): then there will be another look.
+open_all(Entries, Gap) -> open_all(Entries, Gap, []).
+
+open_all([], _, Opened) -> {ok, lists:reverse(Opened)};
+open_all([{Path, Identity} | Entries], Gap, Opened) ->
+    case witness_log_input:open({file, Path}) of
+        {ok, Input} ->
+            case witness_log_input:identity(Input) of
+                Identity -> open_all(Entries, no, [{Identity, Input, Gap} | Opened]);
+                _ -> give_up(changed, [{Identity, Input, Gap} | Opened])
+            end;
+        {error, enoent} -> give_up(changed, Opened);
+        {error, Reason} -> give_up({error, Reason}, Opened)
+    end.
+
+give_up(Result, Opened) ->
+    _ = [witness_log_input:close(Input) || {_, Input, _} <- Opened],
+    Result.
+
+%% --- truncation ------------------------------------------------------------------
+
+%% It was copied before it was truncated, so that a copy is complete by now.
+truncated(F = #follow{file = File, mark = Mark, input = Input}) ->
+    case witness_log_rotation:look(File) of
+        {ok, Look} ->
+            case find(Mark, witness_log_rotation:siblings(Look)) of
+                {ok, _, Found, Identity} ->
+                    ok = witness_log_input:close(Input),
+                    F1 = (close_later(F))#follow{input = Found, identity = Identity, copy = true},
+                    {moved, place(F1), F1};
+                error -> lost(truncated, F)
+            end;
+        busy -> {wait, F}
+    end.
+
+lost(Reason, F) ->
+    case start(F) of
+        F1 = #follow{} -> {lost, Reason, place(F1), F1};
+        Error -> Error
+    end.
+
+%% The first file that holds the text before a mark.
+find(_, []) -> error;
+find(Mark, [{Path, _} | Entries]) ->
+    case witness_log_input:open({file, Path}) of
+        {ok, Input} ->
+            case witness_log_input:find(Mark, Input) of
+                {ok, Found} -> {ok, Found, Input, witness_log_input:identity(Input)};
+                error ->
+                    ok = witness_log_input:close(Input),
+                    find(Mark, Entries)
+            end;
+        {error, _} -> find(Mark, Entries)
+    end.
+
+%% --- positions -------------------------------------------------------------------
+
+resume(Position = #{device := Device, inode := Inode, copy := Copy}, F = #follow{file = File}) ->
+    case witness_log_rotation:look(File) of
+        {ok, Look} ->
+            Entries = witness_log_rotation:log(Look) ++ witness_log_rotation:siblings(Look),
+            {Own, Others} = lists:partition(fun({_, I}) -> I =:= {Device, Inode} end, Entries),
+            case find(Position, Own ++ Others) of
+                {ok, Mark, Input, Identity} ->
+                    Log = lists:member(Identity, [I || {_, I} <- witness_log_rotation:log(Look)]),
+                    F#follow{input = Input, identity = Identity, mark = Mark,
+                             copy = not Log andalso (Copy orelse Identity =/= {Device, Inode})};
+                error -> lost_position(start(F), Position)
+            end;
+        busy -> {error, ebusy, F}
+    end.
+
+lost_position(F = #follow{identity = {Device, Inode}}, #{device := Device, inode := Inode}) -> F#follow{tell = truncated};
+lost_position(F = #follow{}, _) -> F#follow{tell = replaced};
+lost_position(Error, _) -> Error.
+
+%% --- the rest --------------------------------------------------------------------
+
+-doc "Where reading begins.".
+-spec mark(follow()) -> witness_log_mark:mark().
+mark(#follow{tell = no, mark = Mark}) -> Mark;
+mark(_) -> witness_log_mark:new().
+
+-doc "Which file it is.".
+-spec place(follow()) -> witness_log_source:place().
+place(#follow{identity = {Device, Inode}, copy = Copy}) -> #{device => Device, inode => Inode, copy => Copy}.
+
+-doc "How much of the file was read, and how much there is at the moment.".
+-spec progress(follow()) -> {non_neg_integer(), non_neg_integer() | unknown}.
+progress(#follow{file = File, mark = Mark}) ->
+    {witness_log_mark:offset(Mark), witness_log_input:size({file, File})}.
+
+-doc "Closes it.".
+-spec close(follow()) -> ok.
+close(F = #follow{input = Input}) ->
+    _ = [witness_log_input:close(Input) || Input =/= none],
+    #follow{} = close_later(F),
+    ok.

@@ -1,0 +1,124 @@
+-module(witness_log_inflate).
+-moduledoc """
+The text of a log that may be compressed, a piece at a time.
+
+What a log is compressed with is told by its first bytes and not by its name: gzip (also several members, one after the
+other), zstd (frames likewise, and skippable ones), or nothing. However much a piece of input expands to, a call gives
+a bounded piece of text, and the next call goes on from there. So nobody has to hold what a bomb expands to.
+
+```
+1> {ok, I} = witness_log_inflate:open(gzip).
+2> {more, ~"fork(", I1} = witness_log_inflate:feed(Bytes, I).     % there is more text before more input is needed
+3> {done, ~"...", I2} = witness_log_inflate:feed(~"", I1).        % it is out: the next piece of input, please
+4> ok = witness_log_inflate:finish(I2).                           % all members are complete
+```
+""".
+
+-export([kind/1, open/1, feed/2, finish/1, close/1]).
+
+-export_type([inflate/0, kind/0, reason/0]).
+
+-doc "What a log is compressed with.".
+-type kind() :: plain | gzip | zstd.
+
+-doc "A decompressor.".
+-opaque inflate() :: plain | {gzip, zlib:zstream()} | {zstd, zstd(), Left :: iodata()}.
+
+-type zstd() :: term(). % OTP 27 has no module of this name
+
+-doc "It is damaged, it ends in the middle, or this VM cannot read zstd.".
+-type reason() :: {damaged, kind()} | {truncated, kind()} | {no_zstd, Release :: string()}.
+
+-define(GZIP, 16#1f, 16#8b).
+-define(ZSTD, 16#28, 16#b5, 16#2f, 16#fd).
+-define(WINDOW, 16 + 15). % gzip only, with the largest window
+
+-doc "What begins with these bytes. `more`: there are too few to tell.".
+-spec kind(binary()) -> kind() | more.
+kind(<<?GZIP, _/binary>>) -> gzip;
+kind(<<?ZSTD, _/binary>>) -> zstd;
+kind(<<5:4, _:4, 16#2a, 16#4d, 16#18, _/binary>>) -> zstd;
+kind(Bytes) when byte_size(Bytes) >= 4 -> plain;
+kind(Bytes) ->
+    Begins = fun(Magic) -> binary:longest_common_prefix([Bytes, Magic]) =:= byte_size(Bytes) end,
+    case Bytes =:= ~"" orelse lists:any(Begins, [<<?GZIP>>, <<?ZSTD>>]) orelse skippable(Bytes) of
+        true -> more;
+        false -> plain
+    end.
+
+skippable(<<5:4, Low:4, Rest/binary>>) ->
+    binary:longest_common_prefix([<<Low, Rest/binary>>, <<Low, 16#2a, 16#4d, 16#18>>]) =:= 1 + byte_size(Rest);
+skippable(_) -> false.
+
+-doc "A decompressor. The process that opened it uses it.".
+-spec open(kind()) -> {ok, inflate()} | {error, reason()}.
+open(plain) -> {ok, plain};
+open(gzip) ->
+    Z = zlib:open(),
+    ok = zlib:inflateInit(Z, ?WINDOW, reset),
+    {ok, {gzip, Z}};
+open(zstd) ->
+    case code:ensure_loaded(zstd) of
+        {module, _} -> {ok, {zstd, zstd_context(), []}};
+        {error, _} -> {error, {no_zstd, erlang:system_info(otp_release)}}
+    end.
+
+-doc """
+The next piece of text. `more`: there is more of it, call again with no bytes; `done`: it needs input.
+
+## Errors
+`{damaged, Kind}`: the input is no gzip or zstd from here on.
+""".
+-spec feed(binary(), inflate()) -> {more | done, Text :: iodata(), inflate()} | {error, reason()}.
+feed(Bytes, plain) -> {done, Bytes, plain};
+feed(Bytes, I = {gzip, Z}) ->
+    try zlib:safeInflate(Z, Bytes) of
+        {continue, Text} -> {more, Text, I};
+        {finished, Text} -> {done, Text, I};
+        {need_dictionary, _, _} -> {error, {damaged, gzip}}
+    catch
+        error:data_error -> {error, {damaged, gzip}}
+    end;
+feed(Bytes, {zstd, Context, Left}) ->
+    try zstd_stream(Context, [Left, Bytes]) of
+        {continue, Left1, Text} -> {more, Text, {zstd, Context, Left1}};
+        {continue, Text} -> {done, Text, {zstd, Context, []}}
+    catch
+        error:{zstd_error, _} -> {error, {damaged, zstd}}
+    end.
+
+-doc "There is no more input: was it complete?".
+-spec finish(inflate()) -> ok | {error, reason()}.
+finish(plain) -> ok;
+finish({gzip, Z}) ->
+    try zlib:inflateEnd(Z)
+    catch error:data_error -> {error, {truncated, gzip}}
+    end;
+finish({zstd, Context, _}) ->
+    %% The module zstd does not tell whether a frame is complete. But after a complete one it refuses bytes that begin no
+    %% frame as soon as a new context does, and within a frame it takes some of them, or finds out later.
+    case refuses(Context, 0) =:= refuses(zstd_context(), 0) of
+        true -> ok;
+        false -> {error, {truncated, zstd}}
+    end.
+
+refuses(_, 32) -> 32;
+refuses(Context, N) ->
+    try zstd_stream(Context, <<0>>) of
+        _ -> refuses(Context, N + 1)
+    catch
+        error:{zstd_error, _} -> N
+    end.
+
+-doc "Gives its memory back.".
+-spec close(inflate()) -> ok.
+close(plain) -> ok;
+close({gzip, Z}) -> zlib:close(Z);
+close({zstd, Context, _}) -> apply(zstd, close, [Context]).
+
+%% Calls that OTP 27 lacks.
+zstd_context() ->
+    {ok, Context} = apply(zstd, context, [decompress]),
+    Context.
+
+zstd_stream(Context, Bytes) -> apply(zstd, stream, [Context, Bytes]).

@@ -1,0 +1,140 @@
+-module(witness_log_input).
+-moduledoc """
+The bytes of a file, or of standard input, in pieces.
+
+A file is read raw, past the file server. Standard input is read by a port of its own that is open only while somebody
+waits for input. So a pipe's bytes come as soon as they are written, and what nobody has asked for stays in the pipe: its
+writer waits. (A raw read of `/dev/stdin` would return only when all the bytes that it asked for are there, which is too
+late for a verdict; and the VM's own reader of standard input is forty times slower.)
+
+The VM must not read standard input itself: `erl` needs the flag `-noinput`, after any `-noshell`. Without it OTP 27 takes
+the first bytes away.
+""".
+
+-export([open/1, read/2, pread/3, go_to/2, find/2, size/1, identity/1, identity_of/1, close/1]).
+
+-export_type([input/0, identity/0]).
+
+-doc "An open file or standard input. The process that opened it reads it.".
+-opaque input() :: {file, file:fd()} | standard_input | ended.
+
+-doc "What stays the same of a file when it is renamed. Device and inode are 0 where there is no such thing.".
+-type identity() :: {Device :: integer(), Inode :: integer()}.
+
+-include_lib("kernel/include/file.hrl").
+
+-doc "Opens it.".
+-spec open({file, file:name_all()} | standard_input) -> {ok, input()} | {error, file:posix() | badarg}.
+open(standard_input) ->
+    case file:read_file_info("/dev/stdin") of
+        {ok, #file_info{type = directory}} -> {error, eisdir};
+        _ -> {ok, standard_input}
+    end;
+open({file, File}) ->
+    case file:open(File, [raw, binary, read]) of
+        {ok, Fd} -> {ok, {file, Fd}};
+        {error, Reason} when is_atom(Reason) -> {error, Reason}
+    end.
+
+-doc "Some bytes, at most about so many. Waits until there is at least one.".
+-spec read(input(), pos_integer()) -> {ok, binary(), input()} | eof | {error, file:posix()}.
+read(I = {file, Fd}, Size) ->
+    case file:read(Fd, Size) of
+        {ok, Bytes} -> {ok, Bytes, I};
+        eof -> eof;
+        {error, Reason} -> {error, Reason}
+    end;
+read(ended, _) -> eof;
+read(standard_input, _) ->
+    Port = open_port({fd, 0, 0}, [in, stream, binary, eof]),
+    Monitor = monitor(port, Port),
+    unlink(Port),
+    First = receive
+                {Port, {data, Bytes}} -> {ok, [Bytes]};
+                {Port, eof} -> eof;
+                {'DOWN', Monitor, port, Port, Reason} -> {error, Reason}
+            end,
+    %% What it sends comes before the answer to its closing, so that nothing of it is missed here, and closing it leaves the
+    %% file descriptor open.
+    catch_closed(Port),
+    demonitor(Monitor, [flush]),
+    taken(First, Port).
+
+catch_closed(Port) ->
+    try port_close(Port) catch error:badarg -> true end.
+
+taken({ok, Pieces}, Port) ->
+    receive
+        {Port, {data, Bytes}} -> taken({ok, [Bytes | Pieces]}, Port);
+        {Port, eof} -> {ok, joined(Pieces), ended}
+    after 0 -> {ok, joined(Pieces), standard_input}
+    end;
+taken(eof, _) -> eof;
+taken({error, Reason}, _) when is_atom(Reason) -> {error, Reason}.
+
+joined([Bytes]) -> Bytes;
+joined(Pieces) -> iolist_to_binary(lists:reverse(Pieces)).
+
+-doc "Bytes of a file from an offset on, fewer at its end.".
+-spec pread(input(), non_neg_integer(), non_neg_integer()) -> {ok, binary()} | {error, file:posix()}.
+pread(_, _, 0) -> {ok, ~""};
+pread({file, Fd}, Offset, Size) ->
+    case file:pread(Fd, Offset, Size) of
+        eof -> {ok, ~""};
+        Other -> Other
+    end.
+
+-doc "Goes on reading a file from there.".
+-spec go_to(non_neg_integer(), input()) -> ok | {error, file:posix()}.
+go_to(Offset, {file, Fd}) ->
+    case file:position(Fd, Offset) of
+        {ok, Offset} -> ok;
+        {error, Reason} -> {error, Reason}
+    end.
+
+-doc "The mark, if the file holds before its place what the mark says. `error`: it does not, or cannot be read.".
+-spec find(witness_log_mark:mark() | witness_log_mark:saved(), input()) -> {ok, witness_log_mark:mark()} | error.
+find(Mark, Input) ->
+    Size = witness_log_mark:size(Mark),
+    maybe
+        {ok, Head} ?= pread(Input, 0, Size),
+        {ok, Tail} ?= pread(Input, witness_log_mark:offset(Mark) - Size, Size),
+        witness_log_mark:found(Head, Tail, Mark)
+    else
+        {error, _} -> error
+    end.
+
+-doc "How many bytes it has in all, for a file.".
+-spec size({file, file:name_all()} | standard_input) -> non_neg_integer() | unknown.
+size({file, File}) -> size_of(File);
+size(standard_input) -> size_of("/dev/stdin").
+
+size_of(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, #file_info{type = regular, size = Size}} -> Size;
+        _ -> unknown
+    end.
+
+-doc "Which file it is.".
+-spec identity(input()) -> identity().
+identity({file, Fd}) ->
+    case identity_of(Fd) of
+        none -> {0, 0};
+        Identity -> Identity
+    end;
+identity(_) -> {0, 0}.
+
+-doc "Which file a name stands for, if any.".
+-spec identity_of(file:name_all() | file:fd()) -> identity() | none.
+identity_of(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, #file_info{major_device = Device, inode = Inode}} -> {Device, Inode};
+        {error, _} -> none
+    end.
+
+-doc "Closes it.".
+-spec close(input()) -> ok.
+close({file, Fd}) ->
+    _ = file:close(Fd),
+    ok;
+close(_) -> ok.

@@ -1,0 +1,86 @@
+-module(witness_log_item).
+-moduledoc """
+Events from what a log says, which can be anything.
+""".
+
+-export([checked/2, peer/1]).
+
+-export_type([place/0, wrong/0]).
+
+-doc "Where a log says it: an offset of the block.".
+-type place() :: non_neg_integer().
+
+-doc "What should stand at a place.".
+-type wrong() :: {expected, What :: binary(), place()}.
+
+%% What an element of an item is.
+-type role() :: process | parent | destination | origin | signature | function | reason | missing.
+
+-doc """
+The item, when each of its elements is what it should be. The places are those of its elements behind the kind, in their
+order; messages and reasons can be any term, and so have none.
+""".
+-spec checked(tuple(), [place()]) -> witness_event:item() | wrong().
+checked({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
+checked({send, Process, To, _, _} = Item, _) when is_pid(Process), is_pid(To) -> Item;
+checked(Item, Places) -> checked(roles(element(1, Item)), 2, Places, Item).
+
+checked([Role | Roles], Index, [Place | Places], Item) ->
+    case is(Role, element(Index, Item)) of
+        true -> checked(Roles, Index + 1, Places, Item);
+        false -> {expected, what(Role), Place}
+    end;
+checked([], _, _, Item) ->
+    Item.
+
+-spec roles(atom()) -> [role()].
+roles(fork) -> [process, process, signature];
+roles(init) -> [process, parent, signature];
+roles(exit) -> [process];
+roles(send) -> [process, destination];
+roles(recv) -> [process, origin];
+roles(gap) -> [process, reason, missing];
+roles(attached) -> [process, function].
+
+-spec is(role(), term()) -> boolean().
+is(process, Pid) when is_pid(Pid) -> true;
+is(process, {external, Name}) -> is_binary(Name);
+is(process, _) -> false;
+is(parent, Parent) -> Parent =:= undefined orelse is(process, Parent);
+is(destination, {Name, Node}) when is_atom(Name), is_atom(Node) -> true;
+is(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(To) orelse is(process, To);
+is(origin, From) -> From =:= undefined orelse is_port(From) orelse is(process, From);
+is(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function) -> is_proper(Args);
+is(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
+is(reason, Reason) -> is_atom(Reason);
+is(missing, Missing) -> Missing =:= unknown orelse is_integer(Missing) andalso Missing >= 0;
+is(_, _) -> false.
+
+is_proper(Args) -> is_list(Args) andalso length_or_none(Args) =/= none.
+
+length_or_none(List) ->
+    try
+        length(List)
+    catch
+        error:badarg -> none
+    end.
+
+what(process) -> ~"a process: <0.102.0>, or a name such as \"worker 1\"";
+what(parent) -> ~"the process that is the parent, or _";
+what(destination) -> ~"whom it is sent to: a process, a port, an atom, {Name,Node} or a reference";
+what(origin) -> ~"who sent it: a process, a port or undefined";
+what(signature) -> ~"what it was spawned with: {module,function,[Argument]}";
+what(function) -> ~"a function: {module,function,Arity}";
+what(reason) -> ~"the reason, an atom";
+what(missing) -> ~"how many are missing: a number, or unknown".
+
+-doc "A process that is named by a string is one from elsewhere; everything else is as it is.".
+-spec peer(term()) -> term().
+peer(Name) when is_list(Name) ->
+    try unicode:characters_to_binary(Name) of
+        Binary when is_binary(Binary) -> {external, Binary};
+        _ -> Name
+    catch
+        error:badarg -> Name
+    end;
+peer(Other) -> Other.

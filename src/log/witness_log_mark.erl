@@ -1,0 +1,79 @@
+-module(witness_log_mark).
+-moduledoc """
+A place in a text, with enough of what stands before it to find it again.
+
+A mark holds how many bytes stand before the place, the first of them and the last of them, 1 KiB each. So a file that was
+cut off and has grown again, or another file, is told from the one that was read, whatever its name and size. (Two texts
+that are equal in both parts, such as a log of nothing but one repeated line, cannot be told apart.)
+
+Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
+""".
+
+-export([new/0, add/2, offset/1, head/1, tail/1, save/1, size/1, found/3]).
+
+-export_type([mark/0, saved/0]).
+
+-record(mark, {offset = 0 :: non_neg_integer(), head = ~"" :: binary(), tail = ~"" :: binary()}).
+
+-doc "A place in a text.".
+-opaque mark() :: #mark{}.
+
+-doc "A mark for a file: hashes take the place of the text.".
+-type saved() :: #{offset := non_neg_integer(), head := binary(), tail := binary()}.
+
+-define(SIZE, 1024).
+
+-doc "The beginning of a text.".
+-spec new() -> mark().
+new() -> #mark{}.
+
+-doc "The place after some more text.".
+-spec add(binary(), mark()) -> mark().
+add(Text, #mark{offset = Offset, head = Head, tail = Tail}) ->
+    #mark{offset = Offset + byte_size(Text), head = begun(Head, Text), tail = last(Tail, Text)}.
+
+begun(Head, _) when byte_size(Head) =:= ?SIZE -> Head;
+begun(Head, Text) -> <<Head/binary, (binary:part(Text, 0, min(byte_size(Text), ?SIZE - byte_size(Head))))/binary>>.
+
+%% Copied, so that a mark does not keep the text alive.
+last(_, Text) when byte_size(Text) >= ?SIZE -> binary:copy(binary:part(Text, byte_size(Text), -?SIZE));
+last(Tail, Text) ->
+    Kept = min(byte_size(Tail), ?SIZE - byte_size(Text)),
+    <<(binary:part(Tail, byte_size(Tail), -Kept))/binary, Text/binary>>.
+
+-doc "How many bytes stand before it.".
+-spec offset(mark() | saved()) -> non_neg_integer().
+offset(#{offset := Offset}) -> Offset;
+offset(#mark{offset = Offset}) -> Offset.
+
+-doc "The first bytes of the text.".
+-spec head(mark()) -> binary().
+head(#mark{head = Head}) -> Head.
+
+-doc "The bytes before the place.".
+-spec tail(mark()) -> binary().
+tail(#mark{tail = Tail}) -> Tail.
+
+-doc "The mark as plain data.".
+-spec save(mark()) -> saved().
+save(#mark{offset = Offset, head = Head, tail = Tail}) ->
+    #{offset => Offset, head => erlang:md5(Head), tail => erlang:md5(Tail)}.
+
+-doc "How many bytes its head and its tail have.".
+-spec size(saved() | mark()) -> 0..?SIZE.
+size(#{offset := Offset}) -> min(Offset, ?SIZE);
+size(#mark{offset = Offset}) -> min(Offset, ?SIZE).
+
+-doc "The mark of which these are head and tail, if they are.".
+-spec found(Head :: binary(), Tail :: binary(), saved() | mark()) -> {ok, mark()} | error.
+found(Head, Tail, Mark) ->
+    Found = #mark{offset = offset(Mark), head = Head, tail = Tail},
+    case Mark of
+        #mark{} when Found =:= Mark -> {ok, Found};
+        #{head := Head1, tail := Tail1} ->
+            case save(Found) of
+                #{head := Head1, tail := Tail1} -> {ok, Found};
+                #{} -> error
+            end;
+        #mark{} -> error
+    end.

@@ -1,0 +1,205 @@
+-module(witness_log_reader).
+-moduledoc """
+Reads a log in blocks of whole lines, in constant memory however long the log is: a file, standard input, both maybe
+compressed (`witness_log_source`), or a file that grows and is rotated (`witness_log_follow`).
+
+```
+1> {ok, R} = witness_log_reader:open({file, "system.log"}, #{}).
+2> {block, ~"fork(<0.1.0>,<0.2.0>,{m,f,[]})\n...", Position, R1} = witness_log_reader:read(R).
+3> {eof, R2} = witness_log_reader:read(R1).
+```
+
+A block ends where a line ends, but for the last line of a file, which may have no newline. A line that is longer than
+`max_line` is left out, and told as `long`. Positions are plain data: whoever opens the log with one goes on there.
+The process that opened a log reads it.
+""".
+
+-export([open/2, read/1, progress/1, close/1, format_error/1]).
+
+-export_type([reader/0, input/0, options/0, position/0, reason/0]).
+
+-doc "What to read.".
+-type input() :: witness_log_source:input().
+
+-doc """
+`block`: about how many bytes a block has (262,144). `max_line`: bytes of the longest line (16,777,216). `follow`: go on
+when the file grows, and when it is rotated (`false`). `position`: begin there.
+""".
+-type options() :: #{block => pos_integer(), max_line => pos_integer(), follow => boolean(), position => position()}.
+
+-doc """
+A place between two lines: the file, how many bytes and lines of its (decompressed) text stand before the place, and
+hashes of the first and the last of them (`witness_log_mark`).
+""".
+-type position() :: #{file := binary(), device := integer(), inode := integer(), copy := boolean(),
+                      lines := non_neg_integer(), offset := non_neg_integer(), head := binary(), tail := binary()}.
+
+-doc "What is wrong with which log. `format_error/1` tells it.".
+-type reason() :: {Name :: binary(), witness_log_source:reason() | witness_log_follow:reason()}.
+
+-record(reader, {name :: binary(),
+                 module :: witness_log_source | witness_log_follow,
+                 text :: witness_log_source:source() | witness_log_follow:follow(),
+                 place :: witness_log_source:place(),
+                 max_line :: pos_integer(),
+                 mark :: witness_log_mark:mark(),                          % where the last block ended
+                 lines :: non_neg_integer(),                               % as many before it
+                 pending = ~"" :: binary(),                                % text that was not looked at
+                 rest = [] :: [binary()],                                  % the beginning of a line, last piece first
+                 size = 0 :: non_neg_integer(),                            % bytes of that beginning
+                 long = false :: boolean(),                                % it is too long: only the mark moves on
+                 ended = no :: no | eof | {next, witness_log_source:place()}}). % told after the file's last line
+
+-doc "An open log.".
+-opaque reader() :: #reader{}.
+
+-define(BLOCK, 262_144).
+-define(MAX_LINE, 16_777_216).
+
+-doc "Opens a log.".
+-spec open(input(), options()) -> {ok, reader()} | {error, reason()}.
+open(Input, Options) ->
+    MaxLine = maps:get(max_line, Options, ?MAX_LINE),
+    %% A line that begins in one piece and ends in it is never too long.
+    Block = min(maps:get(block, Options, ?BLOCK), MaxLine),
+    Module = case Options of
+                 #{follow := true} -> witness_log_follow;
+                 #{} -> witness_log_source
+             end,
+    case Module:open(Input, (maps:with([position], Options))#{block => Block}) of
+        {ok, Text} ->
+            {ok, #reader{name = name(Input), module = Module, text = Text, max_line = MaxLine,
+                         place = Module:place(Text), mark = Module:mark(Text), lines = lines_before(Options)}};
+        {error, Reason} -> {error, {name(Input), Reason}}
+    end.
+
+name(standard_input) -> ~"standard input";
+name({file, File}) when is_binary(File) -> File;
+name({file, File}) -> unicode:characters_to_binary(filename:flatten(File)).
+
+lines_before(#{position := #{lines := Lines}}) -> Lines;
+lines_before(#{}) -> 0.
+
+-doc """
+The next lines. `long`: a line of so many bytes was left out here, and counts as a line. When following: `wait`, there is
+nothing new, call again in a moment; `lost`, bytes are missing here, since they were gone before they could be read.
+
+## Errors
+After an error there is nothing more to read; what was whole before it was given.
+""".
+-spec read(reader()) ->
+    {block, binary(), position(), reader()} | {long, pos_integer(), position(), reader()}
+  | {lost, witness_log_follow:lost(), reader()} | {wait, reader()} | {eof, reader()} | {error, reason(), reader()}.
+read(R = #reader{pending = Bytes}) when Bytes =/= ~"" -> lines(Bytes, R#reader{pending = ~""});
+read(R = #reader{ended = What}) when What =/= no -> go_on(What, R);
+read(R = #reader{module = Module, text = Text, name = Name}) ->
+    case Module:read(Text) of
+        {text, Bytes, Text1} -> lines(Bytes, R#reader{text = Text1});
+        {eof, Text1} -> ended(eof, R#reader{text = Text1});
+        {wait, Text1} -> {wait, R#reader{text = Text1}};
+        {next, Place, Text1} -> ended({next, Place}, R#reader{text = Text1});
+        {moved, Place, Text1} -> read(R#reader{text = Text1, place = Place});
+        {lost, Reason, Place, Text1} -> {lost, Reason, next_file(Place, dropped(R#reader{text = Text1}))};
+        {error, Reason, Text1} -> {error, {Name, Reason}, dropped(R#reader{text = Text1})}
+    end.
+
+%% --- lines -----------------------------------------------------------------------
+
+lines(Bytes, R = #reader{long = true, size = Size, mark = Mark}) ->
+    case first_newline(Bytes) of
+        none -> read(R#reader{size = Size + byte_size(Bytes), mark = witness_log_mark:add(Bytes, Mark)});
+        At ->
+            <<Line:(At + 1)/binary, Rest/binary>> = Bytes,
+            long(Size + At, R#reader{pending = Rest, mark = witness_log_mark:add(Line, Mark)})
+    end;
+lines(Bytes, R = #reader{size = Size, max_line = MaxLine}) when Size + byte_size(Bytes) > MaxLine ->
+    case first_newline(Bytes) of
+        At when is_integer(At), Size + At =< MaxLine -> whole_lines(Bytes, R);
+        _ -> lines(Bytes, too_long(R))
+    end;
+lines(Bytes, R) -> whole_lines(Bytes, R).
+
+%% Its beginning is not kept.
+too_long(R = #reader{rest = Rest, mark = Mark}) ->
+    R#reader{rest = [], long = true, mark = lists:foldr(fun witness_log_mark:add/2, Mark, Rest)}.
+
+long(Bytes, R = #reader{lines = Lines}) ->
+    R1 = R#reader{long = false, size = 0, lines = Lines + 1},
+    {long, Bytes, position(R1), R1}.
+
+whole_lines(Bytes, R = #reader{rest = Rest, size = Size}) ->
+    case last_newline(Bytes, byte_size(Bytes) - 1) of
+        none -> read(R#reader{rest = [Bytes | Rest], size = Size + byte_size(Bytes)});
+        At ->
+            <<Lines:(At + 1)/binary, Begun/binary>> = Bytes,
+            block(joined(Rest, Lines), R#reader{rest = [Begun || Begun =/= ~""], size = byte_size(Begun)})
+    end.
+
+joined([], Lines) -> Lines;
+joined(Rest, Lines) -> iolist_to_binary(lists:reverse(Rest, [Lines])).
+
+block(Lines, R = #reader{mark = Mark, lines = Before}) ->
+    R1 = R#reader{mark = witness_log_mark:add(Lines, Mark), lines = Before + count_lines(Lines)},
+    {block, Lines, position(R1), R1}.
+
+count_lines(Lines) ->
+    length(binary:matches(Lines, ~"\n")) + unfinished(binary:last(Lines)).
+
+unfinished($\n) -> 0;
+unfinished(_) -> 1.
+
+first_newline(Bytes) ->
+    case binary:match(Bytes, ~"\n") of
+        {At, 1} -> At;
+        nomatch -> none
+    end.
+
+last_newline(_, -1) -> none;
+last_newline(Bytes, At) ->
+    case binary:at(Bytes, At) of
+        $\n -> At;
+        _ -> last_newline(Bytes, At - 1)
+    end.
+
+%% --- ends ------------------------------------------------------------------------
+
+%% With its file, its last line has ended.
+ended(What, R = #reader{size = 0}) -> go_on(What, R);
+ended(What, R = #reader{long = true, size = Size}) -> long(Size, R#reader{ended = What});
+ended(What, R = #reader{rest = Rest}) -> block(joined(Rest, ~""), R#reader{rest = [], size = 0, ended = What}).
+
+go_on(eof, R) -> {eof, R#reader{ended = eof}};
+go_on({next, Place}, R) -> read(next_file(Place, R#reader{ended = no})).
+
+next_file(Place, R) -> R#reader{place = Place, mark = witness_log_mark:new(), lines = 0}.
+
+%% The beginning of a line whose end is lost is no line.
+dropped(R) -> R#reader{rest = [], size = 0, long = false}.
+
+position(#reader{name = Name, place = Place, mark = Mark, lines = Lines}) ->
+    (maps:merge(Place, witness_log_mark:save(Mark)))#{file => Name, lines => Lines}.
+
+%% --- the rest --------------------------------------------------------------------
+
+-doc "How many bytes were read, as they lie on disk, and how many there are in all.".
+-spec progress(reader()) -> {non_neg_integer(), non_neg_integer() | unknown}.
+progress(#reader{module = Module, text = Text}) -> Module:progress(Text).
+
+-doc "Closes the log.".
+-spec close(reader()) -> ok.
+close(#reader{module = Module, text = Text}) -> Module:close(Text).
+
+-doc "What is wrong, for people, with the name of the log.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({Name, Reason}) -> [Name, ~": ", describe(Reason)].
+
+describe({damaged, Kind}) -> [~"the ", atom_to_binary(Kind), ~" data is damaged here; what stands before was read"];
+describe({truncated, Kind}) -> [~"the ", atom_to_binary(Kind), ~" data ends in the middle; what was whole was read"];
+describe({no_zstd, Release}) ->
+    [~"it is compressed with zstd, which Erlang/OTP ", Release, ~" cannot read: take OTP 28 or later, or `zstd -dc`"];
+describe({follow_compressed, Kind}) -> [~"it is compressed with ", atom_to_binary(Kind), ~", and cannot be followed"];
+describe(follow_input) -> ~"standard input cannot be followed, and needs not to be: it is read until it ends";
+describe(no_position) -> ~"it cannot be taken up at a position: what was read of it is gone";
+describe(changed) -> ~"it is not what it was when the position was saved: the text before the position is another";
+describe(eisdir) -> ~"it is a directory";
+describe(Posix) -> file:format_error(Posix).

@@ -1,0 +1,141 @@
+-module(witness_log_rotation).
+-moduledoc """
+The files that a log has become when it was rotated, in the order in which they were written.
+
+Rotated files lie beside the log, and have its name with a number (`system.log.1` is younger than `system.log.2`, also
+`system.1.log`), a date or another long number (`system.log-20261121`, the larger the younger), or one of `.old`, `.bak`
+and `~`, of which there is only one. Other files are none of its own, and so are compressed ones.
+
+What is renamed while its directory is read can be missed or seen twice. So all is looked at until two looks that follow
+each other agree: a rotation changes what each of its names stands for, so none has taken place from the one to the other.
+""".
+
+-export([look/1, newer/2, since/2, siblings/1, log/1, youngest/1]).
+
+-export_type([look/0, entry/0, youngest/0]).
+
+-doc "A file, and which it was at the time of the look.".
+-type entry() :: {file:filename_all(), witness_log_input:identity()}.
+
+-doc "All of them, oldest first; the log itself is the last one, if it is there.".
+-type look() :: [{order(), {Modified :: integer(), Size :: non_neg_integer()}, entry()}].
+
+-doc "What the youngest rotated file was at some time.".
+-type youngest() :: {witness_log_input:identity(), Size :: non_neg_integer() | any} | none.
+
+%% Oldest first as Erlang's terms are ordered: dates, then numbers, then what stands alone, then the log.
+-type order() :: {1, [integer()]} | {2, integer()} | {3, alone} | {4, log}.
+
+-include_lib("kernel/include/file.hrl").
+
+-define(LOOKS, 20).
+-define(NUMBER, 99_999).
+
+-doc "The files of a log. `busy`: they changed all the time.".
+-spec look(file:name_all()) -> {ok, look()} | busy.
+look(File) -> look(File, entries(File), ?LOOKS).
+
+look(_, _, 0) -> busy;
+look(File, Entries, N) ->
+    Again = entries(File),
+    case [Entry || {_, _, Entry} <- Again] =:= [Entry || {_, _, Entry} <- Entries] of
+        true -> {ok, Again};
+        false -> look(File, Again, N - 1)
+    end.
+
+entries(File) ->
+    Folder = filename:dirname(File),
+    Names = case file:list_dir_all(Folder) of
+                {ok, All} -> All;
+                {error, _} -> []
+            end,
+    Base = text(filename:basename(File)),
+    lists:sort([{Order, Info, {Path, Identity}}
+                || Name <- Names, {ok, Order} <- [order(text(Name), Base)],
+                   Path <- [path(Order, File, filename:join(Folder, Name))],
+                   {ok, Info, Identity} <- [info(Path)]]).
+
+%% The log itself keeps the name that it was given.
+path({4, log}, File, _) -> File;
+path(_, _, Path) -> Path.
+
+text(Name) when is_binary(Name) -> Name;
+text(Name) -> unicode:characters_to_binary(Name).
+
+info(Path) ->
+    case file:read_file_info(Path, [raw, {time, posix}]) of
+        {ok, #file_info{type = regular, mtime = Modified, size = Size, major_device = Device, inode = Inode}} ->
+            {ok, {Modified, Size}, {Device, Inode}};
+        _ -> none
+    end.
+
+-spec order(binary(), binary()) -> {ok, order()} | none.
+order(Base, Base) -> {ok, {4, log}};
+order(Name, Base) ->
+    case suffix(Name, Base) of
+        Alone when Alone =:= ~".old"; Alone =:= ~".bak"; Alone =:= ~"~" -> {ok, {3, alone}};
+        Suffix ->
+            case re:run(Suffix, ~"^[-._][0-9][-._:T0-9]*$") of
+                {match, _} -> {ok, numbered(numbers(Suffix))};
+                nomatch -> none
+            end
+    end.
+
+numbered([N]) when N =< ?NUMBER -> {2, -N};
+numbered(Numbers) -> {1, Numbers}.
+
+numbers(Suffix) -> [binary_to_integer(N) || N <- re:split(Suffix, ~"[^0-9]+"), N =/= ~""].
+
+%% What the name has more than the base, at its end or before its extension.
+suffix(Name, Base) ->
+    Extension = filename:extension(Base),
+    Root = filename:rootname(Base),
+    Middle = byte_size(Name) - byte_size(Base),
+    case Name of
+        <<Base:(byte_size(Base))/binary, Suffix/binary>> -> Suffix;
+        <<Root:(byte_size(Root))/binary, Suffix:Middle/binary, Extension/binary>> when Middle > 0 -> Suffix;
+        _ -> ~""
+    end.
+
+-doc """
+The files that were written after this one. `unknown`: it is not among them, so there may have been others, or names and
+times contradict each other.
+""".
+-spec newer(witness_log_input:identity(), look()) -> {ok, [entry()]} | unknown.
+newer(Identity, Look) ->
+    case lists:splitwith(fun({_, _, {_, I}}) -> I =/= Identity end, Look) of
+        {_, []} -> unknown;
+        {_, [{{3, alone}, _, _} | After]} -> {ok, [Entry || {{4, log}, _, Entry} <- After]};
+        {Before, [{_, {Modified, _}, _} | After]} ->
+            Rotated = [M || {{Rank, _}, {M, _}, _} <- After, Rank < 3],
+            case lists:all(fun(M) -> M >= Modified end, Rotated)
+                andalso lists:all(fun({_, {M, _}, _}) -> M =< Modified end, Before) of
+                true -> {ok, [Entry || {{Rank, _}, _, Entry} <- After, Rank =/= 3]};
+                false -> unknown
+            end
+    end.
+
+-doc "The youngest rotated file, and its size.".
+-spec youngest(look()) -> youngest().
+youngest(Look) ->
+    case [{Identity, Size} || {{Rank, _}, {_, Size}, {_, Identity}} <- Look, Rank < 4] of
+        [] -> none;
+        Rotated -> lists:last(Rotated)
+    end.
+
+-doc "The files that have come after what was the youngest rotated one. `unknown`: that one has changed, or is gone.".
+-spec since(youngest(), look()) -> {ok, [entry()]} | unknown.
+since(none, Look) -> {ok, [Entry || {_, _, Entry} <- Look]};
+since({Identity, Size}, Look) ->
+    case [S || {_, {_, S}, {_, I}} <- Look, I =:= Identity, Size =:= any orelse S =:= Size] of
+        [] -> unknown;
+        _ -> newer(Identity, Look)
+    end.
+
+-doc "The log itself, if it is there.".
+-spec log(look()) -> [entry()].
+log(Look) -> [Entry || {{4, log}, _, Entry} <- Look].
+
+-doc "All files but the log itself, youngest first.".
+-spec siblings(look()) -> [entry()].
+siblings(Look) -> [Entry || {{Rank, _}, _, Entry} <- lists:reverse(Look), Rank < 4].

@@ -1,0 +1,126 @@
+-module(witness_log_write).
+-moduledoc """
+Terms as text in Erlang's notation, on one line and in full, as `witness_log_term` reads it.
+""".
+
+-export([term/1, list/1, quoted/1]).
+
+-define(IS_LOWER(C), (C >= $a andalso C =< $z)).
+-define(IS_NAME(C), (?IS_LOWER(C) orelse C >= $A andalso C =< $Z orelse C >= $0 andalso C =< $9 orelse C =:= $_ orelse C =:= $@)).
+%% A character that is written as it is between quotes.
+-define(IS_SHOWN(C), (C >= $\s andalso C < 16#7F orelse C >= 16#A0 andalso C < 16#D800 orelse C > 16#DFFF andalso C =< 16#10FFFF)).
+-define(IS_NAMED(C), (C =:= $\n orelse C =:= $\t orelse C =:= $\r)).
+
+-doc "A term, as UTF-8.".
+-spec term(term()) -> iodata().
+term(Atom) when is_atom(Atom) -> name(atom_to_binary(Atom));
+term(Integer) when is_integer(Integer) -> integer_to_binary(Integer);
+term(Pid) when is_pid(Pid) -> identifier(Pid, pid_to_list(Pid));
+term(Tuple) when is_tuple(Tuple) -> [${, list(tuple_to_list(Tuple)), $}];
+term([]) -> ~"[]";
+term(List) when is_list(List) ->
+    case is_string(List) of
+        true -> quoted(List);
+        false -> [$[, list(List), $]]
+    end;
+term(Binary) when is_bitstring(Binary) -> bits(Binary);
+term(Float) when is_float(Float) -> float_to_binary(Float, [short]);
+term(Map) when is_map(Map) -> [~"#{", pairs(maps:next(maps:iterator(Map)), []), $}];
+term(Reference) when is_reference(Reference) -> identifier(Reference, ref_to_list(Reference));
+term(Port) when is_port(Port) -> identifier(Port, port_to_list(Port));
+term(Fun) when is_function(Fun) -> function(Fun).
+
+-doc "Terms with commas between them, and the tail of an improper list.".
+-spec list(maybe_improper_list()) -> iodata().
+list([]) -> [];
+list([Term]) -> term(Term);
+list([Term | Tail]) when is_list(Tail) -> [term(Term), $, | list(Tail)];
+list([Term | Tail]) -> [term(Term), $| | term(Tail)].
+
+pairs(none, _) -> [];
+pairs({Key, Value, Iterator}, Before) -> [Before, term(Key), ~"=>", term(Value) | pairs(maps:next(Iterator), $,)].
+
+name(<<C, Rest/binary>> = Name) when ?IS_LOWER(C) ->
+    case is_name(Rest) andalso Name =/= ~"fun" of
+        true -> Name;
+        false -> between($', unicode:characters_to_list(Name))
+    end;
+name(Name) ->
+    between($', unicode:characters_to_list(Name)).
+
+is_name(<<C, Rest/binary>>) when ?IS_NAME(C) -> is_name(Rest);
+is_name(Rest) -> Rest =:= <<>>.
+
+is_string([C | Chars]) when is_integer(C), ?IS_SHOWN(C); ?IS_NAMED(C) -> Chars =:= [] orelse is_string(Chars);
+is_string(_) -> false.
+
+-doc "A string of any characters.".
+-spec quoted([char()]) -> iodata().
+quoted(Chars) -> between($", Chars).
+
+between(Quote, Chars) -> [Quote, unicode:characters_to_binary([escaped(C, Quote) || C <- Chars]), Quote].
+
+escaped(Quote, Quote) -> [$\\, Quote];
+escaped($\\, _) -> "\\\\";
+escaped($\n, _) -> "\\n";
+escaped($\t, _) -> "\\t";
+escaped($\r, _) -> "\\r";
+escaped(C, _) when ?IS_SHOWN(C) -> C;
+escaped(C, _) -> ["\\x{", integer_to_list(C, 16), "}"].
+
+%% Bits that are no whole bytes are a segment of their own.
+bits(<<>>) -> ~"<<>>";
+bits(Binary) when is_binary(Binary) ->
+    case is_text(Binary) of
+        ascii -> [~"<<\"", Binary, ~"\">>"];
+        {text, Chars} -> [~"<<", quoted(Chars), ~"/utf8>>"];
+        no -> [~"<<", segments(Binary), ~">>"]
+    end;
+bits(Bits) ->
+    Whole = bit_size(Bits) div 8,
+    Left = bit_size(Bits) rem 8,
+    <<Bytes:Whole/binary, Last:Left>> = Bits,
+    [~"<<", [[segments(Bytes), $,] || Bytes =/= <<>>], integer_to_binary(Last), $:, integer_to_binary(Left), ~">>"].
+
+segments(Bytes) -> lists:join($,, [integer_to_binary(Byte) || <<Byte>> <= Bytes]).
+
+is_text(Binary) -> is_text(Binary, Binary).
+
+is_text(<<C, Rest/binary>>, Binary) when C >= $\s, C < 16#7F, C =/= $", C =/= $\\ -> is_text(Rest, Binary);
+is_text(<<>>, _) -> ascii;
+is_text(_, Binary) ->
+    case unicode:characters_to_list(Binary) of
+        Chars when is_list(Chars) ->
+            case is_string(Chars) of
+                true -> {text, Chars};
+                false -> no
+            end;
+        _ -> no
+    end.
+
+%% Of another node the VM prints a number that only it knows. That of a log's process is in the name of its node.
+identifier(Identifier, Printed) when node(Identifier) =:= node() -> Printed;
+identifier(Identifier, Printed) ->
+    case atom_to_list(node(Identifier)) of
+        [C | _] = Node when C >= $1, C =< $9 ->
+            case string:split(Node, "@") of
+                [Number, "log"] -> renumbered(Number, Printed);
+                _ -> Printed
+            end;
+        _ ->
+            Printed
+    end.
+
+renumbered(Number, Printed) ->
+    [Open, Behind] = string:split(Printed, "<"),
+    [_, Rest] = string:split(Behind, "."),
+    [Open, $<, Number, $., Rest].
+
+function(Fun) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} ->
+            [{module, Module}, {name, Name}, {arity, Arity}] = [erlang:fun_info(Fun, Key) || Key <- [module, name, arity]],
+            [~"fun ", term(Module), $:, term(Name), $/, integer_to_binary(Arity)];
+        {type, local} ->
+            unicode:characters_to_binary(erlang:fun_to_list(Fun))
+    end.
