@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors clean
+.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -54,6 +54,9 @@ bench-overload: ## Measure what monitors that cannot keep up do to the system
 
 bench-monitors: ## Measure compiled monitors against the same ones written by hand
 	@$(toolchain) && bench/monitors
+
+bench-logs: ## Measure how fast logs are checked, and in how much memory
+	@$(toolchain) && bench/logs
 
 clean: ## Remove what was built here; the toolchain stays in the cache
 	@rm -rf _build

@@ -35,13 +35,14 @@ What a monitor found, or one of its slices. `spec` is `file:line`, or the monito
 values of a property with `per`, with their names; `event` is the one that decided, `index`
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
-it was decided, where that is one action. `steps` are the last events up to the deciding one,
+it was decided, where that is one action; `log`, where a log was checked, `file:line` of what decided. `steps` are the last events up to the deciding one,
 each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
-                     process := pid(), signature := witness_event:signature(),
+                     process := witness_event:proc(), signature := witness_event:signature(),
                      slice := undefined | [{Name :: binary(), Value :: term()}],
+                     log => binary(),
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
                      reason := undefined | stopped | max_slices | {gap, term()} | {crashed, term()},
                      source := undefined | source(),
@@ -61,7 +62,8 @@ A run in numbers. `processes` and `events`: seen; `tracers`: at most alive at th
 `monitored`: monitors started; `slices`: of these monitors, each with a verdict of its own;
 `gaps`: verdicts that met one. `coverage` says of the actions of each property that was
 monitored whether any of its monitors has taken them, and which verdict an action decides by
-itself. `outcome` is `violated` if a
+itself. `outcome` is `refused` if a log was wrong, `refused`
+says where and why, and `lines` how many were read; else `violated` if a
 verdict is `no`; else `untrusted` if events are missing, a part of Witness or a monitor
 crashed, the system crashed, or nothing was monitored; else `ok`. `elapsed_ms`: until the
 system had ended and all its events were gathered.
@@ -75,21 +77,22 @@ system had ended and all its events were gathered.
                                     actions := [#{line := pos_integer(), column := pos_integer(), text := binary(),
                                                   decides := yes | no | undefined, taken := boolean()}]}],
                      warnings := [warning()],
-                     elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted,
+                     elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted | refused,
+                     refused := undefined | binary(), lines => non_neg_integer(),
                      system := undefined | normal | {crashed, term()}}.
 
 -doc """
-Starts a system under observation.
+Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process | |
+| `system` | `{Module, Function, Args}`, called in a new process; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
-| `instrument` | `outline` | |
+| `instrument` | `outline`: a tracer for each partition; or for a log also `central`: one for all | `outline` |
 | `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
 | `timestamps` | whether all events carry their time; without it, over `evm` those of partitions with several processes do, and no others | `false` |
 | `memory` | bytes that events may take while they wait. Over `native` in all: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` for one tracer, which then goes before the system and thereby slows it down | a quarter of what the node may use |
@@ -106,6 +109,20 @@ Starts a system under observation.
 | `log` | whether violations are logged | `true` |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
+
+Of these, a log has what concerns specifications, monitors and verdicts; and
+
+| Option | Value | Default |
+|---|---|---|
+| `format` | `text` or `json` | told by the name of the file, or by its beginning |
+| `roots` | the processes that began it all, or `auto`: those that are found in the log | `auto` |
+| `follow` | whether to go on as the file grows; a run that follows ends with `stop/1` | `false` |
+| `skip_malformed` | whether to leave out, count and report what is wrong; otherwise it ends the run | `false` |
+| `max_atoms` | atoms that the log may bring with it | `100000` |
+| `max_line` | bytes of the longest line | 1 MB |
+| `block` | bytes that are read at a time | 128 KB |
+| `save` | a file, in which the position in the log is saved every 5 seconds and at the end, with all that is known there | none |
+| `from` | such a file, to go on where it was saved, with the same specifications, monitors and options | none |
 
 ## Errors
 
@@ -147,9 +164,13 @@ stop(Run) -> witness_run:stop(Run).
 -spec verdicts(run()) -> [verdict()].
 verdicts(Run) -> witness_run:verdicts(Run).
 
--doc "How far the run has come. `warnings`: those so far, such as those about the specifications.".
+-doc """
+How far the run has come. `warnings`: those so far, such as those about the specifications. Of a log also the lines and
+bytes that were read, and its size in bytes.
+""".
 -spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
                        events := non_neg_integer(), waiting_for := non_neg_integer(),
+                       lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown,
                        monitors := non_neg_integer(), verdicts := map(), system := term(),
                        warnings := [warning()]}.
 info(Run) -> witness_run:info(Run).
@@ -163,6 +184,7 @@ subscribe(Run) -> witness_run:subscribe(Run).
 
 -doc "An error of `start/1` or `await/2` for people.".
 -spec format_error(term()) -> unicode:chardata().
+format_error({log, Text}) -> Text;
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
 format_error(timeout) -> "the run has not ended in time";

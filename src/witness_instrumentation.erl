@@ -5,7 +5,7 @@ monitor given by itself (`m:witness_outline_map`); and the instrumentation that 
 given to, which depends on the source of events.
 """.
 
--export([start_link/2, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
+-export([start_link/2, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1, log_name/1]).
 
 -export_type([key/0, property/0, sources/0, counts/0]).
 
@@ -23,19 +23,63 @@ A property, the text of its signature patterns, and its actions, numbered as in 
 -doc "Files of specifications with their lines, by the `spec` of their properties.".
 -type sources() :: #{Spec :: binary() => {File :: binary(), Lines :: tuple()}}.
 
--doc "What was seen so far: processes, events, and processes that are alive of those that the run waits for.".
--type counts() :: #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer()}.
+-doc """
+What was seen so far: processes, events, and processes that are alive of those that the run waits for. Of a log also the
+lines and bytes that were read, and its size in bytes.
+""".
+-type counts() :: #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
+                    lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process: the module that it is (all have the functions of
-`m:witness_outline`), its process, and what counts for it, also when it has ended.
+`m:witness_outline`), its process, and what counts for it, also when it has ended. An error is text for people.
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()]) ->
-    {module(), pid(), fun(() -> counts())}.
-start_link(Options = #{source := Source, monitors := Monitors}, Specs) ->
-    start_link(Source, Options, Specs,
-               #{run => self(), filter => filter(Specs, Monitors),
-                 maps => [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors]}).
+    {ok, {module(), pid(), fun(() -> counts())}} | {error, unicode:chardata()}.
+start_link(Options = #{monitors := Monitors}, Specs) ->
+    Maps = [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors],
+    case Options of
+        #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
+        #{source := Source} ->
+            {ok, start_link(Source, Options, Specs, #{run => self(), filter => filter(Specs, Monitors), maps => Maps})}
+    end.
+
+start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
+    Spread = erlang:system_info(schedulers_online),
+    Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
+    Properties = [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{action := monitor} <- Entries]
+        ++ [monitor_entry(Monitor) || {_, Monitor} <- Monitors],
+    Config = #{run => self(), file => log_name(Input), feed => Feed#{input => Input, parsers => Spread},
+               log => #{maps => Maps, properties => Properties, mode => Mode, spread => Spread, roots => Roots},
+               identity => identity(Options, Specs)},
+    Given = maps:with([explain, max_slices, save, from], Options),
+    case witness_outline_offline:start_link(maps:merge(Given, Config)) of
+        {ok, Pid, Counter} ->
+            {ok, {witness_outline_offline, Pid, fun() -> witness_outline_offline:counts(Counter) end}};
+        {error, _} = Error -> Error
+    end.
+
+%% What a saved position depends on: the code that specifications become, which also has the records that they include,
+%% that of other monitors, and what bounds them. Only where it is needed.
+identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options); is_map_key(from, Options) ->
+    Compile = maps:with([include, max_obligations], Options),
+    Code = [begin
+                {ok, Text} = witness_spec:to_erlang(File, Compile),
+                unicode:characters_to_binary(Text)
+            end || #{file := File} <- Specs],
+    Handwritten = [{Pattern, Monitor, Module:module_info(md5)} || {Pattern, {Module, _} = Monitor} <- Monitors],
+    Bounds = maps:with([instrument, explain, max_slices, roots, format, skip_malformed], Options),
+    erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
+identity(_, _) -> <<>>.
+
+-doc "How a log is named in errors.".
+-spec log_name({file, file:name_all()} | standard_input) -> binary().
+log_name({file, File}) ->
+    case unicode:characters_to_binary(File) of
+        Name when is_binary(Name) -> Name;
+        _ -> ~"the log"
+    end;
+log_name(standard_input) -> ~"standard input".
 
 start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter} = Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
@@ -74,8 +118,8 @@ spec(File, #{line := Line}) -> <<File/binary, $:, (integer_to_binary(Line))/bina
 
 -spec of_monitor({witness_options:signature_pattern(), {module(), term()}}) ->
     witness_outline_map:instrumentation().
-of_monitor({{M, F, A}, Monitor = {Module, _}}) ->
-    Entry = #{monitor => Monitor, spec => atom_to_binary(Module), name => undefined, group => false},
+of_monitor({{M, F, A}, Monitor}) ->
+    Entry = monitor_entry(Monitor),
     fun({M1, F1, Args}) when (M =:= '_' orelse M =:= M1), (F =:= '_' orelse F =:= F1) ->
             case A =:= '_' orelse (is_list(Args) andalso A =:= length(Args)) of
                 true -> [Entry];
@@ -83,6 +127,9 @@ of_monitor({{M, F, A}, Monitor = {Module, _}}) ->
             end;
        (_) -> []
     end.
+
+monitor_entry(Monitor = {Module, _}) ->
+    #{monitor => Monitor, spec => atom_to_binary(Module), name => undefined, group => false}.
 
 -doc "All properties that may be monitored, in the order in which they were given.".
 -spec properties([witness_spec:instrumentation_map()],

@@ -9,7 +9,7 @@ how many when there is room again.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, verdict/2, flush/1, summary/2, subscribe/2]).
+-export([start_link/1, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
 -export([init/2]).
 
 -define(MAILBOX, 1000).
@@ -24,6 +24,10 @@ start_link(Options) -> proc_lib:spawn_link(?MODULE, init, [self(), Options]).
 
 -spec verdict(pid(), witness:verdict()) -> ok.
 verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
+
+-doc "Calls a function when everything before has been told.".
+-spec reached(pid(), fun(() -> ok)) -> ok.
+reached(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
 
 -doc "Asks for `{flushed, Notifier}` when everything before has been told.".
 -spec flush(pid()) -> ok.
@@ -52,6 +56,7 @@ loop(N = #notifier{run = Run}) ->
             loop(callback(V, tell({verdict, V}, N)));
         {summary, S} -> loop(tell({summary, S}, N));
         {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
+        {reached, Fun} -> ok = Fun(), loop(N);
         flush -> Run ! {flushed, self()}, loop(N)
     end.
 

@@ -5,26 +5,39 @@ The options of a run: one clause for each, and the defaults.
 ## Errors
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
-`{missing_option, Key}`, `{source_unavailable, Reason}` where `native` was asked for and
+`{missing_option, Key}`, `{only_for_logs, Key}` and `{not_for_logs, Key}` for an option that does not go with
+the `system`, `{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
 """.
 
 -export([check/1, format_error/1]).
 
--export_type([options/0, signature_pattern/0]).
+-export_type([options/0, log/0, signature_pattern/0]).
 
 -doc "What processes a monitor is for.".
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
+-doc "Where a log is.".
+-type log() :: {file, file:name_all()} | standard_input.
+
 -doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]},
+-type options() :: #{system := {module(), atom(), [term()]} | {log, log()},
                      scope := tree | node,
                      specs := [file:name_all()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
-                     instrument := outline,
-                     source := native | evm,
+                     instrument := outline | central,
+                     source => native | evm,
+                     roots := auto | [witness_event:proc()],
+                     format => text | json,
+                     follow := boolean(),
+                     skip_malformed := boolean(),
+                     max_atoms := pos_integer(),
+                     max_line := pos_integer(),
+                     block := pos_integer(),
+                     save => file:name_all(),
+                     from => file:name_all(),
                      on_verdict := undefined | fun((witness:verdict()) -> term()),
                      owner := pid(),
                      group_leader := pid(),
@@ -52,6 +65,7 @@ defaults() ->
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
+      roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
       drain => 30_000, halt => true, log => true}.
 
 -doc "Completes and checks the options of a user.".
@@ -61,17 +75,36 @@ check(Options) when is_map(Options) ->
         Complete = maps:merge(defaults(), Options),
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
-        {ok, source(partition_memory(Complete))}
+        {ok, source(partition_memory(fitting(Complete, Options)))}
     catch
         throw:Reason -> {error, Reason}
     end;
 check(_) -> {error, {bad_option, options, "a map"}}.
+
+%% Options of logs and those of systems that run are nothing to each other.
+fitting(Complete = #{system := System}, Given) ->
+    {Unfitting, Wrong} = case System of
+        {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
+                                    message_size, batch, flush]};
+        _ -> {only_for_logs, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]}
+    end,
+    [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
+    case Complete of
+        #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
+        #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
+        #{system := {log, standard_input}, save := _} -> expected(save, "a file to go on with");
+        #{system := {log, _}} -> Complete;
+        #{instrument := outline} -> Complete;
+        #{} -> expected(instrument, "outline, for a system that runs")
+    end.
 
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
 
 %% The native source, where it can be loaded, unless the user has chosen.
+source(Options = #{system := {log, _}}) ->
+    Options#{warnings => []};
 source(Options = #{source := evm}) ->
     Options#{warnings => []};
 source(Options) ->
@@ -86,7 +119,9 @@ source(Options) ->
     end.
 
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
-option(system, _) -> expected(system, "{Module, Function, Arguments}");
+option(system, {log, standard_input}) -> ok;
+option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
+option(system, _) -> expected(system, "{Module, Function, Arguments}, {log, {file, File}} or {log, standard_input}");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
 option(Key, Files) when Key =:= specs; Key =:= include ->
@@ -94,8 +129,15 @@ option(Key, Files) when Key =:= specs; Key =:= include ->
         orelse expected(Key, "a list of file names");
 option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_option/1, Monitors);
 option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
-option(instrument, outline) -> ok;
-option(instrument, _) -> expected(instrument, "outline");
+option(instrument, Mode) when Mode =:= outline; Mode =:= central -> ok;
+option(instrument, _) -> expected(instrument, "outline or central");
+option(roots, auto) -> ok;
+option(roots, [_ | _] = Roots) ->
+    lists:all(fun({external, Name}) -> is_binary(Name); (P) -> is_pid(P) end, Roots)
+        orelse expected(roots, "processes, or auto");
+option(roots, _) -> expected(roots, "a list of processes that is not empty, or auto");
+option(format, Format) when Format =:= text; Format =:= json -> ok;
+option(format, _) -> expected(format, "text or json");
 option(source, Source) when Source =:= native; Source =:= evm -> ok;
 option(source, _) -> expected(source, "native or evm");
 option(on_verdict, undefined) -> ok;
@@ -112,10 +154,12 @@ option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
 option(drain, infinity) -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= explain; Key =:= drain;
+                    Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
-option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log ->
+option(Key, File) when Key =:= save; Key =:= from ->
+    is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
+option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed ->
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 
@@ -149,6 +193,10 @@ format_error({unknown_option, Key}) ->
     io_lib:format("unknown option ~tp", [Key]);
 format_error({missing_option, Key}) ->
     io_lib:format("option ~ts is missing", [Key]);
+format_error({only_for_logs, Key}) ->
+    io_lib:format("option ~ts: only for logs", [Key]);
+format_error({not_for_logs, Key}) ->
+    io_lib:format("option ~ts: not for logs", [Key]);
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
 format_error({undefined_module, M, Reason}) ->

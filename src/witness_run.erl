@@ -29,7 +29,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
-              instrumentation :: undefined | module(),
+              instrumentation :: module(),
               pool :: undefined | pid(),
               notifier :: pid(),
               specs :: [witness_spec:instrumentation_map()],
@@ -39,6 +39,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               all_announced = false :: boolean(),  % no further monitor is started
               lost = false :: boolean(),           % every monitor that is not decided misses events
               incomplete = false :: boolean(),     % something was missed by somebody
+              refused :: undefined | binary(),     % why a log could not be read on
               live = #{} :: #{pid() => meta()},
               early = #{} :: #{pid() => [report()]},
               tally :: witness_tally:tally(),
@@ -83,15 +84,28 @@ call(Run, Request, Timeout) ->
 init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
-    Compile = (maps:with([include, max_obligations], Options))#{exports => fun witness_exports:of_module/1},
+    Given = maps:with([include, max_obligations], Options),
+    Compile = case Options of
+        %% What a log tells of need not be here.
+        #{system := {log, _}} -> Given;
+        #{} -> Given#{exports => fun witness_exports:of_module/1}
+    end,
     case compile(Files, Compile, [], []) of
         {ok, Specs, Warnings} ->
-            monitor(process, Owner),
-            {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
-                      tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
-                      warnings = maps:get(warnings, Options) ++ Warnings, notifier = witness_notifier:start_link(Options),
-                      started = erlang:monotonic_time(millisecond)},
-             {continue, start}};
+            case witness_instrumentation:start_link(Options, Specs) of
+                {ok, {Module, Pool, Counts}} ->
+                    monitor(process, Owner),
+                    {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                              instrumentation = Module, pool = Pool, counts = Counts,
+                              tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
+                              warnings = maps:get(warnings, Options) ++ Warnings,
+                              notifier = witness_notifier:start_link(Options),
+                              started = erlang:monotonic_time(millisecond)},
+                     {continue, start}};
+                {error, Text} ->
+                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    {stop, {shutdown, {log, text(Text)}}}
+            end;
         {error, Diagnostics} ->
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
@@ -111,12 +125,11 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
-handle_continue(start, R = #run{options = Options, specs = Specs}) ->
-    #{system := MFA, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
-    {Module, Pool, Counts} = witness_instrumentation:start_link(Options, Specs),
+handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
+    #{system := System, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
     _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
-    {ok, _} = Module:launch(Pool, MFA, GroupLeader),
-    {noreply, R#run{instrumentation = Module, pool = Pool, counts = Counts}}.
+    {ok, _} = Module:launch(Pool, System, GroupLeader),
+    {noreply, R}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
@@ -134,10 +147,10 @@ handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
-    #{processes := Processes, events := Events, held := Held} = Counts(),
-    {reply, #{phase => Phase, processes => Processes, events => Events, waiting_for => Held,
-              monitors => map_size(Live), verdicts => witness_tally:verdicts(Tally), system => R#run.system,
-              warnings => R#run.warnings}, R}.
+    #{held := Held} = Counted = Counts(),
+    {reply, (maps:remove(held, Counted))#{
+              phase => Phase, waiting_for => Held, monitors => map_size(Live), verdicts => witness_tally:verdicts(Tally),
+              system => R#run.system, warnings => R#run.warnings}, R}.
 
 -doc false.
 -spec handle_cast(term(), #run{}) -> {noreply, #run{}}.
@@ -156,12 +169,18 @@ handle_info(Report = {Kind, Runner, _}, R = #run{live = Live}) when Kind =:= sli
         #{Runner := _} -> proceed(report(Report, R));
         #{} -> {noreply, early(Report, R)}
     end;
+handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifier}) ->
+    R1 = checked(Checked, R),
+    ok = witness_notifier:reached(Notifier, fun() -> witness_outline_offline:told(Pool, Number) end),
+    {noreply, R1};
+handle_info({log_ended, Ended}, R) ->
+    proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, Reason}});
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
-    proceed(lost(Reason, let_go(R#run{pool = undefined})));
+    proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
     {noreply, incomplete(tracer_lost, tracer_lost(Reason), R)};
@@ -186,6 +205,8 @@ handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size
     finished(R#run{phase = finished});
 handle_info(overdue, R = #run{phase = draining, live = Live}) ->
     Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed({crashed, overdue})}, A) end,
+    %% A log is read by one that still is there.
+    _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
     proceed(maps:fold(Kill, R, Live));
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R};
@@ -214,16 +235,23 @@ proceed(R) ->
 drain(R = #run{phase = running, options = #{drain := Drain}}) ->
     R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
-    Stopped = stop_pool(R1),
-    %% Now every monitor's announcement is in the mailbox, before this message.
-    self() ! all_announced,
-    case Stopped of
-        {ok, R2} -> R2;
-        {lost, Reason, R2} -> lost(Reason, R2)
+    case stop_pool(R1) of
+        {ok, R2} -> announced(R2);
+        {lost, Reason, R2} -> lost(Reason, announced(R2));
+        %% What it has found comes first, and then `log_ended'.
+        {later, R2} -> R2
     end;
 drain(R) -> R.
 
+%% Now every monitor's announcement is in the mailbox, before this message.
+announced(R) ->
+    self() ! all_announced,
+    R.
+
 stop_pool(R = #run{pool = undefined}) -> {ok, R};
+stop_pool(R = #run{pool = Pool, instrumentation = witness_outline_offline}) ->
+    ok = witness_outline_offline:stop(Pool),
+    {later, R};
 stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
     try
         #{most := Most} = Module:info(Pool),
@@ -295,6 +323,38 @@ ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
         #{slices := _} -> R1
     end.
 
+%% The monitors of a log are none of this process's own: what they have found comes in the order of the log.
+checked(#{started := Started, covered := Covered, found := Found}, R = #run{tally = Tally, options = #{system := {log, Input}}}) ->
+    File = witness_instrumentation:log_name(Input),
+    T1 = lists:foldl(fun(Meta, T) -> witness_tally:started(key(Meta), T) end, Tally, Started),
+    T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
+    lists:foldl(fun({_, Meta, Line, #{verdict := _} = Outcome}, A) -> verdict(Outcome, Meta#{log => <<File/binary, $:, (integer_to_binary(Line))/binary>>}, A);
+                   (_, A) -> A
+                end, R#run{tally = T2}, Found).
+
+log_ended(#{whole := Whole, tracers := Tracers, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended, R0) ->
+    R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
+               system = case Whole of true -> {ended, normal}; false -> running end},
+    Missing = [{orphans, orphans(Orphans)} || Orphans =/= []]
+        ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
+        ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
+        ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]],
+    lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, R, Missing).
+
+orphans(Orphans) ->
+    Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, 5)],
+    [plural(length(Orphans), " process acts whose spawn is nowhere in the log: ",
+            " processes act whose spawns are nowhere in the log: "),
+     lists:join(", ", Named), [", ..." || length(Orphans) > 5], "; ",
+     plural(lists:sum([Count || {_, Count} <- Orphans]), " event was left out", " events were left out")].
+
+skipped(Count, Named) ->
+    [plural(Count, " line was left out: ", " lines were left out: "), lists:join("; ", Named),
+     ["; ..." || Count > length(Named)]].
+
+plural(1, One, _) -> ["1", One];
+plural(Count, _, Many) -> [integer_to_list(Count), Many].
+
 verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
     Found = maps:merge(Outcome, Meta),
     V = Found#{source => witness_instrumentation:source(Found, Sources)},
@@ -308,15 +368,16 @@ keep(_, R) -> R.
 %% --- summary ---------------------------------------------------------------------
 
 summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
-    #{processes := Processes, events := Events} = Counts(),
-    (witness_tally:summary(Tally))#{
+    #{processes := Processes, events := Events} = Counted = Counts(),
+    (maps:merge(witness_tally:summary(Tally), maps:with([lines], Counted)))#{
       processes => Processes, tracers => R#run.tracers, events => Events,
-      warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R),
+      warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
           running -> undefined;
           {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
       end}.
 
+outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
 outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
     case witness_tally:verdicts(Tally) of
         #{no := No} when No > 0 -> violated;

@@ -54,7 +54,8 @@ run(Arguments) ->
             {compile, Options} -> compile(Options);
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
-            {run, Options} -> run_system(Options)
+            {run, Options} -> run_system(Options);
+            {check, Options} -> check_log(Options)
         end
     catch
         throw:{refused, Problem} -> refuse(Problem);
@@ -75,41 +76,60 @@ compile(Options) ->
     end.
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.
-run_system(#{system := Text, scope := Scope, json := Json, no_halt := NoHalt} = Options) ->
+run_system(#{system := Text, scope := Scope, no_halt := NoHalt} = Options) ->
     only("--instrument", instrument, "outline", Options),
+    {Folders, Properties} = properties(~"run", Options),
+    System = accept(~"run", witness_cli_call:parse(Text)),
+    ok = accept(~"run", case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
+    ok = accept(~"run", witness_cli_setup:load_elixir(element(1, System), Folders)),
+    ok = accept(~"run", witness_cli_call:check(System)),
+    watch(~"run", maps:merge(Properties, maps:with([source], Options)),
+          #{system => System, scope => Scope, halt => not NoHalt}, Options).
+
+check_log(#{log := Log} = Options) ->
+    {_, Properties} = properties(~"check", Options),
+    Roots = case Options of
+        #{roots := Names} -> #{roots => [accept(~"check", root(Name)) || Name <- Names]};
+        #{} -> #{}
+    end,
+    Given = maps:with([instrument, format, follow, skip_malformed, max_atoms, max_line, save, from], Options),
+    watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
+
+root(Name) ->
+    case witness_log:proc(unicode:characters_to_binary(Name)) of
+        {ok, _} = Root -> Root;
+        error -> {error, [~"--root: the name of a process is expected, not '", witness_cli_text:clean(Name), $']}
+    end.
+
+%% What is checked, and the folders of code that were named.
+properties(Command, Options) ->
     Specs = maps:get(specs, Options, []),
-    Folders = accept(witness_cli_setup:add_paths(maps:get(pa, Options, []))),
-    ok = accept(witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
-    Monitors = [accept("--monitor: ", witness_cli_call:parse_monitor(Monitor)) || Monitor <- maps:get(monitors, Options, [])],
+    Folders = accept(Command, witness_cli_setup:add_paths(maps:get(pa, Options, []))),
+    ok = accept(Command, witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
+    Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor)) || Monitor <- maps:get(monitors, Options, [])],
     Specs =/= [] orelse Monitors =/= [] orelse
-        refused(~"nothing to check: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
-    System = accept(witness_cli_call:parse(Text)),
-    ok = accept(case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
-    ok = accept(witness_cli_setup:load_elixir(element(1, System), Folders)),
-    ok = accept(witness_cli_call:check(System)),
-    Given = maps:with([include, source, max_slices, max_obligations], Options),
-    case witness_cli_run:run(Given#{system => System, specs => Specs, monitors => Monitors, scope => Scope,
-                                    json => Json, halt => not NoHalt, for => maps:get(for, Options, infinity),
-                                    timeout => maps:get(timeout, Options, infinity)}) of
+        refused(Command, ~"nothing to check: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
+    {Folders, (maps:with([include, max_slices, max_obligations], Options))#{specs => Specs, monitors => Monitors}}.
+
+watch(Command, Properties, System, #{json := Json} = Options) ->
+    case witness_cli_run:run(#{start => maps:merge(Properties, System), json => Json,
+                               for => maps:get(for, Options, infinity), timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;
         %% Diagnostics have their own format, which editors know.
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
-        {error, Reason} -> refused(witness:format_error(Reason))
+        {error, Reason} -> refused(Command, witness:format_error(Reason))
     end.
 
 only(Option, Key, Only, Options) ->
     #{Key := Value} = Options,
     Value =:= Only orelse
-        refused([Option, ~" '", witness_cli_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
+        refused(~"run", [Option, ~" '", witness_cli_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
 
-accept(Result) -> accept(~"", Result).
+accept(Command, Result) -> accept(Command, ~"", Result).
 
-accept(_, ok) -> ok;
-accept(_, {ok, Value}) -> Value;
-accept(Where, {error, Text}) -> refused([Where, Text]).
-
--spec refused(unicode:chardata()) -> no_return().
-refused(Text) -> refused(~"run", Text).
+accept(_, _, ok) -> ok;
+accept(_, _, {ok, Value}) -> Value;
+accept(Command, Where, {error, Text}) -> refused(Command, [Where, Text]).
 
 -spec refused(binary(), unicode:chardata()) -> no_return().
 refused(Command, Text) -> throw({refused, [~"witness ", Command, ~": ", Text]}).

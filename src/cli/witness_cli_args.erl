@@ -12,12 +12,14 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | compile | demo | explore, Options :: #{atom() => term()}}
+                | {run | check | compile | demo | explore, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
+-define(STANDARD_INPUT, "standard input").
 -define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
                    {"run", "runs a system and watches it"},
+                   {"check", "checks a log of what a system did"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"}]).
 
@@ -33,11 +35,17 @@ parse(Arguments) ->
                 false -> {error, unknown_command(First)}
             end;
         {[], _} -> {error, [~"witness: a command is expected\n\n", overview()]};
-        {_, false} -> parsed(argparse:parse(Arguments, command(), #{progname => ?PROGRAM}))
+        {_, false} -> parsed(argparse:parse([standard_input(A) || A <- Arguments], command(), #{progname => ?PROGRAM}))
     end.
+
+%% To `argparse' a dash alone is the beginning of an option.
+standard_input("-") -> ?STANDARD_INPUT;
+standard_input(Argument) -> Argument.
 
 is_help(Argument) -> Argument =:= "--help" orelse Argument =:= "-h".
 
+parsed({ok, #{log := ?STANDARD_INPUT} = Options, _, _}) -> {check, Options#{log := standard_input}};
+parsed({ok, #{log := File} = Options, _, _}) -> {check, Options#{log := {file, File}}};
 parsed({ok, Options, [_, Command], _}) -> {list_to_existing_atom(Command), Options};
 parsed({error, {[_], undefined, [$- | _] = Option, _}}) -> {error, [~"witness: there is no option ", clean(Option)]};
 parsed({error, {[_], undefined, Command, _}}) -> {error, unknown_command(Command)};
@@ -95,7 +103,7 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "compile" => compile(), "demo" => demo(),
+    #{commands => #{"run" => run(), "check" => check(), "compile" => compile(), "demo" => demo(),
                   "explore" => witness_cli_explore:command()}}.
 
 run() ->
@@ -107,13 +115,7 @@ run() ->
                "trusted or says nothing.\n\n"
                "  witness run --pa ebin --spec calc.hml 'calc_demo:main(10)'\n"
                "  witness run --pa ebin --monitor 'calc_server:loop/1=no_crash' 'calc_demo:main(10)'\n"],
-      arguments => [
-        #{name => specs, long => "-spec", action => append, type => string,
-          help => {"[--spec FILE.hml]...", ["a specification; may be repeated"]}},
-        #{name => monitors, long => "-monitor", action => append, type => string,
-          help => {"[--monitor 'm:f/ARITY=MODULE']...",
-                   ["a monitor written in Erlang for all processes with this signature; _ for any arity, function or "
-                    "module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}},
+      arguments => properties() ++ [
         #{name => instrument, long => "-instrument", type => string, default => "outline",
           help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
         #{name => source, long => "-source", type => {atom, [native, evm]},
@@ -122,31 +124,48 @@ run() ->
         #{name => scope, long => "-scope", type => {atom, [tree, node]}, default => node,
           help => {"[--scope tree|node]", ["what is watched: the function's process and its descendants, or (default) every "
                                            "process of the node"]}},
-        #{name => pa, long => "-pa", action => append, type => string,
-          help => {"[--pa DIR]...", ["a folder with compiled modules, or a quoted pattern like '_build/default/lib/*/ebin'; may "
-                                     "be repeated"]}},
-        #{name => include, short => $I, long => "-include", action => append, type => string,
-          help => {"[-I DIR | --include DIR]...",
-                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
-        #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
-          help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
-                                             "ends the oldest, undecided"]}},
-        #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
-          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
-                                                  "more it ends undecided"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output; what the system prints goes to standard error"]}},
-        #{name => for, long => "-for", type => {custom, fun seconds/1},
-          help => {"[--for SECONDS]", ["stop watching after this time: a planned end"]}},
-        #{name => timeout, long => "-timeout", type => {custom, fun seconds/1},
-          help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}},
         #{name => no_halt, long => "-no-halt", type => boolean, default => false,
           help => {"[--no-halt]", ["go on until an interrupt (Ctrl-C or SIGTERM), though the function has returned"]}},
         #{name => system, type => string,
           help => {"'mod:fun(args)'", ["the function to run"]}}
-      ]}.
+      ] ++ times()}.
+
+check() ->
+    #{help => ["Checks what a log says that processes did: events, one a line, as Erlang terms or in JSON Lines (docs/logs.md), "
+               "as they are, or compressed with gzip or zstd. With - as its name it is read from standard input.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or a log that is wrong, where it is; "
+               "3 the result cannot be trusted or says nothing.\n\n"
+               "  witness check --spec calc.hml trace.log\n"
+               "  zcat trace-*.jsonl.gz | witness check --spec calc.hml -\n"],
+      arguments => properties() ++ [
+        #{name => instrument, long => "-instrument", type => {atom, [outline, central]},
+          help => {"[--instrument outline|central]", ["a tracer for each partition (default), or one for all; verdicts are the same"]}},
+        #{name => format, long => "-format", type => {atom, [text, json]},
+          help => {"[--format text|json]", ["how events are written; otherwise told by the name of the log, or by its beginning"]}},
+        #{name => roots, long => "-root", action => append, type => string,
+          help => {"[--root PROCESS]...", ["the process that began it all, such as '<0.90.0>'; otherwise found in the log; may be "
+                                           "repeated"]}},
+        #{name => follow, long => "-follow", type => boolean, default => false,
+          help => {"[--follow]", ["go on as the log grows, also when it is rotated, until an interrupt"]}},
+        #{name => skip_malformed, long => "-skip-malformed", type => boolean, default => false,
+          help => {"[--skip-malformed]", ["leave out what is wrong in the log, and count it (exit code 3, or 1)"]}},
+        #{name => save, long => "-save", type => string,
+          help => {"[--save FILE]", ["save the position every 5 seconds and at the end, with what the monitors know"]}},
+        #{name => from, long => "-from", type => string,
+          help => {"[--from FILE]", ["go on at a saved position; verdicts that fell after it are told again"]}},
+        #{name => max_atoms, long => "-max-atoms", type => {integer, [{min, 1}]},
+          help => {"[--max-atoms NUMBER]", ["atoms that the log may bring with it (100000)"]}},
+        #{name => max_line, long => "-max-line", type => {integer, [{min, 64}]},
+          help => {"[--max-line BYTES]", ["the longest line (1048576)"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
+        #{name => log, type => string, help => {"LOG", ["the log, or - for standard input"]}}
+      ] ++ times()}.
 
 compile() ->
     #{help => ["Checks specifications without running anything, and lists their properties, or shows them in another "
@@ -182,6 +201,37 @@ demo() ->
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}}
       ]}.
+
+%% What is checked.
+properties() ->
+    [
+        #{name => specs, long => "-spec", action => append, type => string,
+          help => {"[--spec FILE.hml]...", ["a specification; may be repeated"]}},
+        #{name => monitors, long => "-monitor", action => append, type => string,
+          help => {"[--monitor 'm:f/ARITY=MODULE']...",
+                   ["a monitor written in Erlang for all processes with this signature; _ for any arity, function or "
+                    "module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}},
+        #{name => pa, long => "-pa", action => append, type => string,
+          help => {"[--pa DIR]...", ["a folder with compiled modules, or a quoted pattern like '_build/default/lib/*/ebin'; may "
+                                     "be repeated"]}},
+        #{name => include, short => $I, long => "-include", action => append, type => string,
+          help => {"[-I DIR | --include DIR]...",
+                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+        #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
+          help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
+                                             "ends the oldest, undecided"]}},
+        #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
+          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
+                                                  "more it ends undecided"]}}
+    ].
+
+times() ->
+    [
+        #{name => for, long => "-for", type => {custom, fun seconds/1},
+          help => {"[--for SECONDS]", ["stop watching after this time: a planned end"]}},
+        #{name => timeout, long => "-timeout", type => {custom, fun seconds/1},
+          help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
+    ].
 
 %% A time in milliseconds. `badarg` is an error of the user.
 seconds(Text) ->

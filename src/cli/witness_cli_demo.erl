@@ -39,9 +39,9 @@ show(Folder, Json, Say) ->
     Say(introduction(Folder)),
     Self = self(),
     Found = make_ref(),
-    Options = #{system => {http_service_demo, main, []}, monitors => [], scope => node, json => Json, halt => true,
-                specs => [filename:join(Folder, File) || File <- [?BUG, ?HOLDS]],
-                for => infinity, timeout => 60_000,
+    Options = #{start => #{system => {http_service_demo, main, []}, scope => node,
+                           specs => [filename:join(Folder, File) || File <- [?BUG, ?HOLDS]]},
+                json => Json, for => infinity, timeout => 60_000,
                 on_verdict => fun(#{verdict := Verdict, spec := Spec}) -> Self ! {Found, Verdict, Spec} end},
     case witness_cli_run:run(Options) of
         {ok, Code} ->

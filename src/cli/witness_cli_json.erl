@@ -6,7 +6,8 @@ Every object has `v` (1), `type`, `run` (a text that is the same in all objects 
 in RFC 3339).
 
 - `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`
-  (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `source` (`null`, or where it was
+  (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `log` (`null`, or `file:line` of the
+  event in the log that was checked), `source` (`null`, or where it was
   decided: `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
 - `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`),
@@ -46,9 +47,9 @@ header() ->
 -spec verdict(witness:verdict(), header()) -> iolist().
 verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, signature := Signature,
           slice := Slice, event := Event, source := Source, vacuous := Vacuous} = V, Header) ->
-    line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)}, {process, term(Process)},
+    line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)}, {process, witness_event:format_proc(Process)},
                            {signature, witness_event:format_signature(Signature)}, {slice, slice(Slice)},
-                           {event, event(Event)}, {source, source(Source)}, {explanation, explanation(V)}, {vacuous, Vacuous}]).
+                           {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)}, {explanation, explanation(V)}, {vacuous, Vacuous}]).
 
 slice(undefined) -> null;
 slice(Values) -> text(lists:join(~", ", [[Name, ~" = ", term(Value)] || {Name, Value} <- Values])).

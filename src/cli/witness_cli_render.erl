@@ -11,7 +11,7 @@ occurrence is a violation.
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, warning/2, summary/3, reason/1, bindings/1]).
+-export([verdict/2, warning/2, summary/3, progress/2, reason/1, bindings/1]).
 
 -export_type([reasons/0]).
 
@@ -57,7 +57,10 @@ last_formula(Steps) ->
 headline(Verdict, #{process := Process, signature := Signature} = V, Look) ->
     {Word, Style} = word(Verdict),
     [witness_cli_text:style(Style, Word, Look), ~" of ", property(V), ~"\n  by ",
-     witness_event:format_term(Process, 40), ~", ", witness_event:format_signature(Signature), slice(V)].
+     witness_event:format_proc(Process), ~", ", witness_event:format_signature(Signature), slice(V), log(V)].
+
+log(#{log := Place}) -> [~"\n  at ", witness_cli_text:clean(Place)];
+log(_) -> ~"".
 
 slice(#{slice := undefined}) -> ~"";
 slice(#{slice := Values}) -> [~"\n  slice ", bindings(Values)].
@@ -152,7 +155,7 @@ warning(#{text := Text}, Look) ->
 -spec summary(witness:summary(), {Code :: 0..3, reasons()}, witness_cli_text:look()) -> unicode:chardata().
 summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
           monitored := Monitored, gaps := Gaps} = Summary, {Code, Reasons}, Look) ->
-    Rows = [[~"system", system(Summary)],
+    Rows = [system(Summary),
             [~"watched", [witness_cli_text:count(Processes, ~"process", ~"processes"), ~", ",
                           witness_cli_text:count(Events, ~"event", ~"events"), ~", in ", seconds(Elapsed), ~" (at most ",
                           witness_cli_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]],
@@ -163,9 +166,29 @@ summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_
            ++ unseen(Summary, Look),
     lines(witness_cli_text:columns(Rows) ++ [~"", judgement(Code, Summary, Reasons, Look)]).
 
-system(#{system := normal}) -> ~"returned";
-system(#{system := {crashed, Reason}}) -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
-system(#{system := _}) -> ~"still ran".
+system(#{lines := Lines, system := System, refused := Refused}) ->
+    Whole = case {System, Refused} of
+        {normal, undefined} -> ~", to its end";
+        _ -> ~", not to its end"
+    end,
+    [~"log", [witness_cli_text:count(Lines, ~"line", ~"lines"), Whole]];
+system(#{system := normal}) -> [~"system", ~"returned"];
+system(#{system := {crashed, Reason}}) -> [~"system", [~"crashed: ", witness_event:format_term(Reason, ?TERM)]];
+system(#{system := _}) -> [~"system", ~"still ran"].
+
+-doc "How far the reading of a log has come, on one line.".
+-spec progress(#{lines := non_neg_integer(), events := non_neg_integer(), read := non_neg_integer(),
+                 size := pos_integer() | unknown, verdicts := map(), _ => _}, Milliseconds :: pos_integer()) -> unicode:chardata().
+progress(#{lines := Lines, events := Events, read := Read, size := Size, verdicts := Verdicts}, Milliseconds) ->
+    Rate = Events * 1000 div max(1, Milliseconds),
+    [witness_cli_text:count(Lines, ~"line", ~"lines"), ~", ", witness_cli_text:count(Rate, ~"event", ~"events"), ~" a second",
+     share(Read, Size, Milliseconds), ~", ",
+     witness_cli_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"\e[K"].
+
+share(Read, Size, Milliseconds) when is_integer(Size), Read > 0, Read =< Size ->
+    Left = (Size - Read) * Milliseconds div Read div 1000,
+    [~", ", integer_to_binary(Read * 100 div Size), ~" %, ", witness_cli_text:count(Left, ~"second", ~"seconds"), ~" left"];
+share(_, _, _) -> ~"".
 
 results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vacuous := Vacuous}) ->
     Vacuously = case Vacuous of 0 -> ~""; _ -> [~" (", integer_to_binary(Vacuous), ~" vacuously)"] end,
@@ -200,6 +223,9 @@ seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]),
 
 %% The result in one sentence.
 -spec judgement(Code :: 0..3, witness:summary(), reasons(), witness_cli_text:look()) -> unicode:chardata().
+judgement(2, #{verdicts := #{no := No}}, _, Look) ->
+    [witness_cli_text:style(doubtful, ~"REFUSED", Look), ~": the log is wrong, and was not read on",
+     [[~"; before that, ", witness_cli_text:count(No, ~"violation was seen", ~"violations were seen")] || No > 0], ~"."];
 judgement(1, #{verdicts := #{no := No}, slices := Slices}, _, Look) when Slices > 0 ->
     [witness_cli_text:style(bad, ~"VIOLATED", Look), ~": ",
      witness_cli_text:count(No, ~"violation was seen.", ~"violations were seen.")];

@@ -1,9 +1,11 @@
 -module(witness_cli_run).
 -moduledoc """
-`witness run`: runs a system in this node, watches it, and says what was found.
+`witness run` and `witness check`: runs a system in this node, or reads a log, and says what was found.
 
 A run ends when the function has returned and all processes that it has spawned have ended; with `--for` at that time
-at the latest; with `--no-halt` at an interrupt. These are planned ends: the exit code says what was found.
+at the latest; with `--no-halt` at an interrupt. These are planned ends: the exit code says what was found. So are the end
+of a log, and an interrupt for one that is followed. A log that is refused ends the run where that was noticed; what was found
+before stands, but the exit code is 2.
 
 It may also be broken off: by `--timeout`, by an interrupt that was not asked for, or because nobody reads standard
 output any more. Then the summary comes all the same, and a result without violations counts as no result (exit code 3).
@@ -21,20 +23,12 @@ output any more. Then the summary comes all the same, and a result without viola
 -export_type([options/0]).
 
 -doc """
-What to run, and how. Times are in milliseconds. What is optional here has the default of `witness:start/1`.
+What is given to `witness:start/1`, and how the result is told. Times are in milliseconds.
 """.
--type options() :: #{system := witness_cli_call:mfa_call(),
-                     specs := [file:name_all()],
-                     monitors := [{witness_cli_call:pattern(), {module(), term()}}],
-                     scope := tree | node,
+-type options() :: #{start := map(),
                      json := boolean(),
-                     halt := boolean(),
                      for := pos_integer() | infinity,
                      timeout := pos_integer() | infinity,
-                     include => [file:name_all()],
-                     source => native | evm,
-                     max_slices => pos_integer(),
-                     max_obligations => pos_integer(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -52,10 +46,11 @@ What to run, and how. Times are in milliseconds. What is optional here has the d
 -define(CHARTS, 10).             % violations of a property that are shown in full
 -define(REASONS, 20).            % different reasons that are told apart
 -define(FIRST_HINT, 5_000).
+-define(PROGRESS, 1_000).        % milliseconds
 -define(LONGEST_PAUSE, 60_000).
 
--doc "Runs the system; the exit code, or an error of the user (`witness:format_error/1`).".
--spec run(options()) -> {ok, 0 | 1 | 3} | {error, term()}.
+-doc "Runs the system, or reads the log; the exit code, or an error of the user (`witness:format_error/1`).".
+-spec run(options()) -> {ok, 0..3} | {error, term()}.
 run(#{json := Json} = Options) ->
     ok = witness_cli_signal:catch_interrupts(),
     State = #state{options = Options, header = witness_cli_json:header(),
@@ -77,41 +72,51 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
     end,
     State#state{told = Warnings}.
 
-start_options(#state{options = #{system := System, specs := Specs, monitors := Monitors, scope := Scope,
-                                 halt := Halt} = Options} = State) ->
+start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
-    Given = maps:with([include, source, max_slices, max_obligations], Options),
-    Given#{
-      system => System, specs => Specs, monitors => Monitors, scope => Scope, halt => Halt, log => false,
-      on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end,
-      group_leader => system_output(Options),
-      %% What the command line prints makes these processes work, which is none of the system's doing.
-      unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}.
+    Told = Start#{log => false, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
+    case is_log(State) of
+        true -> Told;
+        false ->
+            Told#{group_leader => system_output(Options),
+                  %% What the command line prints makes these processes work, which is none of the system's doing.
+                  unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}
+    end.
+
+is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
+is_log(_) -> false.
 
 system_output(#{json := true}) -> whereis(standard_error);
 system_output(#{json := false}) -> group_leader().
 
 %% Watching
 
--spec watch(witness:run(), #state{}) -> 0 | 1 | 3.
-watch(Run, #state{options = #{for := For, timeout := Timeout, halt := Halt}} = State) ->
+-spec watch(witness:run(), #state{}) -> 0..3.
+watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
     %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
     after_time(For, planned),
     after_time(Timeout, timeout),
-    _ = witness_cli_io:terminal(stderr) andalso begin
-        Halt orelse witness_cli_io:note(~"The run ends at an interrupt (Ctrl-C).\n"),
-        after_time(?FIRST_HINT, {hint, ?FIRST_HINT})
-    end,
+    _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
     wait(Run, Waiter, State).
+
+first_hint(State) ->
+    ends_at_interrupt(State) andalso witness_cli_io:note(~"The run ends at an interrupt (Ctrl-C).\n"),
+    case is_log(State) of
+        true -> after_time(?PROGRESS, progress);
+        false -> after_time(?FIRST_HINT, {hint, ?FIRST_HINT})
+    end.
+
+ends_at_interrupt(#state{options = #{start := Start}}) ->
+    not maps:get(halt, Start, true) orelse maps:get(follow, Start, false).
 
 after_time(infinity, _) -> ok;
 after_time(Time, What) ->
     _ = erlang:send_after(Time, self(), {time, What}),
     ok.
 
-wait(Run, Waiter, #state{options = #{halt := Halt}} = State) ->
+wait(Run, Waiter, State) ->
     receive
         {awaited, {ok, Summary}} ->
             _ = witness:stop(Run),
@@ -122,7 +127,7 @@ wait(Run, Waiter, #state{options = #{halt := Halt}} = State) ->
         {time, timeout} -> stop(Run, timeout, State);
         interrupt ->
             witness_cli_io:note(~"interrupted: the run comes to its end; once more ends it at once\n"),
-            stop(Run, case Halt of true -> interrupted; false -> none end, State);
+            stop(Run, case ends_at_interrupt(State) of true -> none; false -> interrupted end, State);
         output_closed -> stop(Run, output_closed, State);
         {'EXIT', Port, _} when is_port(Port) -> stop(Run, output_closed, State);
         {time, {hint, Pause}} ->
@@ -130,10 +135,16 @@ wait(Run, Waiter, #state{options = #{halt := Halt}} = State) ->
             Next = min(2 * Pause, ?LONGEST_PAUSE),
             after_time(Next, {hint, Next}),
             wait(Run, Waiter, State);
+        {time, progress} ->
+            witness_cli_io:note([witness_cli_render:progress(witness:info(Run), elapsed(State)), $\r]),
+            after_time(?PROGRESS, progress),
+            wait(Run, Waiter, State);
         {'EXIT', _, _} -> wait(Run, Waiter, State)
     end.
 
--spec stop(witness:run(), none | break(), #state{}) -> 0 | 1 | 3.
+elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Started.
+
+-spec stop(witness:run(), none | break(), #state{}) -> 0..3.
 stop(Run, Break, State) ->
     case witness:stop(Run) of
         {ok, Summary} -> ended(Summary, Break, State);
@@ -144,10 +155,10 @@ failed(Reason) ->
     witness_cli_io:note([~"witness run: ", witness:format_error(Reason), $\n]),
     3.
 
-hint(Run, #state{started = Started}) ->
+hint(Run, State) ->
     #{processes := Processes, events := Events, waiting_for := Waiting, system := System, verdicts := Verdicts} =
         witness:info(Run),
-    Seconds = (erlang:monotonic_time(millisecond) - Started) div 1000,
+    Seconds = elapsed(State) div 1000,
     witness_cli_io:note(
         [integer_to_binary(Seconds), ~" s: ", witness_cli_text:count(Processes, ~"process", ~"processes"), ~" and ",
          witness_cli_text:count(Events, ~"event", ~"events"), ~" seen, ",
@@ -183,8 +194,10 @@ count_reason(_, _, _) -> ok.
 
 ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
     Code = code(Summary, Break),
+    is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end, Summary),
     Warnings = maps:get(warnings, All) -- State#state.told,
+    refused(All),
     case Json of
         true ->
             witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]),
@@ -196,11 +209,15 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
     end,
     Code.
 
-%% A violation stands, however the run has ended.
+%% A violation stands, however the run has ended, but bad input goes before it.
+code(#{outcome := refused}, _) -> 2;
 code(#{outcome := violated}, _) -> 1;
 code(#{outcome := untrusted}, _) -> 3;
 code(#{outcome := ok}, none) -> 0;
 code(#{outcome := ok}, _) -> 3.
+
+refused(#{refused := undefined}) -> ok;
+refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_cli_text:clean(Text), $\n]).
 
 -spec broken(none | break(), #state{}) -> [witness:warning()].
 broken(none, _) -> [];

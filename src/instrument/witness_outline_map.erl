@@ -14,7 +14,7 @@ with its parent; otherwise it stays with the tracer of its parent.
 
 -export([new/2, assign/3, label/2, with_readers/2, starts/1]).
 
--export_type([instrumentation/0, entry/0, label/0, member/0]).
+-export_type([instrumentation/0, entry/0, label/0, reader/0, member/0]).
 
 -doc """
 One map. `match` gives the entries that name a signature; `[]` when none does.
@@ -25,16 +25,19 @@ One map. `match` gives the entries that name a signature; `[]` when none does.
 -type entry() :: none | #{monitor := {module(), Arg :: term()},
                           spec := binary(), name := binary() | undefined, group := boolean()}.
 
--doc "A monitor that reads a process: its map's number, its runner, whether it reads descendants.".
--type member() :: {pos_integer(), pid(), Group :: boolean()}.
+-doc "What stands for a monitor that was started: its runner, or whatever else its tracers know it by.".
+-type reader() :: term().
+
+-doc "A monitor that reads a process: its map's number, what stands for it, whether it reads descendants.".
+-type member() :: {pos_integer(), reader(), Group :: boolean()}.
 
 -doc "A monitor that must be started for a process.".
 -type start() :: {pos_integer(), entry()}.
 
 %% held: the process belongs to the spawn tree that the run waits for.
-%% readers: the runners that the process's events go to.
+%% readers: the monitors that the process's events go to.
 -record(label, {held :: boolean(),
-                readers = [] :: [pid()],
+                readers = [] :: [reader()],
                 members = [] :: [member()],
                 start = [] :: [start()]}).
 
@@ -86,7 +89,7 @@ with_readers(Started, Label = #label{readers = Readers, members = Members}) ->
 
 -doc "Parts of a label.".
 -spec label(held, label()) -> boolean();
-           (readers, label()) -> [pid()];
+           (readers, label()) -> [reader()];
            (members, label()) -> [member()].
 label(held, #label{held = Held}) -> Held;
 label(readers, #label{readers = Readers}) -> Readers;

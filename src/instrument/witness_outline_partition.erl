@@ -116,8 +116,9 @@ event({fork, P, Child, Raw, _} = E, Label, Events, Readers, Batch, T = #partitio
     events(Events, P, Readers, [E | Batch], adopt(Child, Signature, ChildLabel, T));
 event({exit, P, _, _} = E, Label, Events, Readers, Batch, T) ->
     T1 = #partition{labels = Labels, alive = Alive} = give_all(Readers, [E | Batch], T),
-    T2 = T1#partition{labels = maps:remove(P, Labels), alive = witness_outline_readers:ended(Label, Alive)},
-    events(Events, none, [], [], T2);
+    {Complete, Alive1} = witness_outline_readers:ended(Label, Alive),
+    lists:foreach(fun witness_monitor_runner:complete/1, Complete),
+    events(Events, none, [], [], T1#partition{labels = maps:remove(P, Labels), alive = Alive1});
 event(E, _, Events, Readers, Batch, T) ->
     events(Events, element(2, E), Readers, [E | Batch], T).
 

@@ -1,12 +1,12 @@
 -module(witness_outline_readers).
 -moduledoc """
-Starts the monitors of a process, and tells them when the processes that they read have ended.
+Starts the monitors of a process, and knows when the processes that they read have ended.
 
 A monitor that is no group reads one process. A group's monitor reads those of its partition that its map leaves to it,
 and is told of the end when the last of them has ended.
 """.
 
--export([start/4, start/5, ended/2]).
+-export([start/4, start/5, joined/3, ended/2]).
 
 -export_type([config/0, alive/0]).
 
@@ -17,8 +17,8 @@ may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
                     take => witness_monitor_runner:take(), tracer => pid()}.
 
--doc "How many processes the runner of each group still waits for.".
--type alive() :: #{pid() => pos_integer()}.
+-doc "How many processes the monitor of each group still waits for.".
+-type alive() :: #{witness_outline_map:reader() => pos_integer()}.
 
 -doc "Starts a monitor, and announces it to the run.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:entry(), config()) -> pid().
@@ -33,26 +33,30 @@ start(P, Signature, #{monitor := Monitor, spec := Spec, name := Name, group := G
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:label(), config(), alive()) ->
     {witness_outline_map:label(), alive()}.
 start(P, Signature, Label, Config, Alive) ->
-    Started = [{Map, start(P, Signature, Entry, Config), Group}
-               || {Map, Entry = #{group := Group}} <- witness_outline_map:starts(Label)],
+    joined([{Map, start(P, Signature, Entry, Config), Group}
+            || {Map, Entry = #{group := Group}} <- witness_outline_map:starts(Label)], Label, Alive).
+
+-doc "Monitors that were started for a process read it, beside those that its label has already.".
+-spec joined([witness_outline_map:member()], witness_outline_map:label(), alive()) ->
+    {witness_outline_map:label(), alive()}.
+joined(Started, Label, Alive) ->
     Label1 = witness_outline_map:with_readers(Started, Label),
-    Count = fun({_, Runner, true}, A) -> maps:update_with(Runner, fun(N) -> N + 1 end, 1, A);
+    Count = fun({_, Reader, true}, A) -> maps:update_with(Reader, fun(N) -> N + 1 end, 1, A);
                ({_, _, false}, A) -> A
             end,
     {Label1, lists:foldl(Count, Alive, witness_outline_map:label(members, Label1))}.
 
--doc "A process with this label has ended, and all its events were given.".
--spec ended(witness_outline_map:label(), alive()) -> alive().
-ended(Label, Alive) -> lists:foldl(fun reader_ended/2, Alive, witness_outline_map:label(members, Label)).
+-doc """
+A process with this label has ended, and all its events were given. The readers for which it was the last process are to
+be told that their trace is complete.
+""".
+-spec ended(witness_outline_map:label(), alive()) -> {Complete :: [witness_outline_map:reader()], alive()}.
+ended(Label, Alive) -> lists:foldl(fun reader_ended/2, {[], Alive}, witness_outline_map:label(members, Label)).
 
-reader_ended({_, Runner, false}, Alive) ->
-    ok = witness_monitor_runner:complete(Runner),
-    Alive;
-reader_ended({_, Runner, true}, Alive) ->
+reader_ended({_, Reader, false}, {Complete, Alive}) ->
+    {[Reader | Complete], Alive};
+reader_ended({_, Reader, true}, {Complete, Alive}) ->
     case Alive of
-        #{Runner := 1} ->
-            ok = witness_monitor_runner:complete(Runner),
-            maps:remove(Runner, Alive);
-        #{Runner := N} ->
-            Alive#{Runner := N - 1}
+        #{Reader := 1} -> {[Reader | Complete], maps:remove(Reader, Alive)};
+        #{Reader := N} -> {Complete, Alive#{Reader := N - 1}}
     end.

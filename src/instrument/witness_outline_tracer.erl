@@ -237,7 +237,8 @@ flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = B
 
 process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
     T = #tracer{alive = Before, ticking = Ticking} = flush(T0),
-    Alive = witness_outline_readers:ended(Label, Before),
+    {Complete, Alive} = witness_outline_readers:ended(Label, Before),
+    lists:foreach(fun witness_monitor_runner:complete/1, Complete),
     _ = witness_outline_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) =:= 0
         andalso (Run ! {ended, self()}),
     case map_size(Alive) =:= map_size(Before) of

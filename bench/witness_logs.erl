@@ -1,0 +1,170 @@
+-module(witness_logs).
+-moduledoc """
+What it costs to check a log: events a second and peak memory, for logs of several lengths, in both formats, with one
+scheduler and with two; beside `wc -l`, which only reads, and a loop of `erl_scan` and `erl_parse`, which only parses.
+
+The log is that of a master with a thousand workers at any time, each of which answers a hundred requests and goes;
+the specification (`witness_logs.hml`) reads every event of every worker. Each figure is taken in a VM of its own, and
+the figures of one row one after the other; several rounds, of which the median counts.
+
+`stages` are what the time goes to, with one scheduler: reading alone, reading and parsing in one process, and all of it.
+""".
+
+-export([main/1, generate/3, check/2, parse/1, read/1, naive/1]).
+
+-define(WORKERS, 1000).
+-define(REQUESTS, 100).
+-define(NAIVE, 100_000).
+
+%% In words: one message with what a VM has measured.
+-spec main([string()]) -> no_return().
+main([Rounds | Millions]) ->
+    N = list_to_integer(Rounds),
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"), "witness_logs." ++ os:getpid()),
+    ok = filelib:ensure_path(Dir),
+    io:format("OTP ~s, medians of ~b: millions of events a second, peak memory in MB~n", [erlang:system_info(otp_release), N]),
+    io:format("~-22s ~6s ~9s ~9s ~9s ~9s~n", ["", "bytes", "1 sched.", "memory", "2 sched.", "memory"]),
+    try
+        lists:foreach(fun({M, Format}) -> row(M, Format, Dir, N) end,
+                      [{list_to_integer(M), Format} || M <- Millions, Format <- ["text", "json"]])
+    after
+        file:del_dir_r(Dir)
+    end,
+    halt(0).
+
+row(Millions, Format, Dir, N) ->
+    File = filename:join(Dir, Format ++ ".log"),
+    _ = measured(generate, ["1", File, Format, integer_to_list(Millions * 1_000_000)]),
+    Size = filelib:file_size(File),
+    Runs = [{measured(check, ["1", File, Format]), measured(check, ["2", File, Format])} || _ <- lists:seq(1, N)],
+    {One, OneMemory} = middle([R || {R, _} <- Runs]),
+    {Two, TwoMemory} = middle([R || {_, R} <- Runs]),
+    io:format("~-22s ~6.1f ~9.2f ~9b ~9.2f ~9b~n",
+              [io_lib:format("~b M, ~s", [Millions, Format]), Size / Millions / 1.0e6, One, OneMemory, Two, TwoMemory]),
+    Millions =:= 1 andalso stages(File, Format, N),
+    ok = file:delete(File).
+
+stages(File, Format, N) ->
+    Median = fun(What) -> element(1, middle([measured(What, ["1", File, Format]) || _ <- lists:seq(1, N)])) end,
+    {Micro, _} = timer:tc(fun() -> os:cmd("wc -l " ++ File) end),
+    io:format("  ~-20s ~16.2f~n  ~-20s ~16.2f~n  ~-20s ~16.2f~n",
+              ["wc -l", 1.0e6 / Micro, "reading", Median(read), "reading, parsing", Median(parse)]),
+    Format =:= "text" andalso io:format("  ~-20s ~16.2f~n", ["erl_parse", Median(naive)]).
+
+middle(Runs) -> lists:nth((length(Runs) + 1) div 2, lists:sort(Runs)).
+
+%% Events a second in millions, and memory in MB, measured in a VM of its own.
+measured(What, [Schedulers | Arguments]) ->
+    Paths = lists:append([["-pa", Dir] || Dir <- code:get_path(), filename:basename(Dir) =/= "."]),
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    Call = io_lib:format("~s:~s(~ts)", [?MODULE, What, lists:join(", ", [io_lib:format("~tp", [A]) || A <- arguments(What, Arguments)])]),
+    Port = open_port({spawn_executable, Erl},
+                     [{args, ["-noshell", "+S", Schedulers ++ ":" ++ Schedulers] ++ Paths
+                             ++ ["-eval", lists:flatten([Call, ", halt(0)."])]}, binary, exit_status]),
+    result(Port, <<>>).
+
+arguments(generate, [File, Format, Events]) -> [File, Format, list_to_integer(Events)];
+arguments(check, [File, Format]) -> [File, Format];
+arguments(_, [File | _]) -> [File].
+
+result(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> result(Port, <<Said/binary, Data/binary>>);
+        {Port, {exit_status, 0}} ->
+            [Rate, Memory] = string:lexemes(string:trim(Said), " "),
+            {binary_to_float(Rate), binary_to_integer(Memory)};
+        {Port, {exit_status, Status}} -> exit({Status, Said})
+    end.
+
+said(Events, Microseconds) ->
+    {ok, Status} = file:read_file("/proc/self/status"),
+    {match, [Peak]} = re:run(Status, "VmHWM:\\s*(\\d+)", [{capture, all_but_first, list}]),
+    io:format("~.4f ~b~n", [Events / Microseconds, list_to_integer(Peak) div 1024]).
+
+%% --- what is measured ------------------------------------------------------------
+
+-doc false.
+-spec check(file:filename(), string()) -> ok.
+check(File, Format) ->
+    Spec = filename:join([filename:dirname(?FILE), "witness_logs.hml"]),
+    {Micro, Events} = timer:tc(fun() ->
+        {ok, Run} = witness:start(#{system => {log, {file, File}}, format => list_to_atom(Format), specs => [Spec], log => false}),
+        {ok, #{outcome := ok, events := Events, verdicts := #{no := 0}}} = witness:await(Run, infinity),
+        {ok, _} = witness:stop(Run),
+        Events
+    end),
+    said(Events, Micro).
+
+-doc false.
+-spec read(file:filename()) -> ok.
+read(File) -> alone(File, fun(Block) -> length(binary:matches(Block, ~"\n")) end).
+
+-doc false.
+-spec parse(file:filename()) -> ok.
+parse(File) ->
+    {ok, Device} = file:open(File, [raw, binary, read]),
+    {ok, First} = file:read(Device, 1),
+    ok = file:close(Device),
+    Parser = witness_log:parser(#{format => witness_log:guess(First)}),
+    alone(File, fun(Block) ->
+        #{lines := Lines, malformed := []} = witness_log:parse(Block, Parser),
+        Lines
+    end).
+
+alone(File, Count) ->
+    {Micro, Lines} = timer:tc(fun() ->
+        {ok, Reader} = witness_log_reader:open({file, File}, #{}),
+        alone(Reader, Count, 0)
+    end),
+    said(Lines, Micro).
+
+alone(Reader, Count, Lines) ->
+    case witness_log_reader:read(Reader) of
+        {block, Block, _, Reader1} -> alone(Reader1, Count, Lines + Count(Block));
+        {eof, Reader1} -> ok = witness_log_reader:close(Reader1), Lines
+    end.
+
+-doc false.
+-spec naive(file:filename()) -> ok.
+naive(File) ->
+    {ok, Device} = file:open(File, [raw, binary, read, {read_ahead, 1 bsl 18}]),
+    {Micro, ok} = timer:tc(fun() -> naive(Device, ?NAIVE) end),
+    said(?NAIVE, Micro).
+
+naive(_, 0) -> ok;
+naive(Device, Left) ->
+    {ok, Line} = file:read_line(Device),
+    %% Pids have no notation that is parsed, so they are left out here.
+    Text = re:replace(Line, "<[0-9.]+>", "p", [global, {return, list}]),
+    {ok, Tokens, _} = erl_scan:string(string:trim(Text) ++ "."),
+    {ok, [_]} = erl_parse:parse_exprs(Tokens),
+    naive(Device, Left - 1).
+
+%% --- the log ---------------------------------------------------------------------
+
+-doc false.
+-spec generate(file:filename(), string(), pos_integer()) -> ok.
+generate(File, Format, Events) ->
+    {ok, Device} = file:open(File, [raw, binary, write, {delayed_write, 1 bsl 20, 1000}]),
+    Write = fun(Items) -> ok = file:write(Device, [witness_log:line(Item, list_to_atom(Format)) || Item <- Items]) end,
+    Master = pid(1),
+    Write([{init, Master, undefined, {log_master, run, []}, undefined}]),
+    rounds(Events, 0, Master, Write),
+    ok = file:close(Device),
+    said(Events, 1).
+
+pid(N) -> list_to_pid("<0." ++ integer_to_list(N) ++ ".0>").
+
+%% A thousand workers at a time, whose requests are interleaved.
+rounds(Left, _, _, _) when Left =< 0 -> ok;
+rounds(Left, Round, Master, Write) ->
+    Workers = [pid(100 + (Round * ?WORKERS + I) rem 100_000_000) || I <- lists:seq(1, ?WORKERS)],
+    Signature = {log_worker, loop, [Round]},
+    Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}] || W <- Workers])),
+    lists:foreach(fun(N) ->
+        Write(lists:append([[{send, Master, W, {Master, {request, N}}, undefined}, {recv, W, Master, {Master, {request, N}}, undefined},
+                             {send, W, Master, {reply, N, ~"done"}, undefined}, {recv, Master, W, {reply, N, ~"done"}, undefined}]
+                            || W <- Workers]))
+    end, lists:seq(1, ?REQUESTS)),
+    Write([{exit, W, normal, undefined} || W <- Workers]),
+    rounds(Left - ?WORKERS * (4 * ?REQUESTS + 3), Round + 1, Master, Write).

@@ -1,0 +1,294 @@
+-module(witness_outline_log).
+-moduledoc """
+RIARC over a log: the tracers of a run as data, in one process.
+
+The source (`m:witness_trace_log`) gives one item after the other to the tracer that owns its process. What that tracer,
+a `m:witness_outline_core`, sends to another one is handled at once, before the next item; so nothing is ever on its way
+between two items. The source can give a new process to its own tracer before the first event of the process: each
+process is `born` into its partition, no route is ever made, and a tracer whose partition has ended has nothing left.
+
+What comes out are *operations* for monitors, in the order of the log: start, event, end, gap (`t:witness_monitor_lane:op/0`).
+A monitor is named by a number, and belongs to one of the *lanes* of its property (`lane/1`): the operations of a lane can
+be performed beside those of the others.
+
+In mode `central` one tracer owns everything; monitors see the same.
+""".
+
+-export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
+         load/2]).
+-export([place/1]).
+
+-export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0]).
+
+-doc """
+Instrumentation maps; all properties that they name; in how many lanes the monitors of each are spread; and what the source
+needs (`witness_trace_log:new/1`).
+""".
+-type config() :: #{maps := [witness_outline_map:instrumentation()], properties := [witness_outline_map:entry()], mode := outline | central, spread := pos_integer(),
+                    roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
+
+-doc "A lane of the monitors of one property (`property/2`).".
+-type lane() :: non_neg_integer().
+
+-doc "What is known of a monitor.".
+-type meta() :: #{process := witness_event:proc(), signature := witness_event:signature(),
+                  spec := binary(), name := binary() | undefined}.
+
+-doc "Operations since the last `take/1`, for each lane in order, and the monitors that were started with them.".
+-type batch() :: #{operations := #{lane() => [witness_monitor_lane:op(), ...]},
+                   started := [{witness_monitor_lane:id(), meta()}]}.
+
+-doc """
+Where an operation stems from: the line of its item. Where that had to wait for its spawn, also the line with which it could
+be delivered. The latter never goes back, so that operations can be put in an order (`place/1`).
+""".
+-type place() :: line() | {Delivered :: line(), line()}.
+
+-type reader() :: {lane(), witness_monitor_lane:id()}.
+-type tracer() :: non_neg_integer().
+-type line() :: non_neg_integer().
+
+%% plain: the readers of processes whose sends and receives go nowhere else, whatever happens to others
+%% alive: how many processes of a group its monitor still waits for
+%% properties: by their place
+%% place: of what is delivered
+%% operations: newest first
+-record(log, {config :: config(),
+              source :: witness_trace_log:log(),
+              cores :: #{tracer() => witness_outline_core:core()},
+              plain = #{} :: #{witness_event:proc() => [reader()]},
+              alive = #{} :: witness_outline_readers:alive(),
+              tracer = 0 :: tracer(),
+              most = 1 :: pos_integer(),
+              monitor = 0 :: non_neg_integer(),
+              properties :: #{witness_outline_map:entry() => non_neg_integer()},
+              place = 1 :: place(),
+              processes = 0 :: non_neg_integer(),
+              events = 0 :: non_neg_integer(),
+              operations = #{} :: #{lane() => [witness_monitor_lane:op(), ...]},
+              started = [] :: [{witness_monitor_lane:id(), meta()}]}).
+
+-opaque state() :: #log{}.
+
+%% The tracer that owns the first processes, for as long as the log lasts.
+-define(TOP, 0).
+
+-doc "Nothing was read.".
+-spec new(config()) -> state().
+new(Config = #{properties := Properties}) ->
+    Source = witness_trace_log:new((maps:with([roots, waiting, window], Config))#{top => ?TOP}),
+    #log{config = Config, source = Source, cores = #{?TOP => core(?TOP, Config)},
+         properties = maps:from_list([{Entry, Number} || {Number, Entry} <- lists:enumerate(0, Properties)])}.
+
+core(Tracer, #{maps := Maps, mode := Mode}) ->
+    Assign = fun(Signature, Parent) ->
+        {Where, Label} = witness_outline_map:assign(Signature, Parent, Maps),
+        {case Mode of outline -> Where; central -> shared end, Label}
+    end,
+    witness_outline_core:new(#{self => Tracer, sink => Tracer, assign => Assign}).
+
+-doc """
+Takes items, whose lines are counted from the line `Base`. An item that cannot be is refused, with its line; those behind
+it were not taken.
+""".
+-spec items([{line(), witness_event:item()}], Base :: non_neg_integer(), state()) ->
+    {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_event:item()}], state()}.
+items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Events}) ->
+    items(Items, Base, Plain, Operations, Events, L).
+
+%% The hot path: what changes with each message travels as arguments.
+items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
+    P = element(2, E),
+    case Plain of
+        #{P := []} -> items(Items, Base, Plain, Operations, Events + 1, L);
+        #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
+        #{} -> item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
+    end;
+items([{Line, E} | Items], Base, _, Operations, Events, L) ->
+    item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
+items([], _, _, Operations, Events, L) ->
+    {ok, L#log{operations = Operations, events = Events}}.
+
+item(E, Line, Items, Base, L = #log{source = Source}) ->
+    case witness_trace_log:add(Base + Line, E, Source) of
+        {ok, Source1} -> items(Items, Base, deliver(Base + Line, L#log{source = Source1}));
+        {error, What, Source1} -> {refused, Base + Line, What, Items, deliver(Base + Line, L#log{source = Source1})}
+    end.
+
+give([], _, _, Operations) -> Operations;
+give([{Lane, Id} | Readers], Line, What, Operations) ->
+    case Operations of
+        #{Lane := Before} -> give(Readers, Line, What, Operations#{Lane := [{Line, Id, What} | Before]});
+        #{} -> give(Readers, Line, What, Operations#{Lane => [{Line, Id, What}]})
+    end.
+
+give(Readers, What, L = #log{place = Place, operations = Operations}) ->
+    L#log{operations = give(Readers, Place, What, Operations)}.
+
+-doc "What operations are put in order by, and the line that they stem from.".
+-spec place(place()) -> {Order :: line(), line()}.
+place({_, _} = Place) -> Place;
+place(Line) -> {Line, Line}.
+
+-doc "After this line events are missing, of whom is not known: nobody who is monitored now can be judged.".
+-spec problem(Reason :: atom(), line(), state()) -> state().
+problem(Reason, Line, L) -> everybody({gap, Reason}, Line, L).
+
+everybody(What, Line, L = #log{cores = Cores}) ->
+    Labels = [Label || _ := Core <- Cores, {_, Label} <- witness_outline_core:owned(Core)],
+    give(readers(Labels), What, L#log{place = Line}).
+
+readers(Labels) -> lists:usort(lists:append([witness_outline_map:label(readers, Label) || Label <- Labels])).
+
+-doc "Decides which process is the root, if that is still open: after this line nothing is there to be read at the moment.".
+-spec settle(line(), state()) -> state().
+settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_trace_log:settle(Source)}).
+
+-doc "The log has ended with this line. Items of processes whose spawn was never seen are left over; how many of each.".
+-spec finish(line(), state()) -> {[{witness_event:proc(), pos_integer()}], state()}.
+finish(Line, L0) ->
+    L = #log{source = Source} = settle(Line, L0),
+    {Orphans, Source1} = witness_trace_log:finish(Source),
+    {Orphans, stop(Line, L#log{source = Source1})}.
+
+-doc "Watching ends after this line: what is undecided stays so.".
+-spec stop(line(), state()) -> state().
+stop(Line, L) -> everybody(stopped, Line, L).
+
+-doc "What is to be done by the monitors.".
+-spec take(state()) -> {batch(), state()}.
+take(L = #log{operations = Operations, started = Started}) ->
+    {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started)},
+     L#log{operations = #{}, started = []}}.
+
+-doc "The property that a lane is of.".
+-spec property(lane(), state()) -> witness_outline_map:entry().
+property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
+    lists:nth(Lane div Spread + 1, Properties).
+
+-doc "Processes and events so far, processes that are alive, and how many tracers there were at most at the same time.".
+-spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), alive := non_neg_integer(),
+                           tracers := pos_integer()}.
+counts(#log{processes = Processes, events = Events, plain = Plain, most = Most}) ->
+    #{processes => Processes, events => Events, alive => map_size(Plain), tracers => Most}.
+
+-doc "The state as plain data. Nothing may be left to take.".
+-spec save(state()) -> term().
+save(#log{config = #{spread := Spread}, operations = Operations, started = [], tracer = Tracer, most = Most} = L)
+  when map_size(Operations) =:= 0 ->
+    #{spread => Spread, source => witness_trace_log:save(L#log.source),
+      tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
+      plain => L#log.plain, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
+      processes => L#log.processes, events => L#log.events}.
+
+-doc "The state that was saved, for the same properties.".
+-spec load(term(), config()) -> state().
+load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0) ->
+    Config = Config0#{spread := Spread},
+    #{plain := Plain, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
+      events := Events} = Saved,
+    (new(Config))#log{source = witness_trace_log:load(Source), plain = Plain, alive = Alive, tracer = Tracer, most = Most,
+                      cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
+                      monitor = Monitor, processes = Processes, events = Events}.
+
+%% --- from the source to the tracers ----------------------------------------------
+
+%% Now: the line that was read last.
+deliver(Now, L = #log{source = Source}) ->
+    case witness_trace_log:next(Source) of
+        {deliver, Tracer, Line, Item, Source1} ->
+            deliver(Now, delivered(Item, Tracer, L#log{source = Source1, place = place(Line, Now)}));
+        {root, P, Signature, Line, Source1} ->
+            deliver(Now, root(P, Signature, L#log{source = Source1, place = place(Line, Now)}));
+        {none, Source1} ->
+            L#log{source = Source1}
+    end.
+
+place(Now, Now) -> Now;
+place(Line, Now) -> {Now, Line}.
+
+%% A process that the log shows from its middle on has no signature, and so no monitor of its own.
+root(P, undefined, L) ->
+    adopt_root(P, witness_outline_map:new([], #{held => true}), fun witness_outline_core:adopt/3, L);
+root(P, Signature, L = #log{config = #{maps := Maps}}) ->
+    Label = witness_outline_map:new(Maps, #{held => true, signature => Signature}),
+    {Label1, L1} = start_monitors(P, Signature, Label, L),
+    adopt_root(P, Label1, fun witness_outline_core:adopt_newborn/3, L1).
+
+adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
+    #{?TOP := Core} = Cores,
+    L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
+
+delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores}) ->
+    give(readers([Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P]), {gap, Reason}, L);
+delivered({attached, _, _, _}, _, L) ->
+    L;
+delivered(E, Tracer, L0) ->
+    L = handle(Tracer, {own, {none, E}}, L0#log{events = L0#log.events + 1}),
+    case E of
+        {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
+        _ -> plain(element(2, E), Tracer, L)
+    end.
+
+plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
+    case witness_trace_log:is_plain(P, Source) andalso witness_outline_core:direct(P, map_get(Tracer, Cores)) of
+        {ok, Label} -> L#log{plain = Plain#{P => witness_outline_map:label(readers, Label)}};
+        _ -> L
+    end;
+plain(_, _, L) -> L.
+
+%% --- the tracers -----------------------------------------------------------------
+
+handle(Tracer, Message, L = #log{cores = Cores}) ->
+    ended(Tracer, perform(Tracer, witness_outline_core:handle(Message, map_get(Tracer, Cores)), L)).
+
+perform(Tracer, {Effects, Next, Core}, L0 = #log{cores = Cores}) ->
+    {Sent, L} = lists:foldl(fun effect/2, {[], L0#log{cores = Cores#{Tracer := Core}}}, Effects),
+    L1 = case Next of
+        done -> L;
+        Question ->
+            {Answer, L2} = question(Question, L),
+            perform(Tracer, witness_outline_core:answer(Answer, map_get(Tracer, L2#log.cores)), L2)
+    end,
+    lists:foldl(fun({To, Message}, A) -> handle(To, Message, A) end, L1, lists:reverse(Sent)).
+
+%% A partition that has ended leaves nothing behind.
+ended(?TOP, L) -> L;
+ended(Tracer, L = #log{cores = Cores}) ->
+    case witness_outline_core:is_done(map_get(Tracer, Cores)) of
+        true -> L#log{cores = maps:remove(Tracer, Cores)};
+        false -> L
+    end.
+
+effect({send, To, Message}, {Sent, L}) -> {[{To, Message} | Sent], L};
+effect({analyse, Label, {_, E}}, {Sent, L}) ->
+    {Sent, give(witness_outline_map:label(readers, Label), E, L)};
+effect({ended, _, Label}, {Sent, L = #log{alive = Alive}}) ->
+    {Complete, Alive1} = witness_outline_readers:ended(Label, Alive),
+    {Sent, give(Complete, complete, L#log{alive = Alive1})};
+effect({off, P}, {Sent, L = #log{source = Source}}) -> {Sent, L#log{source = witness_trace_log:off(P, Source)}};
+effect({settle, _}, Acc) -> Acc.
+
+question({tracer, _}, L = #log{config = Config, cores = Cores, tracer = Last, most = Most}) ->
+    Cores1 = Cores#{Last + 1 => core(Last + 1, Config)},
+    {{Last + 1, Last + 1}, L#log{cores = Cores1, tracer = Last + 1, most = max(Most, map_size(Cores1))}};
+%% No event of the new process was delivered yet, so it changes hands without anything being lost.
+question({traced, P, Tracer}, L = #log{source = Source}) ->
+    {born, L#log{source = witness_trace_log:on(P, Tracer, Source)}};
+question({adopt, P, {fork, _, P, Signature, _}, Label}, L = #log{processes = Processes}) ->
+    start_monitors(P, Signature, Label, L#log{processes = Processes + 1}).
+
+start_monitors(P, Signature, Label, L0 = #log{alive = Alive}) ->
+    {Started, L} = lists:mapfoldl(fun({Map, Entry = #{group := Group}}, A) ->
+        {Reader, A1} = start_monitor(P, Signature, Entry, A),
+        {{Map, Reader, Group}, A1}
+    end, L0, witness_outline_map:starts(Label)),
+    {Label1, Alive1} = witness_outline_readers:joined(Started, Label, Alive),
+    {Label1, L#log{alive = Alive1}}.
+
+start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
+    #log{config = #{spread := Spread}, properties = Properties, started = Started} = L,
+    Id = L#log.monitor + 1,
+    Reader = {map_get(Entry, Properties) * Spread + Id rem Spread, Id},
+    Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
+    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Meta} | Started]})}.

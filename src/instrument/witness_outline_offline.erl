@@ -1,0 +1,381 @@
+-module(witness_outline_offline).
+-moduledoc """
+Offline instrumentation: monitors read a log instead of a system.
+
+```
+feed (reads, parses) --blocks--> this process (m:witness_outline_log) --operations--> lanes (monitors)
+                                        ^------------- outcomes of each block ---------'
+```
+
+Blocks are parsed beside each other, and so do lanes work; but a block is only done when all its lanes have answered, and
+what was found in it is told to the run in the order of the log, however many schedulers there are. Only so many blocks
+are on their way at the same time: memory does not grow with the log, and a monitor that needs time holds up the reading.
+
+What is refused (a line that cannot be read, an event that cannot be) ends the reading: what was found before it stands,
+and monitors that are undecided stay so. With `skip_malformed` such lines are counted and left out.
+
+To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of which it wants to hear that the world was told
+(`told/2`), before it goes on to more than a few further blocks, or saves a position; and then, once, `{log_ended, How}`
+(`t:ended/0`), with which it ends.
+""".
+-behaviour(gen_server).
+
+-export([start_link/1, launch/3, told/2, stop/1, counts/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([config/0, checked/0, ended/0, counter/0]).
+
+-doc """
+The log and how it is read (`t:witness_trace_feed:options/0`), and what is made of it (`t:witness_outline_log:config/0`).
+`file` is how errors name the log. With `save`, the position is saved in a file now and then and when reading ends; with
+`from`, reading goes on at a position that was saved with the same `identity`.
+""".
+-type config() :: #{feed := witness_trace_feed:options(), log := witness_outline_log:config(), file := binary(),
+                    explain := pos_integer(), max_slices := pos_integer(), run := pid(),
+                    identity := binary(), save => file:name_all(), from => file:name_all()}.
+
+-doc """
+What a part of the log has shown: the properties of monitors that were started, the actions that monitors of a property
+have taken, and verdicts with the line that decided them, in the order of the log.
+""".
+-type checked() :: #{started := [witness_outline_log:meta()],
+                     covered := [{witness_outline_map:entry(), Mask :: non_neg_integer()}],
+                     found := [{slice | verdict, witness_outline_log:meta(), Line :: pos_integer(), Outcome :: map()}]}.
+
+-doc """
+How reading has ended: whether at the end of the log; and how many tracers there were at most. `orphans`: processes whose spawn is nowhere in the log, with the number of their items; `malformed`:
+what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
+position could not be saved.
+""".
+-type ended() :: #{whole := boolean(), tracers := pos_integer(), orphans := [{witness_event:proc(), pos_integer()}], refused := undefined | unicode:chardata(),
+                   skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
+                   unsaved => unicode:chardata()}.
+
+-doc "What counts for a run, read by anybody at any time.".
+-opaque counter() :: {counters:counters_ref(), witness_trace_feed:progress()}.
+
+%% answers: lanes that have not answered yet; asked: whether the feed was asked for it
+-record(block, {answers :: non_neg_integer(),
+                asked :: boolean(),
+                started :: [{witness_monitor_lane:id(), witness_outline_log:meta()}],
+                shift :: integer(),
+                found = [] :: [[{witness_outline_log:place(), witness_monitor_lane:id(), slice | verdict, map()}]],
+                covered = [] :: [{witness_outline_log:lane(), non_neg_integer()}]}).
+
+%% early: blocks that have overtaken others; next: the number of the next one to take
+%% blocks: those with the monitors; oldest: the number of the oldest of these
+%% untold: blocks of which the run has not said that they were told
+%% saving: no block is taken until those with the monitors were told and the position is saved; then that is done
+%% line: lines so far; shift: from these to lines of the file, which begin again when a file is rotated
+-record(offline, {config :: config(),
+                  feed :: witness_trace_feed:feed(),
+                  counter :: counters:counters_ref(),
+                  log :: witness_outline_log:state(),
+                  reading = true :: boolean(),
+                  next = 1 :: pos_integer(),
+                  early = #{} :: #{pos_integer() => witness_trace_feed:what()},
+                  sequence = 0 :: non_neg_integer(),
+                  oldest = 1 :: pos_integer(),
+                  blocks = #{} :: #{pos_integer() => #block{}},
+                  lanes = #{} :: #{witness_outline_log:lane() => pid()},
+                  numbers = #{} :: #{pid() => witness_outline_log:lane()},
+                  masks = #{} :: #{witness_outline_log:lane() => non_neg_integer()},
+                  metas = #{} :: #{witness_monitor_lane:id() => witness_outline_log:meta()},
+                  position :: undefined | witness_log_reader:position(),
+                  untold = #{} :: #{non_neg_integer() => #block{}},
+                  saving = no :: no | saved | eof | stop,
+                  line = 0 :: non_neg_integer(),
+                  shift = 0 :: integer(),
+                  ended :: ended()}).
+
+-define(PROCESSES, 1).
+-define(EVENTS, 2).
+-define(ALIVE, 3).
+-define(LINES, 4).
+
+%% Milliseconds after which the position is saved again.
+-define(SAVE, 5_000).
+%% Malformed lines that are named.
+-define(NAMED, 10).
+
+-doc "Opens the log, for a run, which is the calling process. An error is text for people.".
+-spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.
+start_link(Config) ->
+    Counter = {counters:new(4, [write_concurrency]), witness_trace_feed:progress()},
+    case gen_server:start_link(?MODULE, {Config, Counter}, []) of
+        {ok, Pid} -> {ok, Pid, Counter};
+        {error, {shutdown, Text}} -> {error, Text}
+    end.
+
+-doc "Begins to read.".
+-spec launch(pid(), term(), pid()) -> {ok, pid()}.
+launch(Pid, _, _) ->
+    ok = gen_server:call(Pid, launch, infinity),
+    {ok, Pid}.
+
+-doc "What was found in this block has been told to the world.".
+-spec told(pid(), Number :: pos_integer()) -> ok.
+told(Pid, Number) -> Pid ! {told, Number}, ok.
+
+-doc "Has reading end in good order: `log_ended` comes after all that was found in what was read.".
+-spec stop(pid()) -> ok.
+stop(Pid) -> gen_server:cast(Pid, stop).
+
+-doc "Processes and events so far, processes that are alive, lines and bytes that were read, and the size in bytes.".
+-spec counts(counter()) -> #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
+                             lines := non_neg_integer(), read := non_neg_integer(), size := pos_integer() | unknown}.
+counts({Counter, Progress}) ->
+    {Read, Size} = witness_trace_feed:read(Progress),
+    #{processes => counters:get(Counter, ?PROCESSES), events => counters:get(Counter, ?EVENTS),
+      held => counters:get(Counter, ?ALIVE), lines => counters:get(Counter, ?LINES), read => Read, size => Size}.
+
+-doc false.
+-spec init({config(), {counters:counters_ref(), witness_trace_feed:progress()}}) -> {ok, #offline{}} | {stop, term()}.
+init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
+    proc_lib:set_label(witness_offline),
+    maybe
+        {ok, Saved} ?= saved(Config),
+        {ok, Started} ?= witness_trace_feed:start_link(maps:merge(Feed, maps:with([position], Saved)), Progress),
+        O = #offline{config = Config, feed = Started, counter = Counter, log = witness_outline_log:new(Log),
+                     ended = #{whole => false, tracers => 1, orphans => [], refused => undefined, skipped => 0, malformed => [], lost => 0}},
+        {ok, loaded(Saved, O)}
+    else
+        {error, Text} -> {stop, {shutdown, Text}}
+    end.
+
+saved(#{from := File, identity := Identity}) -> witness_outline_checkpoint:read(File, Identity);
+saved(#{}) -> {ok, #{}}.
+
+loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line := Line, shift := Shift, ended := Ended,
+         covered := Covered}, O) ->
+    #offline{config = #{log := Config}} = O,
+    Loaded = O#offline{position = Position, log = witness_outline_log:load(Log, Config), metas = Metas, line = Line,
+                       shift = Shift, ended = Ended},
+    O1 = maps:fold(fun(Lane, Data, A) ->
+        {Pid, A1} = lane(Lane, A#offline.log, A),
+        ok = witness_monitor_lane:load(Pid, Data),
+        A1
+    end, Loaded, Lanes),
+    %% The run counts the monitors that go on.
+    report(0, maps:values(Metas), Covered, [], O1#offline{untold = #{0 => #block{answers = 0, asked = false, started = [], shift = 0}}});
+loaded(#{}, O) -> O.
+
+-doc false.
+-spec handle_call(launch, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
+handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, feed = Feed}) ->
+    %% Each parser has one at hand and one to go on with, and the lanes have one or two.
+    ok = witness_trace_feed:more(Feed, 2 * Parsers + 2),
+    save_later(O),
+    {reply, ok, O}.
+
+-doc false.
+-spec handle_cast(stop, #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
+handle_cast(stop, O = #offline{reading = true, saving = Saving}) when Saving =:= no; Saving =:= saved ->
+    done(saving(stop, O));
+handle_cast(stop, O) ->
+    {noreply, O}.
+
+-doc false.
+-spec handle_info(term(), #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
+handle_info({witness_feed, Number, What}, O = #offline{reading = true, early = Early}) ->
+    done(feed(O#offline{early = Early#{Number => What}}));
+handle_info(save, O = #offline{reading = true, saving = no}) ->
+    done(saving(saved, O));
+handle_info({worked, Number, Lane, Found, Covered}, O) ->
+    done(worked(Number, Lane, Found, Covered, O));
+handle_info({told, Number}, O = #offline{untold = Untold}) ->
+    {Block, Rest} = maps:take(Number, Untold),
+    done(more(Block, O#offline{untold = Rest}));
+handle_info(_, O) ->
+    {noreply, O}.
+
+feed(O = #offline{reading = true, saving = no, next = Next, early = Early}) when is_map_key(Next, Early) ->
+    {What, Rest} = maps:take(Next, Early),
+    feed(taken(What, O#offline{next = Next + 1, early = Rest}));
+feed(O) -> O.
+
+taken({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = #offline{log = Log, line = Base}) ->
+    #{lines := Last} = Position,
+    O = skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position}, Base),
+    case items(Items, Base, Log, O) of
+        {ok, Log1, O1} ->
+            case Parsed of
+                #{skipped := 0, malformed := [{Line, Column, What}]} -> refused(Base + Line, Column, What, Log1, O1);
+                #{} -> work(Log1, O1)
+            end;
+        {refused, Line, What, Log1, O1} -> refused(Line, undefined, What, Log1, O1)
+    end;
+taken({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log, line = Base}) ->
+    O = O0#offline{line = Base + 1, shift = Last - 1 - Base, position = Position},
+    What = ["a line of at most ", integer_to_list(max_line(O)), " bytes is expected, this one has ",
+            integer_to_list(Bytes), " (--max-line)"],
+    case skips(O) of
+        true -> work(Log, skip(Base + 1, undefined, What, O));
+        false -> refused(Base + 1, undefined, What, Log, O)
+    end;
+taken({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
+    work(witness_outline_log:problem(Reason, O#offline.line, Log), O#offline{ended = Ended#{lost := Lost + 1}});
+taken(idle, O = #offline{log = Log}) ->
+    work(witness_outline_log:settle(O#offline.line, Log), false, O);
+taken(eof, O) ->
+    saving(eof, O);
+taken({error, Text}, O) ->
+    over(witness_outline_log:stop(O#offline.line, O#offline.log), refuse(Text, O)).
+
+%% With `skip_malformed' an item that cannot be is left out as well.
+items(Items, Base, Log, O) ->
+    case witness_outline_log:items(Items, Base, Log) of
+        {ok, Log1} -> {ok, Log1, O};
+        {refused, Line, What, Rest, Log1} ->
+            case skips(O) of
+                true -> items(Rest, Base, Log1, skip(Line, undefined, What, O));
+                false -> {refused, Line, What, Log1, O}
+            end
+    end.
+
+skips(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).
+
+max_line(#offline{config = #{feed := #{max_line := Max}}}) -> Max.
+
+skipped(#{skipped := 0}, O, _) -> O;
+skipped(#{skipped := Count, malformed := Malformed}, O, Base) ->
+    O1 = lists:foldl(fun({Line, Column, What}, A) -> skip(Base + Line, Column, What, A) end, O, Malformed),
+    Ended = #{skipped := Skipped} = O1#offline.ended,
+    O1#offline{ended = Ended#{skipped := Skipped + Count - length(Malformed)}}.
+
+skip(Line, Column, What, O = #offline{ended = Ended = #{skipped := Skipped, malformed := Named}}) when Skipped < ?NAMED ->
+    O#offline{ended = Ended#{skipped := Skipped + 1, malformed := Named ++ [at(Line, Column, What, O)]}};
+skip(_, _, _, O = #offline{ended = Ended = #{skipped := Skipped}}) ->
+    O#offline{ended = Ended#{skipped := Skipped + 1}}.
+
+refused(Line, Column, What, Log, O) ->
+    over(witness_outline_log:stop(Line, Log), refuse(at(Line, Column, What, O), O)).
+
+refuse(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{refused := Text}}.
+
+at(Line, Column, What, #offline{config = #{file := File}, shift = Shift}) ->
+    Place = [integer_to_list(N) || N <- [Line + Shift, Column], is_integer(N)],
+    [lists:join($:, [File | Place]), ": ", What].
+
+%% --- positions -------------------------------------------------------------------
+
+save_later(#offline{config = #{save := _}}) -> erlang:send_after(?SAVE, self(), save);
+save_later(_) -> none.
+
+%% What follows when the position is saved, where one is to be saved.
+saving(Then, O = #offline{config = #{save := _}}) -> O#offline{saving = Then};
+saving(Then, O) -> saved(Then, O).
+
+%% Everything that was read is done with, and nothing of it is on its way.
+save(O = #offline{position = undefined}) -> O;
+save(O = #offline{config = #{save := File, identity := Identity}, log = Log, lanes = Lanes, metas = Metas}) ->
+    State = #{position => O#offline.position, log => witness_outline_log:save(Log), metas => Metas, line => O#offline.line,
+              shift => O#offline.shift, ended => O#offline.ended, covered => maps:to_list(O#offline.masks),
+              lanes => #{Lane => witness_monitor_lane:save(Pid) || Lane := Pid <- Lanes}},
+    case witness_outline_checkpoint:write(File, Identity, State) of
+        ok -> O;
+        {error, Text} -> unsaved(Text, O)
+    end.
+
+unsaved(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{unsaved => Text}}.
+
+saved(saved, O) ->
+    save_later(O),
+    feed(O#offline{saving = no});
+saved(stop, O = #offline{log = Log, line = Line}) ->
+    over(witness_outline_log:stop(Line, Log), O#offline{saving = no});
+saved(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
+    {Orphans, Log1} = witness_outline_log:finish(Line, Log),
+    over(Log1, O#offline{saving = no, ended = Ended#{orphans := Orphans}}).
+
+%% Nothing more is read.
+over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
+
+-doc false.
+-spec terminate(term(), #offline{}) -> ok.
+terminate(_, #offline{feed = Feed, numbers = Lanes}) ->
+    ok = witness_trace_feed:stop(Feed),
+    lists:foreach(fun(Lane) -> unlink(Lane), exit(Lane, kill) end, maps:keys(Lanes)).
+
+%% --- what the lanes do -----------------------------------------------------------
+
+work(Log, O) -> work(Log, true, O).
+
+work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
+    {#{operations := Operations, started := Started}, Log} = witness_outline_log:take(Log0),
+    Number = Last + 1,
+    O1 = maps:fold(fun(Lane, Of, A) ->
+        {Pid, A1} = lane(Lane, Log, A),
+        ok = witness_monitor_lane:work(Pid, Number, Of, self()),
+        A1
+    end, count(O#offline{log = Log, sequence = Number}), Operations),
+    Block = #block{answers = map_size(Operations), asked = Asked, started = Started, shift = Shift},
+    O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
+               metas = maps:merge(O1#offline.metas, maps:from_list(Started))}.
+
+count(O = #offline{counter = Counter, log = Log, line = Line}) ->
+    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers} = witness_outline_log:counts(Log),
+    counters:put(Counter, ?PROCESSES, Processes),
+    counters:put(Counter, ?EVENTS, Events),
+    counters:put(Counter, ?ALIVE, Alive),
+    counters:put(Counter, ?LINES, Line),
+    O#offline{ended = (O#offline.ended)#{tracers := Tracers}}.
+
+lane(Lane, Log, O = #offline{lanes = Lanes, numbers = Numbers, config = Config}) ->
+    case Lanes of
+        #{Lane := Pid} -> {Pid, O};
+        #{} ->
+            #{monitor := Monitor} = witness_outline_log:property(Lane, Log),
+            Pid = witness_monitor_lane:start_link((maps:with([explain, max_slices], Config))#{monitor => Monitor}),
+            {Pid, O#offline{lanes = Lanes#{Lane => Pid}, numbers = Numbers#{Pid => Lane}}}
+    end.
+
+worked(Number, Pid, Found, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
+    #{Number := Block = #block{answers = Answers}} = Blocks,
+    #{Pid := Lane} = Numbers,
+    New = case Masks of
+        #{Lane := Covered} -> [];
+        #{} -> [{Lane, Covered}]
+    end,
+    Block1 = Block#block{answers = Answers - 1, found = [Found | Block#block.found], covered = New ++ Block#block.covered},
+    O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Lane => Covered}}.
+
+%% Blocks are told in order, and for each that was told another one may come.
+done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, untold = Untold}) ->
+    case Blocks of
+        #{Oldest := Block = #block{answers = 0}} ->
+            done(tell(Oldest, Block, O#offline{blocks = maps:remove(Oldest, Blocks), oldest = Oldest + 1}));
+        #{} when Oldest > Last, map_size(Untold) =:= 0, O#offline.saving =/= no ->
+            done(saved(O#offline.saving, save(O)));
+        #{} when Oldest > Last, map_size(Untold) =:= 0, not O#offline.reading ->
+            #offline{config = #{run := Run}, ended = Ended} = O,
+            Run ! {log_ended, Ended},
+            {stop, normal, O};
+        #{} -> {noreply, O}
+    end.
+
+tell(_, Block = #block{started = [], found = [], covered = []}, O) -> more(Block, O);
+tell(Number, Block = #block{started = Started, found = Found, covered = Covered, shift = Shift}, O0) ->
+    %% Stable, so what one operation of a monitor has led to stays in its order.
+    Ordered = lists:keysort(1, [{{Order, Id}, Line, Kind, Outcome}
+                                || {Place, Id, Kind, Outcome} <- lists:append(Found),
+                                   {Order, Line} <- [witness_outline_log:place(Place)]]),
+    {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(Line + Shift, Id, Kind, Outcome, A) end,
+                               O0, Ordered),
+    report(Number, [Meta || {_, Meta} <- Started], Covered, Told, O#offline{untold = (O#offline.untold)#{Number => Block}}).
+
+report(Number, Started, Covered, Found, O = #offline{config = #{run := Run}, log = Log}) ->
+    Run ! {checked, Number, #{started => Started, found => Found,
+                              covered => [{witness_outline_log:property(Lane, Log), Mask} || {Lane, Mask} <- Covered]}},
+    O.
+
+found(Line, Id, slice, Outcome, O = #offline{metas = Metas}) ->
+    {{slice, map_get(Id, Metas), Line, Outcome}, O};
+found(Line, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
+    {Meta, Metas1} = maps:take(Id, Metas),
+    {{verdict, Meta, Line, Outcome}, O#offline{metas = Metas1}}.
+
+more(#block{asked = true}, O = #offline{reading = true, feed = Feed}) ->
+    ok = witness_trace_feed:more(Feed, 1),
+    O;
+more(_, O) -> O.

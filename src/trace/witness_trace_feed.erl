@@ -1,0 +1,170 @@
+-module(witness_trace_feed).
+-moduledoc """
+Reads a log beside the process that uses it: one process reads, others parse.
+
+The consumer, which is the process that starts the feed, asks for blocks (`more/2`), and for each gets one message
+`{witness_feed, Number, What}`. Numbers count from 1 in the order of the log; messages may overtake each other, since
+blocks are parsed at the same time.
+
+The feed is linked to its consumer and ends with it.
+""".
+
+-export([progress/0, start_link/2, more/2, stop/1, read/1]).
+-export([init/3, parse/3]).
+
+-export_type([options/0, feed/0, progress/0, what/0]).
+
+-doc """
+Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` it is told by
+the file's name, or by its first bytes. `parsers`: so many blocks are parsed at the same time.
+""".
+-type options() :: #{input := {file, file:name_all()} | standard_input, format => witness_log:format(),
+                     parsers := pos_integer(), follow => boolean(), block => pos_integer(), max_line => pos_integer(),
+                     max_atoms => pos_integer(), skip_malformed => boolean(),
+                     position => witness_log_reader:position()}.
+
+-opaque feed() :: pid().
+
+-doc "How far reading has come.".
+-opaque progress() :: atomics:atomics_ref().
+
+-doc """
+What comes: a block with its place; a line that is too long (`long`) or bytes that are `lost`, both of which count as
+one message; `idle`, when at the moment nothing more is there; and at last `eof` or an error for people. An idle message is
+none of those that were asked for, and comes once before each pause.
+""".
+-type what() :: {block, witness_log:parsed(), witness_log_reader:position()}
+              | {long, Bytes :: pos_integer(), witness_log_reader:position()}
+              | {lost, Reason :: atom()} | idle | eof | {error, unicode:chardata()}.
+
+%% Milliseconds after which a followed file is looked at again.
+-define(PAUSE, 50).
+%% In words: what a block becomes.
+-define(HEAP, 300_000).
+
+-record(feed, {reader :: witness_log_reader:reader(),
+               consumer :: pid(),
+               options :: options(),
+               parsers = [] :: [pid()],
+               progress :: progress(),
+               wanted = 0 :: non_neg_integer(),
+               idle = false :: boolean(),
+               number = 1 :: pos_integer()}).
+
+-doc "Nothing was read.".
+-spec progress() -> progress().
+progress() -> atomics:new(2, []).
+
+-doc "Opens the log. Errors are text for people.".
+-spec start_link(options(), progress()) -> {ok, feed()} | {error, unicode:chardata()}.
+start_link(Options, Progress) ->
+    {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Options, Progress], [link, monitor]),
+    receive
+        {Pid, opened} -> demonitor(Ref, [flush]), {ok, Pid};
+        {Pid, refused, Text} -> demonitor(Ref, [flush]), {error, Text};
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end.
+
+-doc "So many further blocks may come.".
+-spec more(feed(), pos_integer()) -> ok.
+more(Pid, Count) -> Pid ! {more, Count}, ok.
+
+-doc "Nothing more comes, but for what is on its way.".
+-spec stop(feed()) -> ok.
+stop(Pid) ->
+    unlink(Pid),
+    exit(Pid, kill),
+    ok.
+
+-doc "Bytes of the log that were read, and that it has, where that is known.".
+-spec read(progress()) -> {non_neg_integer(), pos_integer() | unknown}.
+read(Progress) ->
+    case {atomics:get(Progress, 1), atomics:get(Progress, 2)} of
+        {Read, 0} -> {Read, unknown};
+        Known -> Known
+    end.
+
+-doc false.
+-spec init(pid(), options(), progress()) -> ok.
+init(Consumer, Options = #{input := Input}, Progress) ->
+    proc_lib:set_label(witness_feed),
+    case witness_log_reader:open(Input, maps:with([follow, block, max_line, position], Options)) of
+        {ok, Reader} ->
+            Consumer ! {self(), opened},
+            loop(#feed{reader = Reader, consumer = Consumer, options = Options, progress = Progress});
+        {error, Reason} ->
+            Consumer ! {self(), refused, witness_log_reader:format_error(Reason)},
+            ok
+    end.
+
+loop(F = #feed{wanted = 0}) ->
+    receive {more, Count} -> loop(F#feed{wanted = Count}) end;
+loop(F = #feed{reader = Reader}) ->
+    case witness_log_reader:read(Reader) of
+        {block, Block, Position, Reader1} -> loop(block(Block, Position, progressed(F#feed{reader = Reader1, idle = false})));
+        {long, Bytes, Position, Reader1} -> loop(counted({long, Bytes, Position}, F#feed{reader = Reader1}));
+        {lost, Reason, Reader1} -> loop(counted({lost, Reason}, F#feed{reader = Reader1}));
+        {wait, Reader1} -> pause(progressed(F#feed{reader = Reader1}));
+        {eof, _} -> tell(eof, F);
+        {error, Reason, _} -> tell({error, witness_log_reader:format_error(Reason)}, F)
+    end.
+
+pause(F = #feed{idle = false}) ->
+    tell(idle, F),
+    pause(F#feed{idle = true, number = F#feed.number + 1});
+pause(F = #feed{wanted = Wanted}) ->
+    receive
+        {more, Count} -> loop(F#feed{wanted = Wanted + Count})
+    after ?PAUSE -> loop(F)
+    end.
+
+block(Block, Position, F = #feed{parsers = []}) ->
+    block(Block, Position, F#feed{parsers = parsers(Block, F)});
+block(Block, Position, F = #feed{parsers = [Parser | Parsers], number = Number, wanted = Wanted}) ->
+    Parser ! {parse, Number, Block, Position},
+    F#feed{parsers = Parsers ++ [Parser], number = Number + 1, wanted = Wanted - 1}.
+
+parsers(Block, #feed{options = Options = #{input := Input, parsers := Count}, consumer = Consumer}) ->
+    Format = case Options of
+        #{format := Given} -> Given;
+        #{} -> format(Input, Block)
+    end,
+    Parser = witness_log:parser((maps:with([max_atoms, skip_malformed], Options))#{format => Format}),
+    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}]) || _ <- lists:seq(1, Count)].
+
+format({file, File}, Block) ->
+    case witness_log:format_of(File) of
+        {ok, Format} -> Format;
+        unknown -> witness_log:guess(Block)
+    end;
+format(standard_input, Block) -> witness_log:guess(Block).
+
+counted(What, F = #feed{wanted = Wanted, number = Number}) ->
+    tell(What, F),
+    F#feed{number = Number + 1, wanted = Wanted - 1}.
+
+tell(What, #feed{consumer = Consumer, number = Number}) ->
+    Consumer ! {witness_feed, Number, What},
+    ok.
+
+progressed(F = #feed{reader = Reader, progress = Progress}) ->
+    {Read, Total} = witness_log_reader:progress(Reader),
+    ok = atomics:put(Progress, 1, Read),
+    _ = is_integer(Total) andalso atomics:put(Progress, 2, Total),
+    F.
+
+-doc false.
+-spec parse(pid(), witness_log:parser(), Consumer :: pid()) -> no_return().
+parse(Feed, Parser, Consumer) ->
+    proc_lib:set_label(witness_log_parser),
+    Ref = monitor(process, Feed),
+    parsing(Ref, Parser, Consumer).
+
+-spec parsing(reference(), witness_log:parser(), pid()) -> no_return().
+parsing(Ref, Parser, Consumer) ->
+    receive
+        {parse, Number, Block, Position} ->
+            Consumer ! {witness_feed, Number, {block, witness_log:parse(Block, Parser), Position}},
+            parsing(Ref, Parser, Consumer);
+        {'DOWN', Ref, process, _, Reason} -> exit(Reason)
+    end.
