@@ -17,9 +17,11 @@ A position is data, but trusted as much as the programs of its owner: terms in i
 write(File, Identity, State) ->
     Data = term_to_binary(State, [compressed, {minor_version, 2}]),
     Temporary = <<(unicode:characters_to_binary(File))/binary, ".new">>,
-    case write_new(Temporary, [?MAGIC, Identity, erlang:md5(Data), Data]) of
-        ok -> named(File, file:rename(Temporary, File));
-        Error -> _ = file:delete(Temporary), named(File, Error)
+    maybe
+        ok ?= write_new(Temporary, [?MAGIC, Identity, erlang:md5(Data), Data]),
+        ok ?= file:rename(Temporary, File)
+    else
+        {error, Reason} -> _ = file:delete(Temporary), named(File, Reason)
     end.
 
 write_new(File, Data) ->
@@ -43,8 +45,7 @@ read(File, Identity) ->
         {ok, <<?MAGIC, _:32/binary, _/binary>>} ->
             {error, [File, ": the position is one of other specifications, monitors or options"]};
         {ok, _} -> {error, [File, ": a position that witness check has saved is expected"]};
-        Error -> named(File, Error)
+        {error, Reason} -> named(File, Reason)
     end.
 
-named(_, ok) -> ok;
-named(File, {error, Reason}) -> {error, [File, ": ", file:format_error(Reason)]}.
+named(File, Reason) -> {error, [File, ": ", file:format_error(Reason)]}.
