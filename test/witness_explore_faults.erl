@@ -26,22 +26,7 @@ What is wrong, the text that is replaced, what with; how the way goes on that le
 -spec plant(module(), fault() | far()) -> module().
 plant(Name, Fault) ->
     [What, Find, Replace | _] = tuple_to_list(Fault),
-    Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
-    {ok, Binary} = file:read_file(Source),
-    Text = unicode:characters_to_list(Binary),
-    length(string:split(Text, Find, all)) =:= 2 orelse error({the_fault_cannot_be_planted_any_more, What}),
-    {ok, Tokens, _} = erl_scan:string(lists:flatten(string:replace(Text, Find, Replace))),
-    Forms = [case erl_parse:parse_form(Form) of
-                 {ok, {attribute, L, module, _}} -> {attribute, L, module, Name};
-                 {ok, Parsed} -> Parsed
-             end || Form <- forms(Tokens, [])],
-    {ok, Name, Code} = compile:forms(Forms, []),
-    {module, Name} = code:load_binary(Name, atom_to_list(Name), Code),
-    Name.
-
-forms([], []) -> [];
-forms([Dot = {dot, _} | Tokens], Form) -> [lists:reverse([Dot | Form]) | forms(Tokens, [])];
-forms([Token | Tokens], Form) -> forms(Tokens, [Token | Form]).
+    witness_mutant:load(Name, witness_outline_core, What, Find, Replace).
 
 -doc "The faults.".
 -spec all() -> [fault()].

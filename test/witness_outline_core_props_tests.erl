@@ -106,27 +106,10 @@ mutants() ->
 
 faults_are_found_test_() ->
     [{Name, {timeout, 600, fun() ->
-        Mutant = mutant(list_to_atom("witness_outline_core_mutant_" ++ integer_to_list(I)), Find, Replace),
+        Mutant = witness_mutant:load(list_to_atom("witness_outline_core_mutant_" ++ integer_to_list(I)),
+                                     witness_outline_core, Name, Find, Replace),
         ?assert(lists:any(fun(Stamps) -> judge(Mutant, Stamps, N) =/= sound end, [handover, always]))
      end}} || {I, {Name, N, Find, Replace}} <- lists:enumerate(mutants())].
-
-mutant(Name, Find, Replace) ->
-    Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
-    {ok, Binary} = file:read_file(Source),
-    Text = unicode:characters_to_list(Binary),
-    ?assertMatch([_, _], string:split(Text, Find, all), "the fault cannot be planted any more"),
-    {ok, Tokens, _} = erl_scan:string(lists:flatten(string:replace(Text, Find, Replace))),
-    Forms = [case erl_parse:parse_form(Form) of
-                 {ok, {attribute, L, module, _}} -> {attribute, L, module, Name};
-                 {ok, Parsed} -> Parsed
-             end || Form <- forms(Tokens, [])],
-    {ok, Name, Code} = compile:forms(Forms, []),
-    {module, Name} = code:load_binary(Name, atom_to_list(Name), Code),
-    Name.
-
-forms([], []) -> [];
-forms([Dot = {dot, _} | Tokens], Form) -> [lists:reverse([Dot | Form]) | forms(Tokens, [])];
-forms([Token | Tokens], Form) -> forms(Tokens, [Token | Form]).
 
 %% --- a run -----------------------------------------------------------------------
 

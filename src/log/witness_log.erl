@@ -144,7 +144,7 @@ characters(<<>>, Count) -> Count.
 An item as a line of a log, with its newline. `parse/2` reads it back as the same item, but for local functions, which
 are read as `{external, Text}`, and what belongs to other nodes, of which the text has a number only.
 """.
--spec line(witness_event:item(), format()) -> iodata().
+-spec line(witness_event:item(), format()) -> iolist().
 line(Item, Format) -> witness_log_line:line(Item, Format).
 
 -doc "The process that a log names so: `<0.5.0>` is a process of a BEAM, other names are those of processes elsewhere.".

@@ -36,10 +36,13 @@ intern(Name, Atoms) ->
     end.
 
 add(Name, Atoms) ->
-    case string:length(Name) > ?LONGEST of
-        true -> {refused, ~"an atom of more than 255 characters"};
-        false -> counted(Name, Atoms)
+    case is_short(Name, ?LONGEST) of
+        true -> counted(Name, Atoms);
+        false -> {refused, ~"an atom of more than 255 characters"}
     end.
+
+is_short(<<_/utf8, Rest/binary>>, Left) -> Left > 0 andalso is_short(Rest, Left - 1);
+is_short(<<>>, _) -> true.
 
 %% The count goes on beyond the bound: what was refused once is refused again.
 counted(Name, {atoms, Max, Counter}) ->

@@ -129,16 +129,24 @@ content(Name, Fields, Begin, Atoms) ->
             {Value, _} = required(Name, Fields, Begin),
             Value;
         {Text, At} when is_binary(Text) ->
-            none =:= find(Name, Fields) orelse malformed(At, [~"expected only one of \"", atom_to_binary(Name), ~"\" and \"term\""]),
+            ok = alone(Name, Fields, ~"term", At),
             term(Text, At, Atoms);
         {_, At} ->
             malformed(At, ~"expected a term in Erlang's notation, a string")
     end.
 
+%% Of two fields that say the same there is one.
+alone(Name, Fields, Other, At) ->
+    case find(Name, Fields) of
+        none -> ok;
+        _ -> malformed(At, [~"expected only one of \"", atom_to_binary(Name), ~"\" and \"", Other, ~"\""])
+    end.
+
 term(Text, At, Atoms) ->
     case witness_log_term:text(Text, Atoms) of
         {ok, Term} -> Term;
-        {malformed, Offset, What} -> malformed(At, [~"in the term, behind ", integer_to_binary(Offset), ~" bytes: ", What])
+        {malformed, Offset, What} ->
+            malformed(At, [~"in the term, behind ", integer_to_binary(Offset), ~" bytes: ", What])
     end.
 
 name(Name, Fields, Begin, Atoms) ->
@@ -172,7 +180,7 @@ called(Last, Default, Fields, Begin, Atoms) ->
             end,
             {{Module, Function, Value}, AtLast};
         {Text, At} when is_binary(Text) ->
-            none =:= find(module, Fields) orelse malformed(At, ~"expected only one of \"module\" and \"signature\""),
+            ok = alone(module, Fields, ~"signature", At),
             {term(Text, At, Atoms), At};
         {_, At} ->
             malformed(At, ~"expected a signature in Erlang's notation, a string")

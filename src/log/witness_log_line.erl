@@ -6,7 +6,7 @@ Events as lines of a log, in both formats.
 -export([line/2]).
 
 -doc "An item as a line, with its newline.".
--spec line(witness_event:item(), witness_log:format()) -> iodata().
+-spec line(witness_event:item(), witness_log:format()) -> iolist().
 line(Item, text) -> text(Item);
 line(Item, json) -> [~"{\"event\":\"", json(Item), ~"}\n"].
 
@@ -42,7 +42,8 @@ term(Term) -> witness_log_write:term(Term).
 %% JSON Lines
 
 json({recv, P, undefined, Msg, Time}) -> [~"recv", process(P), content(~"message", Msg) | time(Time)];
-json({recv, P, From, Msg, Time}) -> [~"recv", process(P), field(~"from", name(From)), content(~"message", Msg) | time(Time)];
+json({recv, P, From, Msg, Time}) ->
+    [~"recv", process(P), field(~"from", name(From)), content(~"message", Msg) | time(Time)];
 json({send, P, To, Msg, Time}) -> [~"send", process(P), field(~"to", name(To)), content(~"message", Msg) | time(Time)];
 json({fork, P, Child, Signature, Time}) ->
     [~"fork", process(P), field(~"child", name(Child)), signature(Signature) | time(Time)];

@@ -16,12 +16,10 @@ None of them goes beyond the end of its line, and none takes more than a bounded
 -define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
 
-%% The time to read a number grows with the square of its digits.
--define(MAX_DIGITS, 10_000).
 %% So a segment of a bitstring takes little more memory than its text.
 -define(MAX_BITS, 256).
 
--type at() :: non_neg_integer().
+-type at() :: witness_log_digits:at().
 
 -doc "The term at an offset of a block, and the offset behind it.".
 -spec read(Block :: binary(), at(), witness_log_atoms:atoms()) -> {ok, term(), at()} | witness_log_term:malformed().
@@ -123,13 +121,13 @@ character(<<C/utf8, Rest/binary>>, At) when C =/= $\n, C =/= $\r -> {C, Rest, At
 character(_, At) -> expected(At, ~"a character").
 
 escape(<<"x{", Rest/binary>>, At) ->
-    {Char, Behind, Next} = based(Rest, At + 2, 16, 0),
+    {Char, Behind, Next} = witness_log_digits:based(Rest, At + 2, 16),
     case Behind of
         <<"}", Last/binary>> when Next > At + 2 -> {scalar(Char, At - 1), Last, Next + 1};
         _ -> expected(Next, ~"digits of base 16 and `}`")
     end;
 escape(<<"x", A, B, Rest/binary>>, At) ->
-    case {digit(A), digit(B)} of
+    case {witness_log_digits:digit(A), witness_log_digits:digit(B)} of
         {High, Low} when High < 16, Low < 16 -> {High * 16 + Low, Rest, At + 3};
         _ -> expected(At + 1, ~"two digits of base 16")
     end;
@@ -209,7 +207,7 @@ bytes(Chars, At) ->
 %% What the VM has numbers for
 
 numbers(Text, At) ->
-    case based(Text, At, 10, 0) of
+    case witness_log_digits:based(Text, At, 10) of
         {_, _, At} ->
             expected(At, ~"a number");
         {Number, <<".", Rest/binary>>, Next} ->
@@ -232,11 +230,13 @@ port([0 | _] = Numbers, At, _) -> ours(fun erlang:list_to_port/1, "#Port<", Numb
 port([Node, Number], At, Atoms) -> accepted(witness_log_atoms:port(Node, Number, Atoms), At);
 port(_, At, _) -> expected(At, ~"a port such as #Port<0.5>").
 
+%% The VM reads numbers modulo 2^64: those beyond would be other numbers.
 ours(Read, Open, Numbers, At, What) ->
     try
+        true = lists:all(fun(Number) -> Number < 1 bsl 64 end, Numbers),
         Read(Open ++ lists:flatten(lists:join($., [integer_to_list(Number) || Number <- Numbers])) ++ ">")
     catch
-        error:badarg -> malformed(At, [~"expected ", What, ~", found numbers that no such has"])
+        error:_ -> malformed(At, [~"expected ", What, ~", found numbers that no such has"])
     end.
 
 %% A local function is printed with its module, which may be quoted.
@@ -251,7 +251,7 @@ function({Text, Begin}, At, Atoms) ->
     {Module, AfterModule, AtColon} = atom(Text, Begin, Atoms),
     {Name, AfterName, AtSlash} = atom(behind(~":", AfterModule, AtColon), AtColon + 1, Atoms),
     Behind = behind(~"/", AfterName, AtSlash),
-    case based(Behind, AtSlash + 1, 10, 0) of
+    case witness_log_digits:based(Behind, AtSlash + 1, 10) of
         {Arity, Rest, Next} when Arity =< 255, Next > AtSlash + 1 ->
             {accepted(witness_log_atoms:function(Module, Name, Arity, Atoms), At), Rest, Next};
         _ ->
@@ -261,88 +261,12 @@ function({Text, Begin}, At, Atoms) ->
 behind(<<C>>, <<C, Rest/binary>>, _) -> Rest;
 behind(Sign, _, At) -> expected(At, [~"`", Sign, ~"`"]).
 
-%% Numbers
-
+%% A sign may stand before a character too.
 number(<<"-", Rest/binary>>, At) -> negative(unsigned(Rest, At + 1));
 number(<<"+", Rest/binary>>, At) -> unsigned(Rest, At + 1);
 number(Rest, At) -> unsigned(Rest, At).
 
 negative({Value, Rest, At}) -> {-Value, Rest, At}.
 
-unsigned(<<"$", Rest/binary>>, At) ->
-    character(Rest, At + 1);
-unsigned(Text, At) ->
-    {Digits, Behind, Next} = decimal(Text, At, At, []),
-    case Behind of
-        <<"#", Rest/binary>> -> in_base(Digits, Rest, Next + 1, At);
-        <<".", C, _/binary>> when ?IS_DIGIT(C) -> float(Digits, Behind, Next, At);
-        _ -> {list_to_integer(Digits), Behind, Next}
-    end.
-
-%% Digits, between two of which there may be `_'.
-decimal(<<C, Rest/binary>>, At, Begin, Digits) when ?IS_DIGIT(C), At - Begin < ?MAX_DIGITS ->
-    decimal(Rest, At + 1, Begin, [C | Digits]);
-decimal(<<"_", C, Rest/binary>>, At, Begin, [_ | _] = Digits) when ?IS_DIGIT(C), At - Begin < ?MAX_DIGITS ->
-    decimal(Rest, At + 2, Begin, [C | Digits]);
-decimal(<<C, _/binary>>, At, Begin, _) when ?IS_DIGIT(C), At > Begin ->
-    many(Begin);
-decimal(Rest, At, _, [_ | _] = Digits) ->
-    {lists:reverse(Digits), Rest, At};
-decimal(_, At, _, []) ->
-    expected(At, ~"a digit").
-
--spec many(at()) -> no_return().
-many(At) -> malformed(At, [~"a number of more than ", integer_to_binary(?MAX_DIGITS), ~" digits"]).
-
-in_base(Digits, Text, At, Begin) ->
-    case list_to_integer(Digits) of
-        Base when Base >= 2, Base =< 36 ->
-            case based(Text, At, Base, 0) of
-                {_, _, At} -> expected(At, [~"a digit of base ", integer_to_binary(Base)]);
-                Read -> Read
-            end;
-        _ ->
-            malformed(Begin, ~"a base that is not from 2 to 36")
-    end.
-
-based(Text, At, Base, Value) -> based(Text, At, At, Base, Value).
-
-based(<<C, Rest/binary>> = Text, At, Begin, Base, Value) ->
-    case digit(C) of
-        Digit when Digit < Base, At - Begin < ?MAX_DIGITS -> based(Rest, At + 1, Begin, Base, Value * Base + Digit);
-        Digit when Digit < Base -> many(Begin);
-        _ -> underscored(Text, At, Begin, Base, Value)
-    end;
-based(<<>>, At, _, _, Value) ->
-    {Value, <<>>, At}.
-
-underscored(<<"_", C, Rest/binary>> = Text, At, Begin, Base, Value) when At > Begin ->
-    case digit(C) of
-        Digit when Digit < Base -> based(Rest, At + 2, Begin, Base, Value * Base + Digit);
-        _ -> {Value, Text, At}
-    end;
-underscored(Text, At, _, _, Value) ->
-    {Value, Text, At}.
-
-digit(C) when ?IS_DIGIT(C) -> C - $0;
-digit(C) when C >= $a, C =< $z -> C - $a + 10;
-digit(C) when C >= $A, C =< $Z -> C - $A + 10;
-digit(_) -> 36.
-
-float(Digits, <<".", Rest/binary>>, At, Begin) ->
-    {Fraction, Behind, Next} = decimal(Rest, At + 1, At + 1, []),
-    {Exponent, Last, End} = exponent(Behind, Next),
-    try
-        {list_to_float(Digits ++ "." ++ Fraction ++ Exponent), Last, End}
-    catch
-        error:badarg -> malformed(Begin, ~"a float that is too large")
-    end.
-
-exponent(<<E, Sign, C, Rest/binary>>, At) when E =:= $e orelse E =:= $E, Sign =:= $- orelse Sign =:= $+, ?IS_DIGIT(C) ->
-    {Digits, Behind, Next} = decimal(<<C, Rest/binary>>, At + 2, At + 2, []),
-    {[$e, Sign | Digits], Behind, Next};
-exponent(<<E, C, Rest/binary>>, At) when E =:= $e orelse E =:= $E, ?IS_DIGIT(C) ->
-    {Digits, Behind, Next} = decimal(<<C, Rest/binary>>, At + 1, At + 1, []),
-    {[$e | Digits], Behind, Next};
-exponent(Rest, At) ->
-    {[], Rest, At}.
+unsigned(<<"$", Rest/binary>>, At) -> character(Rest, At + 1);
+unsigned(Rest, At) -> witness_log_digits:number(Rest, At).

@@ -44,7 +44,8 @@ count(_, At) -> At.
 
 exponent(Block, Begin, At, Written) ->
     case Block of
-        <<_:At/binary, E, Sign, C, _/binary>> when E =:= $e orelse E =:= $E, Sign =:= $- orelse Sign =:= $+, ?IS_DIGIT(C) ->
+        <<_:At/binary, E, Sign, C, _/binary>>
+          when E =:= $e orelse E =:= $E, Sign =:= $- orelse Sign =:= $+, ?IS_DIGIT(C) ->
             End = digits(Block, At + 2),
             float([Written, $e, part(Block, At + 1, End)], Begin, End);
         <<_:At/binary, E, C, _/binary>> when E =:= $e orelse E =:= $E, ?IS_DIGIT(C) ->

@@ -10,7 +10,7 @@ All functions here take the text twice: what is still to be read, and the whole 
 begins. A term never goes beyond the end of its line.
 """.
 
--export([arguments/5, text/2, expected/3, unreadable/2]).
+-export([arguments/5, text/2, expected/3, unreadable/1]).
 
 -export_type([malformed/0, argument/0]).
 
@@ -23,30 +23,37 @@ begins. A term never goes beyond the end of its line.
 -define(MAX_DEPTH, 1000).
 -define(IS_DIGIT(C), (C >= $0 andalso C =< $9)).
 -define(IS_LOWER(C), (C >= $a andalso C =< $z)).
--define(IS_NAME(C), (?IS_LOWER(C) orelse C >= $A andalso C =< $Z orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
+-define(IS_UPPER(C), (C >= $A andalso C =< $Z)).
+-define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
 %% A character that stands for itself between quotes.
 -define(IS_PLAIN(C), (C >= $\s andalso C < 16#7F andalso C =/= $" andalso C =/= $\\)).
 %% Beyond so many digits a number may be large.
 -define(SMALL_DIGITS, 17).
+%% The VM reads numbers modulo 2^64. In so few bytes there is none that large.
+-define(LONGEST_PROCESS, 24).
 
 %% What is open around the term that is read: its kind, and what was read of it (`Acc`). The stack is flat: below each
 %% kind is the `Acc` of what is around it.
 %%
-%% arguments: of the event of the kind below it, up to `)`;  text: the whole text is one term;  tuple, list;  tail: behind the `|` of a list;
-%% key, value: of a map.
+%% arguments: of the event of the kind below it, up to `)`;  text: the whole text is one term;  tuple, list;
+%% tail: behind the `|` of a list;  key, value: of a map.
 
 -doc """
 Terms up to the `)` that closes them, and what follows it. They are those of an event of this kind: the second one of
 `init` can be `_`, which is read as `undefined`.
 """.
--spec arguments(Rest :: binary(), Block :: binary(), At :: non_neg_integer(), witness_log_atoms:atoms(), Kind :: atom()) ->
-    {[argument()], Rest :: binary(), At :: non_neg_integer()} | malformed().
+-spec arguments(Rest :: binary(), Block :: binary(), At, witness_log_atoms:atoms(), Kind :: atom()) ->
+    {[argument()], Rest :: binary(), At} | malformed() when At :: non_neg_integer().
 arguments(Rest, Block, At, Atoms, Kind) -> argument(Rest, Block, At, Atoms, 0, [], [arguments, Kind]).
 
 -doc "The term that a text is. Offsets are those in the text.".
 -spec text(binary(), witness_log_atoms:atoms()) -> {ok, term()} | malformed().
-text(Text, Atoms) -> value(Text, Text, 0, Atoms, 0, [], [text]).
+text(Text, Atoms) ->
+    case value(Text, Text, 0, Atoms, 0, [], [text]) of
+        {malformed, _, _} = Malformed -> Malformed;
+        {[Term], _, _} -> {ok, Term}
+    end.
 
 -doc "What to say where something else was expected.".
 -spec expected(unicode:chardata(), Block :: binary(), At :: non_neg_integer()) -> malformed().
@@ -55,7 +62,7 @@ expected(What, Block, At) ->
         <<_:At/binary, C/utf8, _/binary>> when C > $\s, C =/= 16#7F ->
             {malformed, At, [~"expected ", What, ~", found `", witness_event_term:text(<<C/utf8>>, 20), ~"`"]};
         <<_:At/binary, C, _/binary>> when C >= 16#80 ->
-            unreadable(Block, At);
+            unreadable(At);
         <<_:At/binary, C, _/binary>> when C =/= $\n, C =/= $\r ->
             {malformed, At, [~"expected ", What]};
         _ ->
@@ -63,8 +70,8 @@ expected(What, Block, At) ->
     end.
 
 -doc "What to say of bytes that are not UTF-8.".
--spec unreadable(Block :: binary(), At :: non_neg_integer()) -> malformed().
-unreadable(_, At) -> {malformed, At, ~"bytes that are not UTF-8"}.
+-spec unreadable(At :: non_neg_integer()) -> malformed().
+unreadable(At) -> {malformed, At, ~"bytes that are not UTF-8"}.
 
 argument(<<C, Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack) when ?IS_BLANK(C) ->
     argument(Rest, Block, At + 1, Atoms, Depth, Acc, Stack);
@@ -142,8 +149,8 @@ next(<<"}", Rest/binary>>, Block, At, Atoms, Depth, Pairs, [value, Acc | Stack])
     next(Rest, Block, At + 1, Atoms, Depth - 1, [map(Pairs, []) | Acc], Stack);
 next(<<C, Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack) when ?IS_BLANK(C) ->
     next(Rest, Block, At + 1, Atoms, Depth, Acc, Stack);
-next(<<>>, _, _, _, _, [Value], [text]) ->
-    {ok, Value};
+next(<<>>, _, At, _, _, Acc, [text]) ->
+    {Acc, <<>>, At};
 next(_, Block, At, _, _, _, [Kind | _]) ->
     expected(follows(Kind), Block, At).
 
@@ -186,12 +193,14 @@ digits(Rest, Block, At, Atoms, Depth, Acc, Stack, Length, Value) ->
 
 process(<<C, Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when ?IS_DIGIT(C); C =:= $. ->
     process(Rest, Block, At, Atoms, Depth, Acc, Stack, Length + 1);
-process(<<">", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) ->
+process(<<">", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when Length < ?LONGEST_PROCESS ->
     try list_to_pid(binary_to_list(Block, At + 1, At + Length + 1)) of
         Pid -> next(Rest, Block, At + Length + 1, Atoms, Depth, [Pid | Acc], Stack)
     catch
         error:badarg -> expected(~"a process such as <0.102.0>", Block, At)
     end;
+process(<<">", _/binary>>, Block, At, _, _, _, _, _) ->
+    expected(~"a process such as <0.102.0>", Block, At);
 process(_, Block, At, _, _, _, _, Length) ->
     expected(~"`>` at the end of a process such as <0.102.0>", Block, At + Length).
 

@@ -72,7 +72,7 @@ comment(<<"\n", _/binary>>, _, At, Item) -> {Item, At + 1};
 comment(<<C, Rest/binary>>, Block, At, Item) when C < 16#80 -> comment(Rest, Block, At + 1, Item);
 comment(<<C/utf8, Rest/binary>>, Block, At, Item) -> comment(Rest, Block, At + byte_size(<<C/utf8>>), Item);
 comment(<<>>, _, At, Item) -> {Item, At};
-comment(_, Block, At, _) -> witness_log_term:unreadable(Block, At).
+comment(_, _, At, _) -> witness_log_term:unreadable(At).
 
 %% The item from its arguments, the last one first, each with its offset behind it.
 item(recv, [Msg, _, P, At], Time) ->

@@ -13,14 +13,13 @@ the text with a stack of its own, and takes the text twice: what is still to be 
 
 -doc "The fields of an event; all others are `unknown`.".
 -type field() ::
-    event | process | child | parent | to | from | message | reason | term | module | function | args | arity | signature
-  | time | missing | unknown.
+    event | process | child | parent | to | from | message | reason | term | module | function | args | arity
+  | signature | time | missing | unknown.
 
 -doc "The fields of an object, the last one first, as `[Value, Offset, Field | More]`.".
 -type fields() :: [term()].
 
 -define(MAX_DEPTH, 1000).
--define(MAX_DIGITS, 10_000).
 -define(SMALL_DIGITS, 17).
 -define(IS_DIGIT(C), (C >= $0 andalso C =< $9)).
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
@@ -181,7 +180,8 @@ unfinished(Block, At) -> witness_log_term:expected(~"the closing \"", Block, At)
 
 %% A string with escapes: what it stands for so far, and the offset of what follows.
 escaped(<<"\"", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
-    next(Rest, Block, At + 1, Depth, [Text | Acc], Stack);
+    %% What grew has room to grow on, which a copy leaves behind.
+    next(Rest, Block, At + 1, Depth, [binary:copy(Text) | Acc], Stack);
 escaped(<<"\\", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     escape(Rest, Block, At + 1, Depth, Acc, Stack, Text);
 escaped(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) when C >= $\s, C < 16#80 ->

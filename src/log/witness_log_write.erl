@@ -6,9 +6,12 @@ Terms as text in Erlang's notation, on one line and in full, as `witness_log_ter
 -export([term/1, list/1, quoted/1]).
 
 -define(IS_LOWER(C), (C >= $a andalso C =< $z)).
--define(IS_NAME(C), (?IS_LOWER(C) orelse C >= $A andalso C =< $Z orelse C >= $0 andalso C =< $9 orelse C =:= $_ orelse C =:= $@)).
+-define(IS_UPPER(C), (C >= $A andalso C =< $Z)).
+-define(IS_DIGIT(C), (C >= $0 andalso C =< $9)).
+-define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
 %% A character that is written as it is between quotes.
--define(IS_SHOWN(C), (C >= $\s andalso C < 16#7F orelse C >= 16#A0 andalso C < 16#D800 orelse C > 16#DFFF andalso C =< 16#10FFFF)).
+-define(IS_SHOWN(C), (C >= $\s andalso C < 16#7F orelse C >= 16#A0 andalso C < 16#D800 orelse ?IS_HIGH(C))).
+-define(IS_HIGH(C), (C > 16#DFFF andalso C =< 16#10FFFF)).
 -define(IS_NAMED(C), (C =:= $\n orelse C =:= $\t orelse C =:= $\r)).
 
 -doc "A term, as UTF-8.".
@@ -43,10 +46,12 @@ pairs({Key, Value, Iterator}, Before) -> [Before, term(Key), ~"=>", term(Value) 
 name(<<C, Rest/binary>> = Name) when ?IS_LOWER(C) ->
     case is_name(Rest) andalso Name =/= ~"fun" of
         true -> Name;
-        false -> between($', unicode:characters_to_list(Name))
+        false -> between($', characters(Name))
     end;
 name(Name) ->
-    between($', unicode:characters_to_list(Name)).
+    between($', characters(Name)).
+
+characters(Name) -> [C || <<C/utf8>> <= Name].
 
 is_name(<<C, Rest/binary>>) when ?IS_NAME(C) -> is_name(Rest);
 is_name(Rest) -> Rest =:= <<>>.
@@ -55,18 +60,18 @@ is_string([C | Chars]) when is_integer(C), ?IS_SHOWN(C); ?IS_NAMED(C) -> Chars =
 is_string(_) -> false.
 
 -doc "A string of any characters.".
--spec quoted([char()]) -> iodata().
+-spec quoted([char()]) -> iolist().
 quoted(Chars) -> between($", Chars).
 
-between(Quote, Chars) -> [Quote, unicode:characters_to_binary([escaped(C, Quote) || C <- Chars]), Quote].
+between(Quote, Chars) -> [Quote, << <<(escaped(C, Quote))/binary>> || C <- Chars >>, Quote].
 
-escaped(Quote, Quote) -> [$\\, Quote];
-escaped($\\, _) -> "\\\\";
-escaped($\n, _) -> "\\n";
-escaped($\t, _) -> "\\t";
-escaped($\r, _) -> "\\r";
-escaped(C, _) when ?IS_SHOWN(C) -> C;
-escaped(C, _) -> ["\\x{", integer_to_list(C, 16), "}"].
+escaped(Quote, Quote) -> <<$\\, Quote>>;
+escaped($\\, _) -> ~"\\\\";
+escaped($\n, _) -> ~"\\n";
+escaped($\t, _) -> ~"\\t";
+escaped($\r, _) -> ~"\\r";
+escaped(C, _) when ?IS_SHOWN(C) -> <<C/utf8>>;
+escaped(C, _) -> <<"\\x{", (integer_to_binary(C, 16))/binary, "}">>.
 
 %% Bits that are no whole bytes are a segment of their own.
 bits(<<>>) -> ~"<<>>";
@@ -80,7 +85,8 @@ bits(Bits) ->
     Whole = bit_size(Bits) div 8,
     Left = bit_size(Bits) rem 8,
     <<Bytes:Whole/binary, Last:Left>> = Bits,
-    [~"<<", [[segments(Bytes), $,] || Bytes =/= <<>>], integer_to_binary(Last), $:, integer_to_binary(Left), ~">>"].
+    Before = [[segments(Bytes), $,] || Bytes =/= <<>>],
+    [~"<<", Before, integer_to_binary(Last), $:, integer_to_binary(Left), ~">>"].
 
 segments(Bytes) -> lists:join($,, [integer_to_binary(Byte) || <<Byte>> <= Bytes]).
 
@@ -119,8 +125,10 @@ renumbered(Number, Printed) ->
 function(Fun) ->
     case erlang:fun_info(Fun, type) of
         {type, external} ->
-            [{module, Module}, {name, Name}, {arity, Arity}] = [erlang:fun_info(Fun, Key) || Key <- [module, name, arity]],
+            {module, Module} = erlang:fun_info(Fun, module),
+            {name, Name} = erlang:fun_info(Fun, name),
+            {arity, Arity} = erlang:fun_info(Fun, arity),
             [~"fun ", term(Module), $:, term(Name), $/, integer_to_binary(Arity)];
         {type, local} ->
-            unicode:characters_to_binary(erlang:fun_to_list(Fun))
+            << <<C/utf8>> || C <- erlang:fun_to_list(Fun) >>
     end.

@@ -40,7 +40,7 @@ none of those that were asked for, and comes once before each pause.
 %% Milliseconds after which a followed file is looked at again.
 -define(PAUSE, 50).
 %% In words: what a block becomes.
--define(HEAP, 300_000).
+-define(HEAP, 500_000).
 
 -record(feed, {reader :: witness_log_reader:reader(),
                consumer :: pid(),
