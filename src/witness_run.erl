@@ -332,7 +332,9 @@ checked(#{started := Started, covered := Covered, found := Found}, R = #run{tall
                    (_, A) -> A
                 end, R#run{tally = T2}, Found).
 
-log_ended(#{whole := Whole, tracers := Tracers, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended, R0) ->
+log_ended(Ended, R0) ->
+    #{whole := Whole, tracers := Tracers, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed,
+      lost := Lost} = Ended,
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
                system = case Whole of true -> {ended, normal}; false -> running end},
     Missing = [{orphans, orphans(Orphans)} || Orphans =/= []]

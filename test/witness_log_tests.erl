@@ -307,7 +307,7 @@ the_documentation_is_read_test() ->
         {match, [Block]} = re:run(Page, ["```", Language, "\\n(.*?)```"], [dotall, {capture, all_but_first, binary}]),
         Block
     end,
-    #{items := Text, malformed := []} = parse(text, Fenced("")),
+    #{items := Text, malformed := []} = parse(text, Fenced("text")),
     #{items := Json, malformed := []} = parse(json, Fenced("json")),
     ?assertEqual({5, 5}, {length(Text), length(Json)}),
     [_, Terms] = string:split(Page, "| | Examples |"),

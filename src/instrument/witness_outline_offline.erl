@@ -47,7 +47,8 @@ How reading has ended: whether at the end of the log; and how many tracers there
 what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
 position could not be saved.
 """.
--type ended() :: #{whole := boolean(), tracers := pos_integer(), orphans := [{witness_event:proc(), pos_integer()}], refused := undefined | unicode:chardata(),
+-type ended() :: #{whole := boolean(), tracers := pos_integer(), orphans := [{witness_event:proc(), pos_integer()}],
+                   refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
                    unsaved => unicode:chardata()}.
 
@@ -286,7 +287,7 @@ saved(stop, O = #offline{log = Log, line = Line}) ->
     over(witness_outline_log:stop(Line, Log), O#offline{saving = no});
 saved(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
     {Orphans, Log1} = witness_outline_log:finish(Line, Log),
-    over(Log1, O#offline{saving = no, ended = Ended#{orphans := Orphans}}).
+    over(Log1, O#offline{saving = no, ended = Ended#{whole := true, orphans := Orphans}}).
 
 %% Nothing more is read.
 over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
