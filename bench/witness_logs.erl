@@ -88,7 +88,8 @@ said(Events, Microseconds) ->
 check(File, Format) ->
     Spec = filename:join([filename:dirname(?FILE), "witness_logs.hml"]),
     {Micro, Events} = timer:tc(fun() ->
-        {ok, Run} = witness:start(#{system => {log, {file, File}}, format => list_to_atom(Format), specs => [Spec], log => false}),
+        {ok, Run} = witness:start(#{system => {log, {file, File}}, format => list_to_atom(Format), specs => [Spec],
+                                    log => false, max_verdicts => 0}),
         {ok, #{outcome := ok, events := Events, verdicts := #{no := 0}}} = witness:await(Run, infinity),
         {ok, _} = witness:stop(Run),
         Events

@@ -103,10 +103,11 @@ Starts a system under observation, or checks a log of what a system did.
 | `explain` | steps kept for an explanation | `12` |
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
 | `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |
-| `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
+| `max_verdicts` | verdicts kept for `verdicts/1`; 0 where nobody asks for them | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
 | `log` | whether violations are logged | `true` |
+| `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes | none |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 

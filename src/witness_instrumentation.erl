@@ -5,7 +5,8 @@ monitor given by itself (`m:witness_outline_map`); and the instrumentation that 
 given to, which depends on the source of events.
 """.
 
--export([start_link/2, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1, log_name/1]).
+-export([start_link/3, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
+-export([log_name/1]).
 
 -export_type([key/0, property/0, sources/0, counts/0]).
 
@@ -34,14 +35,16 @@ lines and bytes that were read, and its size in bytes.
 Starts the instrumentation of a run, which is the calling process: the module that it is (all have the functions of
 `m:witness_outline`), its process, and what counts for it, also when it has ended. An error is text for people.
 """.
--spec start_link(witness_options:options(), [witness_spec:instrumentation_map()]) ->
+-spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
     {ok, {module(), pid(), fun(() -> counts())}} | {error, unicode:chardata()}.
-start_link(Options = #{monitors := Monitors}, Specs) ->
-    Maps = [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors],
+start_link(Options = #{monitors := Monitors}, Specs, Logging) ->
+    Maps = [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors] ++ witness_logging:map(Logging),
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
         #{source := Source} ->
-            {ok, start_link(Source, Options, Specs, #{run => self(), filter => filter(Specs, Monitors), maps => Maps})}
+            Hidden = witness_logging:monitors(Logging),
+            Common = #{run => self(), filter => filter(Specs, Monitors ++ Hidden), maps => Maps, hidden => Hidden},
+            {ok, start_link(Source, Options, Specs, Common)}
     end.
 
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
@@ -81,22 +84,23 @@ log_name({file, File}) ->
     end;
 log_name(standard_input) -> ~"standard input".
 
-start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter} = Common) ->
+start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
-    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:without([filter], Common)),
+    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
+    Names = names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden],
     {ok, Pid} = witness_outline_births:start_link(
-                  Config#{source_options => Given#{names => names(Specs, Monitors), filter => Filter}}),
+                  Config#{source_options => Given#{names => Names, filter => Filter}}),
     Session = witness_outline_births:session(Pid),
     {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter} = Common) ->
+start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
     %% Only a group has to put events in order.
-    Stamps = case Timestamps orelse lists:any(fun has_group/1, Specs) of
+    Stamps = case Timestamps orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs) of
         true -> always;
         false -> handover
     end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:without([filter], Common)),
+    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:with([run, maps], Common)),
     {ok, Pid} = witness_outline:start_link(
                   Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),

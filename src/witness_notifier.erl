@@ -20,7 +20,7 @@ how many when there is room again.
                    subscribers = #{} :: #{reference() => {pid(), Missed :: non_neg_integer()}}}).
 
 -spec start_link(witness_options:options()) -> pid().
-start_link(Options) -> proc_lib:spawn_link(?MODULE, init, [self(), Options]).
+start_link(Options) -> proc_lib:spawn_opt(?MODULE, init, [self(), Options], [link, {fullsweep_after, 10}]).
 
 -spec verdict(pid(), witness:verdict()) -> ok.
 verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.

@@ -35,6 +35,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      skip_malformed := boolean(),
                      max_atoms := pos_integer(),
                      max_line := pos_integer(),
+                     log_file => file:name_all(),
                      block := pos_integer(),
                      save => file:name_all(),
                      from => file:name_all(),
@@ -85,7 +86,7 @@ check(_) -> {error, {bad_option, options, "a map"}}.
 fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
         {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
-                                    message_size, batch, flush]};
+                                    message_size, batch, flush, log_file]};
         _ -> {only_for_logs, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -157,7 +158,7 @@ option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory;
                     Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
-option(Key, File) when Key =:= save; Key =:= from ->
+option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed ->
     is_boolean(Value) orelse expected(Key, "true or false");

@@ -21,7 +21,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
-                  spec := binary(), name := binary() | undefined}.
+                  spec := binary() | log, name := binary() | undefined}.
 
 %% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
@@ -32,6 +32,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               instrumentation :: module(),
               pool :: undefined | pid(),
               notifier :: pid(),
+              logging :: witness_logging:logging(),
               specs :: [witness_spec:instrumentation_map()],
               sources :: witness_instrumentation:sources(),
               system = running :: running | {ended, term()},
@@ -54,7 +55,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               stopping = [] :: [gen_server:from()]}).
 
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
-start_link(Options) -> gen_server:start_link(?MODULE, Options, []).
+start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fullsweep_after, 10}]}]).
 
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
@@ -92,16 +93,19 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     end,
     case compile(Files, Compile, [], []) of
         {ok, Specs, Warnings} ->
-            case witness_instrumentation:start_link(Options, Specs) of
-                {ok, {Module, Pool, Counts}} ->
-                    monitor(process, Owner),
-                    {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
-                              instrumentation = Module, pool = Pool, counts = Counts,
-                              tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
-                              warnings = maps:get(warnings, Options) ++ Warnings,
-                              notifier = witness_notifier:start_link(Options),
-                              started = erlang:monotonic_time(millisecond)},
-                     {continue, start}};
+            maybe
+                {ok, Logging} ?= witness_logging:open(Options),
+                {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
+                ok ?= witness_logging:start(Logging),
+                monitor(process, Owner),
+                {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
+                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
+                          warnings = maps:get(warnings, Options) ++ Warnings,
+                          notifier = witness_notifier:start_link(Options),
+                          started = erlang:monotonic_time(millisecond)},
+                 {continue, start}}
+            else
                 {error, Text} ->
                     lists:foreach(fun witness_spec:unload/1, Specs),
                     {stop, {shutdown, {log, text(Text)}}}
@@ -149,7 +153,7 @@ handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
     #{held := Held} = Counted = Counts(),
     {reply, (maps:remove(held, Counted))#{
-              phase => Phase, waiting_for => Held, monitors => map_size(Live), verdicts => witness_tally:verdicts(Tally),
+              phase => Phase, waiting_for => Held, monitors => shown(Live), verdicts => witness_tally:verdicts(Tally),
               system => R#run.system, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -228,7 +232,7 @@ proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, option
     proceed(drain(R));
 proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
     ok = witness_notifier:flush(Notifier),
-    {noreply, R};
+    {noreply, close_log(R)};
 proceed(R) ->
     {noreply, R}.
 
@@ -280,6 +284,12 @@ incomplete(Code, Text, R = #run{warnings = Warnings}) ->
     Warning = #{code => Code, text => text(Text)},
     R#run{incomplete = true, warnings = (Warnings -- [Warning]) ++ [Warning]}.
 
+close_log(R = #run{logging = Logging}) ->
+    case witness_logging:close(Logging) of
+        ok -> R#run{logging = none};
+        {error, Text} -> incomplete(log_incomplete, ["the log is not complete: ", Text], R#run{logging = none})
+    end.
+
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
     ok = witness_notifier:summary(R#run.notifier, Summary),
@@ -304,7 +314,15 @@ announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
     lists:foldl(fun report/2, R#run{live = Live#{Runner => Meta}, early = maps:remove(Runner, Early),
-                                    tally = witness_tally:started(key(Meta), Tally)}, Reports).
+                                    tally = started(Meta, Tally)}, Reports).
+
+started(Meta, Tally) ->
+    case witness_logging:is_hidden(Meta) of
+        true -> Tally;
+        false -> witness_tally:started(key(Meta), Tally)
+    end.
+
+shown(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
 
 early(Report = {_, Runner, _}, R = #run{early = Early}) ->
     R#run{early = maps:update_with(Runner, fun(Before) -> [Report | Before] end, [Report], Early)}.
@@ -313,7 +331,21 @@ report({slice, Runner, Outcome}, R = #run{live = Live}) ->
     verdict(Outcome, maps:get(Runner, Live), R);
 report({verdict, Runner, Outcome}, R = #run{live = Live}) ->
     {Meta, Live1} = maps:take(Runner, Live),
-    ended(Outcome, Meta, R#run{live = Live1}).
+    R1 = R#run{live = Live1},
+    case witness_logging:is_hidden(Meta) of
+        true -> logged(Outcome, Meta, R1);
+        false -> ended(Outcome, Meta, R1)
+    end.
+
+%% Of what writes the log nobody is told, unless it has missed something.
+logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped -> R;
+logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
+    ok = witness_logging:gap(First, Reason, Logging),
+    Why = case Reason of
+        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
+    end,
+    incomplete(log_incomplete, ["the log is not complete: ", Why], R).
 
 ended(ignored, _, R) -> R;
 ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
@@ -333,11 +365,13 @@ checked(#{started := Started, covered := Covered, found := Found}, R = #run{tall
                 end, R#run{tally = T2}, Found).
 
 log_ended(Ended, R0) ->
-    #{whole := Whole, tracers := Tracers, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed,
+    #{whole := Whole, tracers := Tracers, gaps := Gaps, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed,
       lost := Lost} = Ended,
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
                system = case Whole of true -> {ended, normal}; false -> running end},
     Missing = [{orphans, orphans(Orphans)} || Orphans =/= []]
+        ++ [{gaps, plural(Gaps, " gap is in the log: events are missing there", " gaps are in the log: events are missing there")}
+            || Gaps > 0]
         ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
         ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
         ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]],
@@ -406,4 +440,5 @@ warnings(R = #run{tally = Tally, system = System}) ->
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
-            || lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+            || #{max_verdicts := Max} <- [R#run.options], Max > 0,
+               lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].

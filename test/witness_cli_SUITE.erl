@@ -64,7 +64,9 @@ standard error and its exit code.
     compile_warns_of_functions_that_modules_do_not_have/1,
     the_demonstration_finds_its_bug/1,
     the_demonstration_gives_json/1,
-    help_and_version_need_no_system/1
+    help_and_version_need_no_system/1,
+    what_was_logged_is_checked_again/1,
+    a_log_that_cannot_be_written_is_named/1
 ]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -82,7 +84,8 @@ groups() ->
                 records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
                 a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
                 configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
-                elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches]},
+                elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches,
+                what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
                  a_reader_that_goes_away_ends_the_run]},
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
@@ -92,7 +95,8 @@ groups() ->
                     a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
                     a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
                     a_missing_folder_is_named, forms_for_other_programs_come_one_at_a_time,
-                    a_broken_configuration_is_named, what_does_not_exist_yet_is_refused]},
+                    a_broken_configuration_is_named, what_does_not_exist_yet_is_refused,
+                    a_log_that_cannot_be_written_is_named]},
      {no_result, [], [a_signature_that_no_process_had_gives_no_result, a_system_that_crashes_gives_no_result,
                       a_system_that_halts_the_vm_gives_no_result]},
      {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
@@ -318,6 +322,24 @@ a_second_interrupt_ends_at_once(Config) ->
     signal(Port, "INT"),
     {3, _} = collect(Port, Again).
 
+what_was_logged_is_checked_again(Config) ->
+    [begin
+         Log = filename:join(proplists:get_value(priv_dir, Config), Name),
+         #{exit := 1, stdout := Live} =
+             run(Config, ["--spec", small, "--log", Log | Scope], "cli_system:answers([1, 10])"),
+         #{exit := 1, stdout := Offline} = witness(Config, ["check", "--spec", data(Config, "small.hml"), Log]),
+         ?assertEqual(violation(Live), violation(Offline))
+     end || Name <- ["a.log", "a.jsonl"], Scope <- [[], ["--scope", "tree"]]],
+    #{exit := 1, stdout := Full} = run(Config, ["--spec", small, "--log", "/dev/full"], "cli_system:answers([1, 10])"),
+    contains(Full, [~"the log is not complete: /dev/full: no space left on device"]),
+    #{exit := 3} = run(Config, ["--spec", small, "--log", "/dev/full"], "cli_system:answers([1, 2])").
+
+%% From the name of the property to the end of its explanation, but for the place in the log.
+violation(Text) ->
+    [_, Behind] = binary:split(Text, ~"VIOLATION of "),
+    [Violation, _] = binary:split(Behind, ~"    with N = 10\n"),
+    re:replace(Violation, ~"\n  at .*", ~"", [unicode, {return, binary}]).
+
 %%% Wrong usage and bad input
 
 wrong_usage_ends_with_2(Config) ->
@@ -326,7 +348,7 @@ wrong_usage_ends_with_2(Config) ->
          contains(Error, Words)
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
-        {["replay"], [~"there is no command 'replay'", ~"demo, run, compile and explore"]},
+        {["replay"], [~"there is no command 'replay'", ~"demo, run, check, compile and explore"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
@@ -340,6 +362,10 @@ a_wrong_arity_lists_the_right_ones(Config) ->
 
 a_syntax_error_of_the_call_is_pointed_at(Config) ->
     refused(Config, ["--spec", small], "cli_system:answers([1 2])", [~"\n  cli_system:answers([1 2])\n                        ^\n"]).
+
+a_log_that_cannot_be_written_is_named(Config) ->
+    [refused(Config, ["--spec", small, "--log", Log], "cli_system:answers([10])", [list_to_binary(Log), Why])
+     || {Log, Why} <- [{"/no/such/folder/a.log", ~"no such file or directory"}, {"a.jsonl.gz", ~"without .gz"}]].
 
 a_missing_specification_is_named(Config) ->
     refused(Config, ["--spec", "no_such_file.hml"], "cli_system:returns()", [~"no_such_file.hml"]).

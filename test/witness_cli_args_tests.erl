@@ -7,8 +7,8 @@ every_option_of_run_is_read_test() ->
         ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "outline", "--source", "evm",
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
          "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
-         "m:f(-1)"]),
-    ?assertEqual(#{specs => ["a.hml", "b.hml"], monitors => ["m:f/1=n"], instrument => "outline", source => evm,
+         "--log", "a.log", "m:f(-1)"]),
+    ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", monitors => ["m:f/1=n"], instrument => "outline", source => evm,
                    include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
                    no_halt => true, system => "m:f(-1)"}, Options).

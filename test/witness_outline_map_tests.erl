@@ -74,6 +74,27 @@ none_of_one_map_does_not_cut_another_maps_group_test() ->
     {shared, B} = born(b, A, Maps),
     ?assertEqual([{1, m, a}], readers(B)).
 
+%% --- a map for those whom its groups do not read ----------------------------------
+
+a_whole_tree_has_one_monitor_test() ->
+    Maps = [rest(group(m)), map(#{b => [alone(n), group(n)]})],
+    {own, A} = born(a, root(), Maps),
+    {shared, B} = born(b, A, Maps),
+    {shared, C} = born(c, B, Maps),
+    ?assertEqual([[{1, m, a}], [{1, m, a}], [{1, m, a}]], [[R || {1, _, _} = R <- readers(L)] || L <- [A, B, C]]).
+
+each_child_of_a_process_that_nobody_reads_has_its_own_test() ->
+    Maps = [rest(group(m))],
+    {own, A} = born(a, root(), Maps),
+    {own, B} = born(b, root(), Maps),
+    ?assertEqual([[{1, m, a}], [{1, m, b}]], [readers(L) || L <- [A, B]]).
+
+where_no_group_reads_on_there_is_another_monitor_test() ->
+    Maps = [rest(alone(m))],
+    {own, A} = born(a, root(), Maps),
+    {own, B} = born(b, A, Maps),
+    ?assertEqual([[{1, m, a}], [{1, m, b}]], [readers(L) || L <- [A, B]]).
+
 %% --- what the run waits for ------------------------------------------------------
 
 a_process_is_held_if_its_parent_is_test() ->
@@ -135,6 +156,8 @@ line(Line, Maps) ->
     Born.
 
 %% --- helpers ---------------------------------------------------------------------
+
+rest(Entry) -> fun(_) -> {unless_read, [Entry]} end.
 
 map(Entries) -> fun({m, Name, []}) -> maps:get(Name, Entries, []) end.
 

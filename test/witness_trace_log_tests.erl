@@ -526,10 +526,10 @@ a_root_comes_with_the_line_of_its_first_item_test() ->
     {ok, Log} = witness_trace_log:add(7, init(p(), undefined), auto()),
     ?assertMatch({root, _, ?SIG, 7, _}, witness_trace_log:next(Log)).
 
-%% Three items of 80 MB each are too much, though they are few.
+%% Four items of 16 MB each are too much, though they are few.
 what_waits_is_bounded_in_memory_test() ->
     P = p(), Q = q(),
-    Large = lists:duplicate(5_000_000, 1),
+    Large = lists:duplicate(1_000_000, 1),
     Log = lists:foldl(fun(Line, L) ->
         {ok, L1} = witness_trace_log:add(Line, {recv, Q, undefined, Large, undefined}, L),
         {none, L2} = witness_trace_log:next(L1),

@@ -83,7 +83,7 @@ run_system(#{system := Text, scope := Scope, no_halt := NoHalt} = Options) ->
     ok = accept(~"run", case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
     ok = accept(~"run", witness_cli_setup:load_elixir(element(1, System), Folders)),
     ok = accept(~"run", witness_cli_call:check(System)),
-    watch(~"run", maps:merge(Properties, maps:with([source], Options)),
+    watch(~"run", maps:merge(Properties, maps:with([source, log_file], Options)),
           #{system => System, scope => Scope, halt => not NoHalt}, Options).
 
 check_log(#{log := Log} = Options) ->

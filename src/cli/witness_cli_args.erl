@@ -124,6 +124,9 @@ run() ->
         #{name => scope, long => "-scope", type => {atom, [tree, node]}, default => node,
           help => {"[--scope tree|node]", ["what is watched: the function's process and its descendants, or (default) every "
                                            "process of the node"]}},
+        #{name => log_file, long => "-log", type => string,
+          help => {"[--log FILE]", ["write all that is traced to a file, for witness check: as JSON Lines if its name "
+                                    "ends in .jsonl, .ndjson or .json"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,

@@ -74,7 +74,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
-    Told = Start#{log => false, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
+    Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
     case is_log(State) of
         true -> Told;
         false ->

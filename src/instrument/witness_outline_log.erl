@@ -24,7 +24,8 @@ In mode `central` one tracer owns everything; monitors see the same.
 Instrumentation maps; all properties that they name; in how many lanes the monitors of each are spread; and what the source
 needs (`witness_trace_log:new/1`).
 """.
--type config() :: #{maps := [witness_outline_map:instrumentation()], properties := [witness_outline_map:entry()], mode := outline | central, spread := pos_integer(),
+-type config() :: #{maps := [witness_outline_map:instrumentation()], properties := [witness_outline_map:entry()],
+                    mode := outline | central, spread := pos_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A lane of the monitors of one property (`property/2`).".
@@ -65,6 +66,7 @@ be delivered. The latter never goes back, so that operations can be put in an or
               place = 1 :: place(),
               processes = 0 :: non_neg_integer(),
               events = 0 :: non_neg_integer(),
+              gaps = 0 :: non_neg_integer(),
               operations = #{} :: #{lane() => [witness_monitor_lane:op(), ...]},
               started = [] :: [{witness_monitor_lane:id(), meta()}]}).
 
@@ -140,7 +142,7 @@ everybody(What, Line, L = #log{cores = Cores}) ->
 
 readers(Labels) -> lists:usort(lists:append([witness_outline_map:label(readers, Label) || Label <- Labels])).
 
--doc "Decides which process is the root, if that is still open: after this line nothing is there to be read at the moment.".
+-doc "Decides which process is the root, if that is open: after this line nothing is there to be read at the moment.".
 -spec settle(line(), state()) -> state().
 settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_trace_log:settle(Source)}).
 
@@ -166,11 +168,13 @@ take(L = #log{operations = Operations, started = Started}) ->
 property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
     lists:nth(Lane div Spread + 1, Properties).
 
--doc "Processes and events so far, processes that are alive, and how many tracers there were at most at the same time.".
--spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), alive := non_neg_integer(),
-                           tracers := pos_integer()}.
-counts(#log{processes = Processes, events = Events, plain = Plain, most = Most}) ->
-    #{processes => Processes, events => Events, alive => map_size(Plain), tracers => Most}.
+-doc """
+Processes, events and gaps so far, processes that are alive, and how many tracers there were at most at the same time.
+""".
+-spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), gaps := non_neg_integer(),
+                           alive := non_neg_integer(), tracers := pos_integer()}.
+counts(#log{processes = Processes, events = Events, gaps = Gaps, plain = Plain, most = Most}) ->
+    #{processes => Processes, events => Events, gaps => Gaps, alive => map_size(Plain), tracers => Most}.
 
 -doc "The state as plain data. Nothing may be left to take.".
 -spec save(state()) -> term().
@@ -179,17 +183,17 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
-      processes => L#log.processes, events => L#log.events}.
+      processes => L#log.processes, events => L#log.events, gaps => L#log.gaps}.
 
 -doc "The state that was saved, for the same properties.".
 -spec load(term(), config()) -> state().
 load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0) ->
     Config = Config0#{spread := Spread},
     #{plain := Plain, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
-      events := Events} = Saved,
+      events := Events, gaps := Gaps} = Saved,
     (new(Config))#log{source = witness_trace_log:load(Source), plain = Plain, alive = Alive, tracer = Tracer, most = Most,
                       cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
-                      monitor = Monitor, processes = Processes, events = Events}.
+                      monitor = Monitor, processes = Processes, events = Events, gaps = Gaps}.
 
 %% --- from the source to the tracers ----------------------------------------------
 
@@ -219,8 +223,9 @@ adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
     #{?TOP := Core} = Cores,
     L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
 
-delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores}) ->
-    give(readers([Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P]), {gap, Reason}, L);
+delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores, gaps = Gaps}) ->
+    Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
+    give(readers(Labels), {gap, Reason}, L#log{gaps = Gaps + 1});
 delivered({attached, _, _, _}, _, L) ->
     L;
 delivered(E, Tracer, L0) ->

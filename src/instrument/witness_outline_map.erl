@@ -17,13 +17,14 @@ with its parent; otherwise it stays with the tracer of its parent.
 -export_type([instrumentation/0, entry/0, label/0, reader/0, member/0]).
 
 -doc """
-One map. `match` gives the entries that name a signature; `[]` when none does.
+One map. It gives the entries that name a signature; `[]` when none does. `unless_read`: they only count for a process
+that is left to no group of the map.
 """.
--type instrumentation() :: fun((witness_event:signature()) -> [entry()]).
+-type instrumentation() :: fun((witness_event:signature()) -> [entry()] | {unless_read, [entry()]}).
 
--doc "A monitor to start; `none` cuts the process out of the map's groups.".
+-doc "A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`.".
 -type entry() :: none | #{monitor := {module(), Arg :: term()},
-                          spec := binary(), name := binary() | undefined, group := boolean()}.
+                          spec := binary() | log, name := binary() | undefined, group := boolean()}.
 
 -doc "What stands for a monitor that was started: its runner, or whatever else its tracers know it by.".
 -type reader() :: term().
@@ -65,9 +66,9 @@ assign(Signature, #label{held = Held, members = Members}, Maps) ->
 assign(_, _, [], _, Start, Inherited) ->
     {lists:reverse(Start), lists:reverse(Inherited)};
 assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
-    case Match(Signature) of
+    Groups = [M || M = {I, _, true} <- Members, I =:= N],
+    case named(Match(Signature), Groups) of
         [] ->
-            Groups = [M || M = {I, _, true} <- Members, I =:= N],
             assign(Signature, Members, Maps, N + 1, Start, Groups ++ Inherited);
         Entries ->
             New = case lists:member(none, Entries) of
@@ -76,6 +77,10 @@ assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
             end,
             assign(Signature, Members, Maps, N + 1, lists:reverse(New, Start), Inherited)
     end.
+
+named({unless_read, Entries}, []) -> Entries;
+named({unless_read, _}, _) -> [];
+named(Entries, _) -> Entries.
 
 -doc "The monitors that must be started when the process is adopted.".
 -spec starts(label()) -> [start()].

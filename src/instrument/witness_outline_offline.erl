@@ -43,11 +43,12 @@ have taken, and verdicts with the line that decided them, in the order of the lo
                      found := [{slice | verdict, witness_outline_log:meta(), Line :: pos_integer(), Outcome :: map()}]}.
 
 -doc """
-How reading has ended: whether at the end of the log; and how many tracers there were at most. `orphans`: processes whose spawn is nowhere in the log, with the number of their items; `malformed`:
+How reading has ended: whether at the end of the log; how many tracers there were at most, and how many gaps. `orphans`:
+processes whose spawn is nowhere in the log, with the number of their items; `malformed`:
 what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
 position could not be saved.
 """.
--type ended() :: #{whole := boolean(), tracers := pos_integer(), orphans := [{witness_event:proc(), pos_integer()}],
+-type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), orphans := [{witness_event:proc(), pos_integer()}],
                    refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
                    unsaved => unicode:chardata()}.
@@ -103,7 +104,8 @@ position could not be saved.
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.
 start_link(Config) ->
     Counter = {counters:new(4, [write_concurrency]), witness_trace_feed:progress()},
-    case gen_server:start_link(?MODULE, {Config, Counter}, []) of
+    %% What goes through here is garbage soon, and what stays is little.
+    case gen_server:start_link(?MODULE, {Config, Counter}, [{spawn_opt, [{fullsweep_after, 10}]}]) of
         {ok, Pid} -> {ok, Pid, Counter};
         {error, {shutdown, Text}} -> {error, Text}
     end.
@@ -138,7 +140,8 @@ init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
         {ok, Saved} ?= saved(Config),
         {ok, Started} ?= witness_trace_feed:start_link(maps:merge(Feed, maps:with([position], Saved)), Progress),
         O = #offline{config = Config, feed = Started, counter = Counter, log = witness_outline_log:new(Log),
-                     ended = #{whole => false, tracers => 1, orphans => [], refused => undefined, skipped => 0, malformed => [], lost => 0}},
+                     ended = #{whole => false, tracers => 1, gaps => 0, orphans => [], refused => undefined, skipped => 0,
+                               malformed => [], lost => 0}},
         {ok, loaded(Saved, O)}
     else
         {error, Text} -> {stop, {shutdown, Text}}
@@ -158,7 +161,8 @@ loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line 
         A1
     end, Loaded, Lanes),
     %% The run counts the monitors that go on.
-    report(0, maps:values(Metas), Covered, [], O1#offline{untold = #{0 => #block{answers = 0, asked = false, started = [], shift = 0}}});
+    Nothing = #block{answers = 0, asked = false, started = [], shift = 0},
+    report(0, maps:values(Metas), Covered, [], O1#offline{untold = #{0 => Nothing}});
 loaded(#{}, O) -> O.
 
 -doc false.
@@ -244,7 +248,7 @@ skipped(#{skipped := Count, malformed := Malformed}, O, Base) ->
     Ended = #{skipped := Skipped} = O1#offline.ended,
     O1#offline{ended = Ended#{skipped := Skipped + Count - length(Malformed)}}.
 
-skip(Line, Column, What, O = #offline{ended = Ended = #{skipped := Skipped, malformed := Named}}) when Skipped < ?NAMED ->
+skip(Line, Column, What, O = #offline{ended = #{skipped := Skipped, malformed := Named} = Ended}) when Skipped < ?NAMED ->
     O#offline{ended = Ended#{skipped := Skipped + 1, malformed := Named ++ [at(Line, Column, What, O)]}};
 skip(_, _, _, O = #offline{ended = Ended = #{skipped := Skipped}}) ->
     O#offline{ended = Ended#{skipped := Skipped + 1}}.
@@ -315,12 +319,13 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
                metas = maps:merge(O1#offline.metas, maps:from_list(Started))}.
 
 count(O = #offline{counter = Counter, log = Log, line = Line}) ->
-    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers} = witness_outline_log:counts(Log),
+    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps} =
+        witness_outline_log:counts(Log),
     counters:put(Counter, ?PROCESSES, Processes),
     counters:put(Counter, ?EVENTS, Events),
     counters:put(Counter, ?ALIVE, Alive),
     counters:put(Counter, ?LINES, Line),
-    O#offline{ended = (O#offline.ended)#{tracers := Tracers}}.
+    O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps}}.
 
 lane(Lane, Log, O = #offline{lanes = Lanes, numbers = Numbers, config = Config}) ->
     case Lanes of

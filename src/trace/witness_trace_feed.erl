@@ -130,7 +130,7 @@ parsers(Block, #feed{options = Options = #{input := Input, parsers := Count}, co
         #{} -> format(Input, Block)
     end,
     Parser = witness_log:parser((maps:with([max_atoms, skip_malformed], Options))#{format => Format}),
-    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}]) || _ <- lists:seq(1, Count)].
+    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}, {fullsweep_after, 0}]) || _ <- lists:seq(1, Count)].
 
 format({file, File}, Block) ->
     case witness_log:format_of(File) of

@@ -28,8 +28,8 @@ first. So a log that is causal passes as it is, and siblings, or anything else t
 - A `fork` is delivered before every item of the child. Between the two the child may be given a tracer of its own
   (`on/3`); without that it has the tracer of its parent.
 - The first thing delivered of a forked process is its `init`. Where the log has none, one is made from the fork.
-- At most `waiting` items wait, and not more than 256 MB. When there are more, the process that has waited longest loses its items. If its spawn
-  comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it can begin and end.
+- At most `waiting` items wait, and not more than 64 MB. When there are more, the process that has waited longest loses
+  its items. If its spawn comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it can begin and end.
 - State is kept for processes that live or wait, and the names of the last 10,000 that have ended.
 
 ## Roots
@@ -75,7 +75,8 @@ reason a `gap` is delivered in place of its spawn, if that comes at last.
 
 %% A process that is not simply alive. While its reader is `unknown`, it waits for its fork.
 %% forked: the parent, when its fork was seen; told: whether a root was told of, or need not be.
-%% count: its items so far, while it waits; size: words of those that are held; exited: its exit has come, so the next life may begin.
+%% count: its items so far, while it waits; size: words of those that are held; exited: its exit has come, so the next
+%% life may begin.
 -record(life, {id :: pos_integer(),
                reader = unknown :: unknown | reader(),
                origin = none :: origin(),
@@ -95,7 +96,8 @@ reason a `gap` is delivered in place of its spawn, if that comes at last.
 
 %% now: an item that is delivered next, since its process waits for nothing.
 %% ready: the first items of lives that have a reader; waits: of those that have none.
-%% held: items of lives without a reader, and size: their words; lost: lives that have lost theirs, dropped: those that were given up, too.
+%% held: items of lives without a reader, and size: their words; lost: lives that have lost theirs, dropped: those that
+%% were given up, too.
 %% ended, exits: names of processes that have ended, which count where nothing else is known of the name, and these in
 %% the order in which they did.
 %% window: items until the root is decided, and the first root that is known without that.
@@ -125,7 +127,7 @@ reason a `gap` is delivered in place of its spawn, if that comes at last.
 -define(ENDED, 10_000).
 
 %% In words: what may be held, however few items it is.
--define(SIZE, 32_000_000).
+-define(SIZE, 8_000_000).
 
 %% Items that say nothing of who lives.
 -define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send)).

@@ -1,0 +1,31 @@
+-module(witness_monitor_log).
+-moduledoc """
+Hands each event that it reads to a function, which writes it to a log.
+
+It is a monitor like any other, so the log has what monitors see, in the order in which they see it: where events are
+missing the run knows, and what it costs falls on no other monitor. It has nothing to say of them.
+""".
+-behaviour(witness_monitor).
+
+-export([init/3, handle_event/2, handle_end/2]).
+
+-export_type([log/0]).
+
+-doc "Takes an event that was read, and the process that this monitor was started for.".
+-type log() :: fun((witness_event:event(), First :: witness_event:proc()) -> ok).
+
+-type state() :: {log(), First :: witness_event:proc()}.
+
+-doc false.
+-spec init(witness_event:signature(), witness_event:proc(), log()) -> {ok, state()}.
+init(_, First, Log) -> {ok, {Log, First}}.
+
+-doc false.
+-spec handle_event(witness_event:event(), state()) -> {ok, state()}.
+handle_event(E, {Log, First} = State) ->
+    ok = Log(E, First),
+    {ok, State}.
+
+-doc false.
+-spec handle_end(complete | stopped, state()) -> {yes, undefined}.
+handle_end(_, _) -> {yes, undefined}.

@@ -1,0 +1,299 @@
+-module(witness_log_agreement_SUITE).
+-moduledoc """
+A run that was logged has the same verdicts when its log is checked: of the systems of `m:witness_sys`, over both
+sources, in both formats, with a tracer for each partition and with one for all.
+
+Every verdict is compared with its process, its signature, its slice, the number of its event, and its explanation. A
+log is an observation of its own, so it is compared with the run that has written it, never with another one. Two
+things are not the same, and are made so before:
+
+- a local fun is its text in the log, since it is nothing without the system (`comparable/1`);
+- the stack of a monitor that has crashed, which runs elsewhere.
+
+Each system is a group; they are run in lanes, at the same time. The environment variable `WITNESS_AGREEMENT_RUNS`
+says how often each system is run over each source, 3 times if it is not there; the formats take turns.
+""".
+
+-include_lib("kernel/include/file.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([offline_agrees/1, a_log_changes_nothing_else/1, what_writes_the_log_does_not_show/1,
+         a_log_that_cannot_be_written_starts_nothing/1, an_earlier_log_stays_until_the_run_is_started/1,
+         a_full_disk_leaves_the_run_untrusted/1, where_events_are_missing_the_log_says_so/1,
+         what_writes_the_log_may_crash/1, processes_of_a_node/1, a_log_of_a_log_is_refused/1]).
+-export([waiting/1, started/1]).
+
+-define(LANES, 2).
+-define(RUNS, 3).
+-define(RUN_TIMEOUT, 60_000).
+
+all() ->
+    [{group, lanes}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
+     a_log_that_cannot_be_written_starts_nothing, an_earlier_log_stays_until_the_run_is_started,
+     a_full_disk_leaves_the_run_untrusted, where_events_are_missing_the_log_says_so, what_writes_the_log_may_crash,
+     processes_of_a_node, a_log_of_a_log_is_refused].
+
+groups() ->
+    Names = [Name || #{name := Name} <- witness_sys:all()],
+    Lanes = [{lane(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?LANES =:= N rem ?LANES]}
+             || N <- lists:seq(1, ?LANES)],
+    [{lanes, [parallel], [{group, Lane} || {Lane, _, _} <- Lanes]}] ++ Lanes
+        ++ [{Name, [], [offline_agrees]} || Name <- Names].
+
+lane(N) -> list_to_atom("lane_" ++ integer_to_list(N)).
+
+init_per_suite(Config) -> [{level, witness_agreement_SUITE:prepare()} | Config].
+
+end_per_suite(Config) -> ok = logger:set_primary_config(level, proplists:get_value(level, Config)).
+
+init_per_group(Group, Config) ->
+    case [System || #{name := Name} = System <- witness_sys:all(), Name =:= Group] of
+        [System] -> [{system, System} | Config];
+        [] -> Config
+    end.
+
+end_per_group(_, _) -> ok.
+
+%% --- the shared set --------------------------------------------------------------
+
+offline_agrees(Config) ->
+    #{name := Name} = System = proplists:get_value(system, Config),
+    lists:foreach(fun({Source, Ending, N}) ->
+        File = file(lists:concat([Name, $_, Source, $_, N, Ending]), Config),
+        {Expected, #{processes := Processes, events := Events, coverage := Coverage} = Live} =
+            live(System, #{source => Source, log_file => File}),
+        ?assertEqual({Name, witness_sys:expected(System)}, {Name, witness_sys:counts(Expected)}),
+        ?assertEqual([], [Warning || #{code := log_incomplete} = Warning <- maps:get(warnings, Live)]),
+        lists:foreach(fun(Mode) ->
+            {Found, Summary} = offline(System, File, #{instrument => Mode}),
+            ?assertEqual({Name, Source, Mode, compared(Expected)}, {Name, Source, Mode, compared(Found)}),
+            ?assertMatch(#{processes := Processes, events := Events, lines := Events, refused := undefined}, Summary),
+            ?assertEqual(Coverage, maps:get(coverage, Summary))
+        end, [outline, central]),
+        ok = file:delete(File)
+    end, [{Source, ending(Source, N), N} || N <- lists:seq(1, how_often()), Source <- sources()]).
+
+%% Each source has logs of either format by turns.
+ending(native, N) when N rem 2 =:= 0 -> ".jsonl";
+ending(evm, N) when N rem 2 =:= 1 -> ".jsonl";
+ending(_, _) -> ".log".
+
+sources() ->
+    case witness_trace_native:available() of
+        ok -> [native, evm];
+        {error, _} -> [evm]
+    end.
+
+how_often() -> list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(?RUNS))).
+
+file(Name, Config) -> filename:join(proplists:get_value(priv_dir, Config), Name).
+
+live(#{system := MFA, scope := Scope} = System, More) -> run(System, More#{system => MFA, scope => Scope}).
+
+%% Large messages are part of the set.
+offline(System, File, More) -> run(System, More#{system => {log, {file, File}}, max_line => 1 bsl 24}).
+
+run(#{specs := Specs, monitors := Monitors}, More) ->
+    Options = #{log => false, specs => [witness_sys:spec_file(S) || S <- Specs], monitors => Monitors},
+    case witness:start(maps:merge(Options, More)) of
+        {ok, Run} ->
+            {ok, Summary} = witness:await(Run, ?RUN_TIMEOUT),
+            Verdicts = witness:verdicts(Run),
+            {ok, Summary} = witness:stop(Run),
+            {Verdicts, Summary};
+        {error, Reason} -> error(unicode:characters_to_binary(witness:format_error(Reason)))
+    end.
+
+%% --- what is compared ------------------------------------------------------------
+
+%% The order of verdicts on different processes is not the same from run to run.
+compared(Verdicts) -> lists:sort([compared_verdict(V) || V <- Verdicts]).
+
+compared_verdict(#{reason := Reason, event := Event, steps := Steps} = Verdict) ->
+    comparable((maps:remove(log, Verdict))#{
+                 reason := case Reason of {crashed, {Class, Why, _}} -> {crashed, Class, Why}; _ -> Reason end,
+                 event := case Event of undefined -> undefined; _ -> untimed(Event) end,
+                 steps := [untimed(Step) || Step <- Steps]}).
+
+%% Over `evm' what carries a time depends on who reads it.
+untimed(#{event := Event} = Step) -> Step#{event := setelement(tuple_size(Event), Event, untimed)}.
+
+comparable(F) when is_function(F) ->
+    case erlang:fun_info(F, type) of
+        {type, external} -> F;
+        {type, local} -> {external, list_to_binary(erlang:fun_to_list(F))}
+    end;
+comparable([Head | Tail]) -> [comparable(Head) | comparable(Tail)];
+comparable(Tuple) when is_tuple(Tuple) -> list_to_tuple(comparable(tuple_to_list(Tuple)));
+comparable(Map) when is_map(Map) -> #{comparable(Key) => comparable(Value) || Key := Value <- Map};
+comparable(Other) -> Other.
+
+%% --- what else a log does --------------------------------------------------------
+
+a_log_changes_nothing_else(Config) ->
+    [begin
+         {Verdicts, Without} = live(system(office), #{source => Source}),
+         {Logged, With} = live(system(office), #{source => Source, log_file => file("nothing_else.log", Config)}),
+         ?assertEqual(witness_sys:counts(Verdicts), witness_sys:counts(Logged)),
+         ?assertEqual(lasting(Without), lasting(With))
+     end || Source <- sources()].
+
+%% What does not differ from run to run.
+lasting(#{coverage := Coverage} = Summary) ->
+    Properties = [{Spec, Name, length(Actions)} || #{spec := Spec, name := Name, actions := Actions} <- Coverage],
+    (maps:without([elapsed_ms, tracers, events], Summary))#{coverage := Properties}.
+
+what_writes_the_log_does_not_show(Config) ->
+    Self = self(),
+    File = file("hidden.log", Config),
+    [begin
+         {ok, Run} = witness:start(#{system => {?MODULE, waiting, [Self]}, source => Source, log => false,
+                                     log_file => File, on_verdict => fun(V) -> Self ! {verdict, V} end}),
+         {ok, Ref} = witness:subscribe(Run),
+         P = receive {waiting, P0} -> P0 end,
+         logged(~"{waiting,", File),
+         [_] = writers(P),
+         ?assertMatch(#{monitors := 0}, witness:info(Run)),
+         P ! go,
+         {ok, Summary} = witness:await(Run, ?RUN_TIMEOUT),
+         ?assertMatch(#{monitored := 0, slices := 0, coverage := [], warnings := [], outcome := untrusted,
+                        verdicts := #{no := 0, yes := 0, inconclusive := 0}}, Summary),
+         ?assertEqual([], witness:verdicts(Run)),
+         receive {witness, Ref, Told} -> ?assertEqual({summary, Summary}, Told) end,
+         receive {verdict, _} = Verdict -> error(Verdict) after 0 -> ok end,
+         {ok, _} = witness:stop(Run),
+         ?assertMatch({ok, #file_info{mode = Mode}} when Mode band 8#777 =:= 8#600, file:read_file_info(File))
+     end || Source <- sources()].
+
+a_log_that_cannot_be_written_starts_nothing(Config) ->
+    Dir = proplists:get_value(priv_dir, Config),
+    Files = [Dir | [filename:join(Dir, Name) || Name <- ["nowhere/a.log", "a.log.gz"]]],
+    [begin
+         {error, {log, Text} = Reason} = witness:start(#{system => {?MODULE, started, [self()]}, log_file => File}),
+         ?assertNotEqual(nomatch, string:find(Text, filename:basename(File))),
+         ?assertEqual(Text, witness:format_error(Reason))
+     end || File <- Files],
+    receive started -> error(started) after 0 -> ok end,
+    ?assertEqual([], filelib:wildcard(filename:join(Dir, "*.new"))).
+
+an_earlier_log_stays_until_the_run_is_started(Config) ->
+    File = file("earlier.log", Config),
+    ok = file:write_file(File, "earlier\n"),
+    Wrong = file("wrong.hml", Config),
+    ok = file:write_file(Wrong, "wrong"),
+    Options = #{system => {?MODULE, started, [self()]}, log => false, log_file => File},
+    {error, {specification, _}} = witness:start(Options#{specs => [Wrong]}),
+    ?assertEqual({ok, ~"earlier\n"}, file:read_file(File)),
+    {ok, Run} = witness:start(Options),
+    {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
+    {ok, _} = witness:stop(Run),
+    {ok, <<"init(", _/binary>>} = file:read_file(File),
+    ?assertEqual([], filelib:wildcard(File ++ ".*")).
+
+a_full_disk_leaves_the_run_untrusted(_) ->
+    {Verdicts, Summary} = live(system(calc), #{log_file => "/dev/full"}),
+    ?assertEqual(witness_sys:expected(system(calc)), witness_sys:counts(Verdicts)),
+    #{outcome := untrusted, warnings := [#{code := log_incomplete, text := Text}]} = Summary,
+    ?assertNotEqual(nomatch, string:find(Text, "/dev/full: no space left on device")).
+
+%% A message that is too large for the native source is a gap.
+where_events_are_missing_the_log_says_so(Config) ->
+    case witness_trace_native:available() of
+        ok ->
+            File = file("gap.log", Config),
+            {ok, Run} = witness:start(#{system => {?MODULE, waiting, [self()]}, source => native, message_size => 1000,
+                                        log => false, log_file => File}),
+            P = receive {waiting, P0} -> P0 end,
+            P ! lists:seq(1, 1000),
+            P ! go,
+            incomplete(P, message_size, "larger", File, witness:await(Run, ?RUN_TIMEOUT)),
+            {ok, _} = witness:stop(Run);
+        {error, _} -> {skip, "only the native source has a limit"}
+    end.
+
+what_writes_the_log_may_crash(Config) ->
+    File = file("crash.log", Config),
+    [begin
+         {ok, Run} = witness:start(#{system => {?MODULE, waiting, [self()]}, source => Source, log => false,
+                                     log_file => File}),
+         P = receive {waiting, P0} -> P0 end,
+         logged(~"{waiting,", File),
+         [Writer] = writers(P),
+         Ref = monitor(process, Writer),
+         exit(Writer, kill),
+         receive {'DOWN', Ref, process, Writer, _} -> ok end,
+         P ! go,
+         incomplete(P, monitor_crashed, "crashed", File, witness:await(Run, ?RUN_TIMEOUT)),
+         {ok, _} = witness:stop(Run)
+     end || Source <- sources()].
+
+%% Waits until the log has a text.
+logged(Text, File) ->
+    {ok, Log} = file:read_file(File),
+    case binary:match(Log, Text) of
+        nomatch -> erlang:yield(), logged(Text, File);
+        _ -> ok
+    end.
+
+%% Each process that was alive has a gap, so whoever is monitored is undecided.
+incomplete(P, Reason, Word, File, {ok, Summary}) ->
+    #{outcome := untrusted, warnings := Warnings} = Summary,
+    [Text] = [Text || #{code := log_incomplete, text := Text} <- Warnings],
+    ?assertNotEqual(nomatch, string:find(Text, Word)),
+    {ok, Log} = file:read_file(File),
+    #{items := Items} = witness_log:parse(Log, witness_log:parser(#{format => text})),
+    Gaps = [Item || {_, Item} <- Items, element(1, Item) =:= gap],
+    ?assertEqual(Gaps, lists:nthtail(length(Items) - length(Gaps), [Item || {_, Item} <- Items])),
+    ?assertMatch([{gap, _, Reason, unknown, undefined}, {gap, _, Reason, unknown, undefined}], Gaps),
+    Patient = #{specs => [], monitors => [{{?MODULE, waiting, 1}, {witness_sys_faulty, undecided}}]},
+    {[#{verdict := inconclusive, process := P, reason := {gap, Reason}}], #{outcome := untrusted, gaps := 1}} =
+        offline(Patient, File, #{}).
+
+%% Of a process that was there before only the births of its children are known.
+processes_of_a_node(Config) ->
+    Self = self(),
+    File = file("node.log", Config),
+    [begin
+         Old = spawn_link(fun() ->
+             receive {spawn, Args} -> spawn(?MODULE, waiting, Args) end,
+             receive stop -> ok end
+         end),
+         Monitor = {{?MODULE, waiting, 1}, {witness_sys_faulty, undecided}},
+         {ok, Run} = witness:start(#{system => {?MODULE, waiting, [Self]}, scope => node, source => Source,
+                                     log => false, log_file => File, monitors => [Monitor], halt => false,
+                                     on_verdict => fun(#{process := P}) -> Self ! {ended, P} end}),
+         P1 = receive {waiting, Q1} -> Q1 end,
+         Old ! {spawn, [Self]},
+         P2 = receive {waiting, Q2} -> Q2 end,
+         [begin P ! go, receive {ended, P} -> ok end end || P <- [P1, P2]],
+         {ok, _} = witness:stop(Run),
+         Old ! stop,
+         {Found, #{outcome := ok}} = offline(#{specs => [], monitors => [Monitor]}, File, #{}),
+         ?assertEqual(lists:sort([P1, P2]), lists:sort([P || #{process := P, reason := undefined} <- Found])),
+         {ok, Log} = file:read_file(File),
+         #{items := Items} = witness_log:parse(Log, witness_log:parser(#{format => text})),
+         ?assertMatch([_], [Line || {Line, {attached, Q, _, _}} <- Items, Q =:= Old]),
+         ?assertMatch([_], [Line || {Line, {fork, Q, C, {?MODULE, waiting, [_]}, _}} <- Items, Q =:= Old, C =:= P2])
+     end || Source <- sources()].
+
+a_log_of_a_log_is_refused(_) ->
+    ?assertEqual({error, {not_for_logs, log_file}},
+                 witness:start(#{system => {log, {file, "a.log"}}, log_file => "b.log"})).
+
+%% --- systems ---------------------------------------------------------------------
+
+system(Name) ->
+    [System] = [System || #{name := Other} = System <- witness_sys:all(), Other =:= Name],
+    System.
+
+%% The processes that write what this process and its descendants do.
+writers(P) ->
+    [Pid || Pid <- processes(), proc_lib:get_label(Pid) =:= {witness_monitor, witness_monitor_log, P}].
+
+waiting(Tester) ->
+    Child = spawn(fun() -> receive stop -> ok end end),
+    Tester ! {waiting, self()},
+    receive go -> Child ! stop end.
+
+started(Tester) -> Tester ! started.
