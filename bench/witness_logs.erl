@@ -57,7 +57,8 @@ middle(Runs) -> lists:nth((length(Runs) + 1) div 2, lists:sort(Runs)).
 measured(What, [Schedulers | Arguments]) ->
     Paths = lists:append([["-pa", Dir] || Dir <- code:get_path(), filename:basename(Dir) =/= "."]),
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    Call = io_lib:format("~s:~s(~ts)", [?MODULE, What, lists:join(", ", [io_lib:format("~tp", [A]) || A <- arguments(What, Arguments)])]),
+    Shown = lists:join(", ", [io_lib:format("~tp", [A]) || A <- arguments(What, Arguments)]),
+    Call = io_lib:format("~s:~s(~ts)", [?MODULE, What, Shown]),
     Port = open_port({spawn_executable, Erl},
                      [{args, ["-noshell", "+S", Schedulers ++ ":" ++ Schedulers] ++ Paths
                              ++ ["-eval", lists:flatten([Call, ", halt(0)."])]}, binary, exit_status]),
@@ -163,9 +164,10 @@ rounds(Left, Round, Master, Write) ->
     Signature = {log_worker, loop, [Round]},
     Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}] || W <- Workers])),
     lists:foreach(fun(N) ->
-        Write(lists:append([[{send, Master, W, {Master, {request, N}}, undefined}, {recv, W, Master, {Master, {request, N}}, undefined},
-                             {send, W, Master, {reply, N, ~"done"}, undefined}, {recv, Master, W, {reply, N, ~"done"}, undefined}]
-                            || W <- Workers]))
+        Request = {Master, {request, N}},
+        Reply = {reply, N, ~"done"},
+        Write(lists:append([[{send, Master, W, Request, undefined}, {recv, W, Master, Request, undefined},
+                             {send, W, Master, Reply, undefined}, {recv, Master, W, Reply, undefined}] || W <- Workers]))
     end, lists:seq(1, ?REQUESTS)),
     Write([{exit, W, normal, undefined} || W <- Workers]),
     rounds(Left - ?WORKERS * (4 * ?REQUESTS + 3), Round + 1, Master, Write).

@@ -35,7 +35,8 @@ What a monitor found, or one of its slices. `spec` is `file:line`, or the monito
 values of a property with `per`, with their names; `event` is the one that decided, `index`
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
-it was decided, where that is one action; `log`, where a log was checked, `file:line` of what decided. `steps` are the last events up to the deciding one,
+it was decided, where that is one action; `log`, where a log was checked, `file:line` of what
+decided. `steps` are the last events up to the deciding one,
 each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),

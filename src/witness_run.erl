@@ -356,21 +356,24 @@ ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
     end.
 
 %% The monitors of a log are none of this process's own: what they have found comes in the order of the log.
-checked(#{started := Started, covered := Covered, found := Found}, R = #run{tally = Tally, options = #{system := {log, Input}}}) ->
+checked(#{started := Started, covered := Covered, found := Found}, R = #run{tally = Tally, options = Options}) ->
+    #{system := {log, Input}} = Options,
     File = witness_instrumentation:log_name(Input),
     T1 = lists:foldl(fun(Meta, T) -> witness_tally:started(key(Meta), T) end, Tally, Started),
     T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
-    lists:foldl(fun({_, Meta, Line, #{verdict := _} = Outcome}, A) -> verdict(Outcome, Meta#{log => <<File/binary, $:, (integer_to_binary(Line))/binary>>}, A);
+    lists:foldl(fun({_, Meta, Line, #{verdict := _} = Outcome}, A) ->
+                        Place = <<File/binary, $:, (integer_to_binary(Line))/binary>>,
+                        verdict(Outcome, Meta#{log => Place}, A);
                    (_, A) -> A
                 end, R#run{tally = T2}, Found).
 
 log_ended(Ended, R0) ->
-    #{whole := Whole, tracers := Tracers, gaps := Gaps, orphans := Orphans, refused := Refused, skipped := Skipped, malformed := Malformed,
-      lost := Lost} = Ended,
+    #{whole := Whole, tracers := Tracers, gaps := Gaps, orphans := Orphans, refused := Refused, skipped := Skipped,
+      malformed := Malformed, lost := Lost} = Ended,
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
                system = case Whole of true -> {ended, normal}; false -> running end},
     Missing = [{orphans, orphans(Orphans)} || Orphans =/= []]
-        ++ [{gaps, plural(Gaps, " gap is in the log: events are missing there", " gaps are in the log: events are missing there")}
+        ++ [{gaps, [plural(Gaps, " gap is", " gaps are"), " in the log: events are missing there"]}
             || Gaps > 0]
         ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
         ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]

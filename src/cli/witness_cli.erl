@@ -106,9 +106,11 @@ properties(Command, Options) ->
     Specs = maps:get(specs, Options, []),
     Folders = accept(Command, witness_cli_setup:add_paths(maps:get(pa, Options, []))),
     ok = accept(Command, witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
-    Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor)) || Monitor <- maps:get(monitors, Options, [])],
+    Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor))
+                || Monitor <- maps:get(monitors, Options, [])],
     Specs =/= [] orelse Monitors =/= [] orelse
-        refused(Command, ~"nothing to check: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
+        refused(Command, [~"nothing to check: name a specification with --spec FILE.hml, or a monitor with ",
+                          ~"--monitor 'm:f/1=module'"]),
     {Folders, (maps:with([include, max_slices, max_obligations], Options))#{specs => Specs, monitors => Monitors}}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->

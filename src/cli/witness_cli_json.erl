@@ -47,9 +47,11 @@ header() ->
 -spec verdict(witness:verdict(), header()) -> iolist().
 verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, signature := Signature,
           slice := Slice, event := Event, source := Source, vacuous := Vacuous} = V, Header) ->
-    line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)}, {process, witness_event:format_proc(Process)},
+    line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)},
+                           {process, witness_event:format_proc(Process)},
                            {signature, witness_event:format_signature(Signature)}, {slice, slice(Slice)},
-                           {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)}, {explanation, explanation(V)}, {vacuous, Vacuous}]).
+                           {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
+                           {explanation, explanation(V)}, {vacuous, Vacuous}]).
 
 slice(undefined) -> null;
 slice(Values) -> text(lists:join(~", ", [[Name, ~" = ", term(Value)] || {Name, Value} <- Values])).

@@ -178,7 +178,8 @@ system(#{system := _}) -> [~"system", ~"still ran"].
 
 -doc "How far the reading of a log has come, on one line.".
 -spec progress(#{lines := non_neg_integer(), events := non_neg_integer(), read := non_neg_integer(),
-                 size := pos_integer() | unknown, verdicts := map(), _ => _}, Milliseconds :: pos_integer()) -> unicode:chardata().
+                 size := pos_integer() | unknown, verdicts := map(), _ => _}, Milliseconds :: pos_integer()) ->
+    unicode:chardata().
 progress(#{lines := Lines, events := Events, read := Read, size := Size, verdicts := Verdicts}, Milliseconds) ->
     Rate = Events * 1000 div max(1, Milliseconds),
     [witness_cli_text:count(Lines, ~"line", ~"lines"), ~", ", witness_cli_text:count(Rate, ~"event", ~"events"), ~" a second",

@@ -48,7 +48,8 @@ processes whose spawn is nowhere in the log, with the number of their items; `ma
 what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
 position could not be saved.
 """.
--type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), orphans := [{witness_event:proc(), pos_integer()}],
+-type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(),
+                   orphans := [{witness_event:proc(), pos_integer()}],
                    refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
                    unsaved => unicode:chardata()}.
@@ -274,8 +275,8 @@ saving(Then, O) -> saved(Then, O).
 %% Everything that was read is done with, and nothing of it is on its way.
 save(O = #offline{position = undefined}) -> O;
 save(O = #offline{config = #{save := File, identity := Identity}, log = Log, lanes = Lanes, metas = Metas}) ->
-    State = #{position => O#offline.position, log => witness_outline_log:save(Log), metas => Metas, line => O#offline.line,
-              shift => O#offline.shift, ended => O#offline.ended, covered => maps:to_list(O#offline.masks),
+    State = #{position => O#offline.position, log => witness_outline_log:save(Log), metas => Metas,
+              line => O#offline.line, shift => O#offline.shift, ended => O#offline.ended, covered => maps:to_list(O#offline.masks),
               lanes => #{Lane => witness_monitor_lane:save(Pid) || Lane := Pid <- Lanes}},
     case witness_outline_checkpoint:write(File, Identity, State) of
         ok -> O;
@@ -343,7 +344,8 @@ worked(Number, Pid, Found, Covered, O = #offline{blocks = Blocks, numbers = Numb
         #{Lane := Covered} -> [];
         #{} -> [{Lane, Covered}]
     end,
-    Block1 = Block#block{answers = Answers - 1, found = [Found | Block#block.found], covered = New ++ Block#block.covered},
+    Block1 = Block#block{answers = Answers - 1, found = [Found | Block#block.found],
+                         covered = New ++ Block#block.covered},
     O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Lane => Covered}}.
 
 %% Blocks are told in order, and for each that was told another one may come.
@@ -368,7 +370,8 @@ tell(Number, Block = #block{started = Started, found = Found, covered = Covered,
                                    {Order, Line} <- [witness_outline_log:place(Place)]]),
     {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(Line + Shift, Id, Kind, Outcome, A) end,
                                O0, Ordered),
-    report(Number, [Meta || {_, Meta} <- Started], Covered, Told, O#offline{untold = (O#offline.untold)#{Number => Block}}).
+    report(Number, [Meta || {_, Meta} <- Started], Covered, Told,
+           O#offline{untold = (O#offline.untold)#{Number => Block}}).
 
 report(Number, Started, Covered, Found, O = #offline{config = #{run := Run}, log = Log}) ->
     Run ! {checked, Number, #{started => Started, found => Found,

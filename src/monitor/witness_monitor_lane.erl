@@ -69,7 +69,8 @@ without a monitor, since that has come to its verdict, is ignored. `gap`: events
 -doc "Starts a lane without monitors.".
 -spec start_link(spec()) -> pid().
 start_link(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec, self()], [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10}]),
+    Pid = spawn_opt(?MODULE, init, [Spec, self()],
+                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10}]),
     true = is_pid(Pid),
     Pid.
 

@@ -101,7 +101,8 @@ loop(F = #feed{wanted = 0}) ->
     receive {more, Count} -> loop(F#feed{wanted = Count}) end;
 loop(F = #feed{reader = Reader}) ->
     case witness_log_reader:read(Reader) of
-        {block, Block, Position, Reader1} -> loop(block(Block, Position, progressed(F#feed{reader = Reader1, idle = false})));
+        {block, Block, Position, Reader1} ->
+            loop(block(Block, Position, progressed(F#feed{reader = Reader1, idle = false})));
         {long, Bytes, Position, Reader1} -> loop(counted({long, Bytes, Position}, F#feed{reader = Reader1}));
         {lost, Reason, Reader1} -> loop(counted({lost, Reason}, F#feed{reader = Reader1}));
         {wait, Reader1} -> pause(progressed(F#feed{reader = Reader1}));
@@ -130,7 +131,8 @@ parsers(Block, #feed{options = Options = #{input := Input, parsers := Count}, co
         #{} -> format(Input, Block)
     end,
     Parser = witness_log:parser((maps:with([max_atoms, skip_malformed], Options))#{format => Format}),
-    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}, {fullsweep_after, 0}]) || _ <- lists:seq(1, Count)].
+    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}, {fullsweep_after, 0}])
+     || _ <- lists:seq(1, Count)].
 
 format({file, File}, Block) ->
     case witness_log:format_of(File) of

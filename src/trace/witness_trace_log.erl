@@ -29,7 +29,8 @@ first. So a log that is causal passes as it is, and siblings, or anything else t
   (`on/3`); without that it has the tracer of its parent.
 - The first thing delivered of a forked process is its `init`. Where the log has none, one is made from the fork.
 - At most `waiting` items wait, and not more than 64 MB. When there are more, the process that has waited longest loses
-  its items. If its spawn comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it can begin and end.
+  its items. If its spawn comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it
+  can begin and end.
 - State is kept for processes that live or wait, and the names of the last 10,000 that have ended.
 
 ## Roots
@@ -40,7 +41,8 @@ in the window (the first `window` items) has spawned. Until this one is known, i
 
 ## Names that are used again
 
-Once a process has ended, a `fork` (or what makes a root, with `auto`) may use its name again, and items after this fork are those of the new process.
+Once a process has ended, a `fork` (or what makes a root, with `auto`) may use its name again, and items after this are
+those of the new process.
 Each of the two is a *life* of the name. When a life begins while an earlier one still waits for its spawn, the earlier
 one is an orphan: its events can no longer be told without mixing them up with those of the new one. For the same
 reason a `gap` is delivered in place of its spawn, if that comes at last.
@@ -443,7 +445,8 @@ lost(_, Lost) -> Lost.
 release(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held, lost = Lost} = Log) ->
     {value, {Seq, _, _, _}} = queue:peek(Items),
     queue:fold(fun unfork/2,
-               Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size, lost = Lost + 1}, Items).
+               Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size,
+                       lost = Lost + 1}, Items).
 
 unfork({_, _, {fork, _, C, _, _}, Id}, Log) when is_integer(Id) ->
     case life(C, Id, Log) of
@@ -708,8 +711,8 @@ save(#log{now = none} = Log) ->
 
 -doc "The log that was saved.".
 -spec load(term()) -> log().
-load(#{procs := Procs, ready := Ready, waits := Waits, held := Held, size := Size, lost := Lost, dropped := Dropped, seq := Seq,
-       ended := Ended, exits := Exits, window := Window, auto := Auto, roots := Roots, top := Top,
+load(#{procs := Procs, ready := Ready, waits := Waits, held := Held, size := Size, lost := Lost, dropped := Dropped,
+       seq := Seq, ended := Ended, exits := Exits, window := Window, auto := Auto, roots := Roots, top := Top,
        waiting := Waiting}) ->
     #log{procs = maps:map(fun(_, Who) -> load_who(Who) end, Procs),
          ready = gb_sets:from_ordset(Ready), waits = gb_trees:from_orddict(Waits), held = Held, size = Size, lost = Lost,
