@@ -20,7 +20,10 @@ how many when there is room again.
                    subscribers = #{} :: #{reference() => {pid(), Missed :: non_neg_integer()}}}).
 
 -spec start_link(witness_options:options()) -> pid().
-start_link(Options) -> proc_lib:spawn_opt(?MODULE, init, [self(), Options], [link, {fullsweep_after, 10}]).
+start_link(Options) ->
+    Pid = proc_lib:spawn_opt(?MODULE, init, [self(), Options], [link, {fullsweep_after, 10}]),
+    true = is_pid(Pid),
+    Pid.
 
 -spec verdict(pid(), witness:verdict()) -> ok.
 verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.

@@ -10,8 +10,8 @@ R:       init                            ? b, ? b          exit
 
 A log is any interleaving of the three lives: 27,720, with two messages that follow each other as one.
 
-The oracle (`arrived/2`, `expected/2`) knows only this: of what has come, and whose process is known, the earliest is next;
-a `fork` makes its child known; and the birth of a process comes first, from its fork where the log has none.
+The oracle (`arrived/2`, `expected/2`) knows only this: of what has come, and whose process is known, the earliest is
+next; a `fork` makes its child known; and the birth of a process comes first, from its fork where the log has none.
 """.
 -export([set_ups/0, name/1, lives/0, lives_without_births/0, items/1, logs/1, pid/1, signature/1]).
 -export([oracle/1, arrived/2, root/1, waits/1, expected/2, births_made/1, expected_of/2]).
@@ -122,8 +122,8 @@ waits(#oracle{waits = Waits}) -> length(Waits).
 births_made(#oracle{out = Out}) -> length([made || {_, _, made} <- Out]).
 
 -doc """
-What the monitor of a partition is given, with lines: it starts with the fork of its process, or with the first item of a
-root, and is complete with the last exit of its processes.
+What the monitor of a partition is given, with lines: it starts with the fork of its process, or with the first item
+of a root, and is complete with the last exit of its processes.
 """.
 -spec expected(partition(), oracle()) -> {pid(), [{pos_integer(), term()}]}.
 expected([First | _] = Partition, #oracle{out = Newest}) ->

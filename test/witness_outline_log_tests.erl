@@ -1,7 +1,8 @@
 -module(witness_outline_log_tests).
 -moduledoc """
-RIARC over a log: every set-up of the paper's system (`m:witness_offline_system`), every log that keeps the order of each
-process, in both modes. Logs with the same beginning share it: the state is data, so the tree of all logs is walked once.
+RIARC over a log: every set-up of the paper's system (`m:witness_offline_system`), every log that keeps the order of
+each process, in both modes. Logs with the same beginning share it: the state is data, so the tree of all logs is walked
+once.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -115,7 +116,8 @@ logs() -> witness_offline_system:logs(lives()).
 
 all_logs(Lives, Roots, Mode, SetUp, Count) ->
     Known = case Roots of auto -> []; _ -> Roots end,
-    ?assertEqual(Count, walk(Lives, 0, new([SetUp], Mode, Roots), witness_offline_system:oracle(Known), [], {Mode, SetUp})).
+    Oracle = witness_offline_system:oracle(Known),
+    ?assertEqual(Count, walk(Lives, 0, new([SetUp], Mode, Roots), Oracle, [], {Mode, SetUp})).
 
 %% How many logs there are below.
 walk([], Line, L, Oracle, Log, How) ->
@@ -128,7 +130,8 @@ walk(Lives, Line, L, Oracle, Log, How) ->
         Items = items(E),
         {ok, L1} = witness_outline_log:items(lists:enumerate(Items), Line, L),
         Rest = [Life || Life <- [Tail | Lives -- [[E | Tail]]], Life =/= []],
-        walk(Rest, Line + length(Items), L1, witness_offline_system:arrived(lists:enumerate(Line + 1, Items), Oracle), [E | Log], How)
+        Oracle1 = witness_offline_system:arrived(lists:enumerate(Line + 1, Items), Oracle),
+        walk(Rest, Line + length(Items), L1, Oracle1, [E | Log], How)
     end || [E | Tail] <- Lives]).
 
 at_end(L0, Lines, Oracle0, {Mode, SetUp}) ->
@@ -152,16 +155,18 @@ at_end(L0, Lines, Oracle0, {Mode, SetUp}) ->
 %% All maps are empty: the tracers' own, those of the source, those of the monitors.
 nothing_is_left(L) ->
     #{tracers := Tracers, source := Source, plain := Plain, alive := Alive} = witness_outline_log:save(L),
-    ?assertEqual({#{0 => #{own => #{}, route => #{}, stash => #{}, unpaired => #{}}}, #{}, #{}}, {Tracers, Plain, Alive}),
-    ?assertMatch(#{procs := Procs, ready := [], waits := [], held := 0, lost := 0, dropped := []} when Procs =:= #{}, Source).
+    ?assertEqual({#{0 => #{own => #{}, route => #{}, stash => #{}, unpaired => #{}}}, #{}, #{}},
+                 {Tracers, Plain, Alive}),
+    ?assertMatch(#{procs := Procs, ready := [], waits := [], held := 0, lost := 0, dropped := []}
+                 when map_size(Procs) =:= 0, Source).
 
 %% What the monitor of a process was told, with lines, in the order of the processes.
 given(Batch) -> lists:sort([{P, Told} || {#{process := P}, Told} <- told_of([Batch])]).
 
 given(SetUps, Mode, Log) ->
     Items = lists:append([items(E) || E <- Log]),
-    [{P, Spec, Told} || {#{process := P, spec := Spec0}, Told} <- operations(fed([lists:enumerate(Items)], new(SetUps, Mode, auto))),
-                        Spec <- [spec(Spec0, SetUps)]].
+    Given = operations(fed([lists:enumerate(Items)], new(SetUps, Mode, auto))),
+    [{P, spec(Map, SetUps), Told} || {#{process := P, spec := Map}, Told} <- Given].
 
 %% A map is known by its set-up, wherever it stands.
 spec(Map, SetUps) -> lists:nth(binary_to_integer(Map), SetUps).
@@ -175,7 +180,8 @@ operations(L0) ->
 told_of(Batches) ->
     Lanes = maps:groups_from_list(fun({Lane, _}) -> Lane end, fun({_, Of}) -> Of end,
                                   [{Lane, Of} || #{operations := Operations} <- Batches, Lane := Of <- Operations]),
-    Placed = [[{witness_outline_log:place(Place), Id, What} || {Place, Id, What} <- lists:append(Ofs)] || _ := Ofs <- Lanes],
+    Placed = [[{witness_outline_log:place(Place), Id, What} || {Place, Id, What} <- lists:append(Ofs)]
+              || _ := Ofs <- Lanes],
     [?assertEqual(lists:sort(Order), Order) || Of <- Placed, Order <- [[At || {{At, _}, _, _} <- Of]]],
     [{Meta, [{Line, What} || {{_, Line}, Of, What} <- lists:append(Placed), Of =:= Id]}
      || #{started := Started} <- Batches, {Id, Meta} <- Started].

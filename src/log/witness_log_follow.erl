@@ -5,13 +5,13 @@ not there yet or for a while. Nothing is left out and nothing comes twice; where
 
 **Which file comes next.** When the log's name stands for another file than the newest one that is known, the files from
 that one to the log are looked for among its rotated ones (`witness_log_rotation`), and opened, so that further renaming
-does not matter. A file is left only when a later one has text, and after that has nothing more to read: one writer does not
-go back to the file that it has left.
+does not matter. A file is left only when a later one has text, and after that has nothing more to read: one writer does
+not go back to the file that it has left.
 
 **Truncation.** Each read asks for the bytes before the place once more, and for the first ones of the file
-(`witness_log_mark`). Where they differ, the file was truncated, even if it is long again. A rotated file that holds what was
-read is its copy: reading goes on there. Without one, text may be lost. While a copy is being made the log still holds all
-of it: then the log is where to go on, at the same offset, and not the file after the copy.
+(`witness_log_mark`). Where they differ, the file was truncated, even if it is long again. A rotated file that holds
+what was read is its copy: reading goes on there. Without one, text may be lost. While a copy is being made the log
+still holds all of it: then the log is where to go on, at the same offset, and not the file after the copy.
 
 **A position** of an earlier run is looked for in the same way, first in the file that it was saved for.
 """.
@@ -20,12 +20,14 @@ of it: then the log is where to go on, at the same offset, and not the file afte
 
 -export_type([follow/0, reason/0, lost/0]).
 
+-define(LOOKS, 100).
+
 -doc "What cannot be followed.".
 -type reason() :: file:posix() | badarg | follow_input | {follow_compressed, gzip | zstd}.
 
 -doc """
-Why text may be missing. `truncated`: the file was, and there is no copy of it. `replaced`: the file is not among the rotated
-ones, so that there may have been others between it and the one that is there now.
+Why text may be missing. `truncated`: the file was, and there is no copy of it. `replaced`: the file is not among the
+rotated ones, so that there may have been others between it and the one that is there now.
 """.
 -type lost() :: truncated | replaced.
 
@@ -39,7 +41,7 @@ ones, so that there may have been others between it and the one that is there no
                  mark = witness_log_mark:new() :: witness_log_mark:mark(), % how far it was read
                  copy = false :: boolean(),                               % it is a copy of what the log was
                  later = [] :: [later()],                                 % files that were written after it, in order
-                 youngest = none :: witness_log_rotation:youngest() | unknown,      % rotated file when the log was the next
+                 youngest = none :: witness_log_rotation:youngest() | unknown, % rotated file when the log came next
                  tell = no :: no | lost()}).                              % before anything else
 
 -doc "A followed file. The process that opened it reads it.".
@@ -51,21 +53,27 @@ open(standard_input, _) -> {error, follow_input};
 open({file, File}, Options = #{block := Block}) ->
     Opened = case Options of
                  #{position := Position} -> resume(Position, #follow{file = File, block = Block});
-                 #{} -> start(#follow{file = File, block = Block})
+                 #{} -> start(look(File, ?LOOKS), #follow{file = File, block = Block})
              end,
     case Opened of
         #follow{} -> {ok, Opened};
         {error, Reason, _} -> {error, Reason}
     end.
 
-%% Begins with what the name stands for now. What rotated files there are belongs to the past.
-start(F = #follow{file = File, input = Input}) ->
+%% Begins with what the name stands for now. What rotated files there are belongs to the past. (A name that has another
+%% file since that look is noticed with the first text.)
+start({ok, Look}, F = #follow{input = Input}) ->
     _ = [witness_log_input:close(Input) || Input =/= none],
-    Youngest = case witness_log_rotation:look(File) of
-                   {ok, Look} -> witness_log_rotation:youngest(Look);
-                   busy -> none
-               end,
-    open_log((close_later(F))#follow{input = none, youngest = Youngest, copy = false, mark = witness_log_mark:new()}).
+    open_log((close_later(F))#follow{input = none, copy = false, mark = witness_log_mark:new(),
+                                     youngest = witness_log_rotation:youngest(Look)});
+start(busy, F) -> {error, ebusy, F}.
+
+look(_, 0) -> busy;
+look(File, N) ->
+    case witness_log_rotation:look(File) of
+        busy -> look(File, N - 1);
+        Found -> Found
+    end.
 
 open_log(F = #follow{file = File}) ->
     case witness_log_input:open({file, File}) of
@@ -120,15 +128,16 @@ text(Bytes, F = #follow{mark = Mark}) ->
     end.
 
 first_text(Kind, _, F) when Kind =:= gzip; Kind =:= zstd -> {error, {follow_compressed, Kind}, F};
-first_text(_, Bytes, F = #follow{youngest = unknown}) -> accepted(Bytes, F);
+first_text(_, Bytes, F = #follow{later = Later, youngest = Youngest}) when Later =/= []; Youngest =:= unknown ->
+    accepted(Bytes, F);
 first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Identity}) ->
-    %% Before its first bytes were read, it may have been written, copied and truncated: then its first copy comes first. And
-    %% a log that was awaited may have been renamed before anybody saw it.
+    %% Before its first bytes were read, it may have been written, copied and truncated: then its first copy comes
+    %% first. And a log that was awaited may have been renamed before anybody saw it.
     maybe
         {ok, Look} ?= witness_log_rotation:look(File),
         {ok, Entries = [{_, First} | _]} ?= witness_log_rotation:since(Youngest, Look),
         {true, true, _, _} ?= {First =/= Identity, lists:keymember(Identity, 2, Entries), Entries, Look},
-        go_to_copy(open_all(Entries, no), Look, F)
+        go_to_copy(opened(no, witness_log_rotation:open(Entries)), Look, F)
     else
         busy -> {wait, F};
         {false, _, _, _} -> accepted(Bytes, F);
@@ -186,11 +195,12 @@ switch(Same, F = #follow{input = Input, later = [{Identity, Next, Gap} | Later],
     F1 = F#follow{input = Next, identity = Identity, later = Later, copy = Copy andalso Later =/= []},
     case Same of
         true -> {moved, place(F1), F1};
-        false -> {next, place(F1), F1#follow{mark = witness_log_mark:new(), tell = Gap}}
+        false when Gap =:= no -> {next, place(F1), F1#follow{mark = witness_log_mark:new()}};
+        false -> {next, place(F1), F1#follow{mark = witness_log_mark:new(), tell = Gap, youngest = unknown}}
     end.
 
-%% Finds the files that have come after the newest one that is known. After a copy comes whatever was copied since, and the
-%% log may have been truncated, but is no other file: so all that comes after a copy is looked for anew each time.
+%% Finds the files that have come after the newest one that is known. After a copy comes whatever was copied since, and
+%% the log may have been truncated, but is no other file: so all that comes after a copy is looked for anew each time.
 later(F = #follow{copy = true, identity = Identity}) -> add_later(Identity, close_later(F));
 later(F = #follow{file = File, identity = Identity, later = Later}) ->
     {Newest, _, _} = lists:last([{Identity, none, no} | Later]),
@@ -221,32 +231,18 @@ youngest(Look, #follow{copy = Copy}) ->
 
 open_newer(Identity, Look) ->
     case witness_log_rotation:newer(Identity, Look) of
-        {ok, Entries} -> open_all(Entries, no);
-        unknown -> open_all(witness_log_rotation:log(Look), replaced)
+        {ok, Entries} -> opened(no, witness_log_rotation:open(Entries));
+        unknown -> opened(replaced, witness_log_rotation:open(witness_log_rotation:log(Look)))
     end.
 
 close_later(F = #follow{later = Later}) ->
     _ = [witness_log_input:close(Input) || {_, Input, _} <- Later],
     F#follow{later = []}.
 
-%% Another rotation may have taken place since the look (`changed`): then there will be another look.
-open_all(Entries, Gap) -> open_all(Entries, Gap, []).
-
-open_all([], _, Opened) -> {ok, lists:reverse(Opened)};
-open_all([{Path, Identity} | Entries], Gap, Opened) ->
-    case witness_log_input:open({file, Path}) of
-        {ok, Input} ->
-            case witness_log_input:identity(Input) of
-                Identity -> open_all(Entries, no, [{Identity, Input, Gap} | Opened]);
-                _ -> give_up(changed, [{Identity, Input, Gap} | Opened])
-            end;
-        {error, enoent} -> give_up(changed, Opened);
-        {error, Reason} -> give_up({error, Reason}, Opened)
-    end.
-
-give_up(Result, Opened) ->
-    _ = [witness_log_input:close(Input) || {_, Input, _} <- Opened],
-    Result.
+%% The gap is before the first of them.
+opened(_, {ok, []}) -> {ok, []};
+opened(Gap, {ok, [{Identity, Input} | Opened]}) -> {ok, [{Identity, Input, Gap} | [{I, In, no} || {I, In} <- Opened]]};
+opened(_, Other) -> Other.
 
 %% --- truncation ------------------------------------------------------------------
 
@@ -254,54 +250,56 @@ give_up(Result, Opened) ->
 truncated(F = #follow{file = File, mark = Mark, input = Input}) ->
     case witness_log_rotation:look(File) of
         {ok, Look} ->
-            case find(Mark, witness_log_rotation:siblings(Look)) of
+            case witness_log_rotation:find(Mark, witness_log_rotation:siblings(Look)) of
                 {ok, _, Found, Identity} ->
                     ok = witness_log_input:close(Input),
                     F1 = (close_later(F))#follow{input = Found, identity = Identity, copy = true},
                     {moved, place(F1), F1};
-                error -> lost(truncated, F)
+                changed -> {wait, F};
+                error -> lost(truncated, start({ok, Look}, F))
             end;
         busy -> {wait, F}
     end.
 
-lost(Reason, F) ->
-    case start(F) of
-        F1 = #follow{} -> {lost, Reason, place(F1), F1};
-        Error -> Error
-    end.
-
-%% The first file that holds the text before a mark.
-find(_, []) -> error;
-find(Mark, [{Path, _} | Entries]) ->
-    case witness_log_input:open({file, Path}) of
-        {ok, Input} ->
-            case witness_log_input:find(Mark, Input) of
-                {ok, Found} -> {ok, Found, Input, witness_log_input:identity(Input)};
-                error ->
-                    ok = witness_log_input:close(Input),
-                    find(Mark, Entries)
-            end;
-        {error, _} -> find(Mark, Entries)
-    end.
+lost(Reason, F = #follow{}) -> {lost, Reason, place(F), F};
+lost(_, Error) -> Error.
 
 %% --- positions -------------------------------------------------------------------
 
-resume(Position = #{device := Device, inode := Inode, copy := Copy}, F = #follow{file = File}) ->
+resume(Position, F) -> resume(Position, F, ?LOOKS).
+
+resume(_, F, 0) -> {error, ebusy, F};
+resume(Position = #{device := Device, inode := Inode}, F = #follow{file = File}, N) ->
     case witness_log_rotation:look(File) of
         {ok, Look} ->
             Entries = witness_log_rotation:log(Look) ++ witness_log_rotation:siblings(Look),
             {Own, Others} = lists:partition(fun({_, I}) -> I =:= {Device, Inode} end, Entries),
-            case find(Position, Own ++ Others) of
+            case witness_log_rotation:find(Position, Own ++ Others) of
                 {ok, Mark, Input, Identity} ->
-                    Log = lists:member(Identity, [I || {_, I} <- witness_log_rotation:log(Look)]),
-                    F#follow{input = Input, identity = Identity, mark = Mark,
-                             copy = not Log andalso (Copy orelse Identity =/= {Device, Inode})};
-                error -> lost_position(start(F), Position)
+                    resumed(Position, Look, F#follow{mark = Mark, input = Input, identity = Identity});
+                changed -> resume(Position, F, N - 1);
+                error -> not_found(Position, Look, F, N)
             end;
-        busy -> {error, ebusy, F}
+        busy -> resume(Position, F, N - 1)
     end.
 
-lost_position(F = #follow{identity = {Device, Inode}}, #{device := Device, inode := Inode}) -> F#follow{tell = truncated};
+%% It may have been copied since the look, and truncated before it was opened.
+not_found(Position, Look, F = #follow{file = File}, N) ->
+    case witness_log_rotation:look(File) of
+        {ok, Again} ->
+            case witness_log_rotation:same(Look, Again) of
+                true -> lost_position(start({ok, Look}, F), Position);
+                false -> resume(Position, F, N - 1)
+            end;
+        busy -> resume(Position, F, N - 1)
+    end.
+
+resumed(#{device := Device, inode := Inode, copy := Copy}, Look, F = #follow{identity = Identity}) ->
+    Log = lists:keymember(Identity, 2, witness_log_rotation:log(Look)),
+    F#follow{copy = not Log andalso (Copy orelse Identity =/= {Device, Inode})}.
+
+lost_position(F = #follow{identity = {Device, Inode}}, #{device := Device, inode := Inode}) ->
+    F#follow{tell = truncated};
 lost_position(F = #follow{}, _) -> F#follow{tell = replaced};
 lost_position(Error, _) -> Error.
 

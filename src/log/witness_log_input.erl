@@ -3,12 +3,12 @@
 The bytes of a file, or of standard input, in pieces.
 
 A file is read raw, past the file server. Standard input is read by a port of its own that is open only while somebody
-waits for input. So a pipe's bytes come as soon as they are written, and what nobody has asked for stays in the pipe: its
-writer waits. (A raw read of `/dev/stdin` would return only when all the bytes that it asked for are there, which is too
-late for a verdict; and the VM's own reader of standard input is forty times slower.)
+waits for input. So a pipe's bytes come as soon as they are written, and what nobody has asked for stays in the pipe:
+its writer waits. (A raw read of `/dev/stdin` would return only when all the bytes that it asked for are there, which is
+too late for a verdict; and the VM's own reader of standard input is forty times slower.)
 
-The VM must not read standard input itself: `erl` needs the flag `-noinput`, after any `-noshell`. Without it OTP 27 takes
-the first bytes away.
+The VM must not read standard input itself: `erl` needs the flag `-noinput`, after any `-noshell`. Without it OTP 27
+takes the first bytes away.
 """.
 
 -export([open/1, read/2, pread/3, go_to/2, find/2, size/1, identity/1, identity_of/1, close/1]).
@@ -54,8 +54,8 @@ read(standard_input, _) ->
                 {Port, eof} -> eof;
                 {'DOWN', Monitor, port, Port, Reason} -> {error, Reason}
             end,
-    %% What it sends comes before the answer to its closing, so that nothing of it is missed here, and closing it leaves the
-    %% file descriptor open.
+    %% What it sends comes before the answer to its closing, so that nothing of it is missed here, and closing it leaves
+    %% the file descriptor open.
     catch_closed(Port),
     demonitor(Monitor, [flush]),
     taken(First, Port).
@@ -111,7 +111,7 @@ size(standard_input) -> size_of("/dev/stdin").
 
 size_of(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
-        {ok, #file_info{type = regular, size = Size}} -> Size;
+        {ok, #file_info{type = regular, size = Size}} when is_integer(Size) -> Size;
         _ -> unknown
     end.
 

@@ -2,9 +2,9 @@
 -moduledoc """
 A place in a text, with enough of what stands before it to find it again.
 
-A mark holds how many bytes stand before the place, the first of them and the last of them, 1 KiB each. So a file that was
-cut off and has grown again, or another file, is told from the one that was read, whatever its name and size. (Two texts
-that are equal in both parts, such as a log of nothing but one repeated line, cannot be told apart.)
+A mark holds how many bytes stand before the place, the first of them and the last of them, 1 KiB each. So a file that
+was cut off and has grown again, or another file, is told from the one that was read, whatever its name and size. (Two
+texts that are equal in both parts, such as a log of nothing but one repeated line, cannot be told apart.)
 
 Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 """.
@@ -18,8 +18,8 @@ Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 -doc "A place in a text.".
 -opaque mark() :: #mark{}.
 
--doc "A mark for a file: hashes take the place of the text.".
--type saved() :: #{offset := non_neg_integer(), head := binary(), tail := binary()}.
+-doc "A mark for a file: hashes take the place of the text. It may stand in a larger map.".
+-type saved() :: #{offset := non_neg_integer(), head := binary(), tail := binary(), atom() => term()}.
 
 -define(SIZE, 1024).
 

@@ -81,8 +81,8 @@ lines_before(#{position := #{lines := Lines}}) -> Lines;
 lines_before(#{}) -> 0.
 
 -doc """
-The next lines. `long`: a line of so many bytes was left out here, and counts as a line. When following: `wait`, there is
-nothing new, call again in a moment; `lost`, bytes are missing here, since they were gone before they could be read.
+The next lines. `long`: a line of so many bytes was left out here, and counts as a line. When following: `wait`, there
+is nothing new, call again in a moment; `lost`, bytes are missing here, since they were gone before they could be read.
 
 ## Errors
 After an error there is nothing more to read; what was whole before it was given.

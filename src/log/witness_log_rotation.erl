@@ -7,10 +7,12 @@ Rotated files lie beside the log, and have its name with a number (`system.log.1
 and `~`, of which there is only one. Other files are none of its own, and so are compressed ones.
 
 What is renamed while its directory is read can be missed or seen twice. So all is looked at until two looks that follow
-each other agree: a rotation changes what each of its names stands for, so none has taken place from the one to the other.
+each other agree: a rotation changes what each of its names stands for, so none has taken place from the one to the
+other.
 """.
 
--export([look/1, newer/2, since/2, siblings/1, log/1, youngest/1]).
+-export([look/1, same/2, newer/2, since/2, siblings/1, log/1, youngest/1]).
+-export([open/1, find/2]).
 
 -export_type([look/0, entry/0, youngest/0]).
 
@@ -97,6 +99,12 @@ suffix(Name, Base) ->
         _ -> ~""
     end.
 
+-doc "Whether nothing was rotated between two looks. The log itself may have grown.".
+-spec same(look(), look()) -> boolean().
+same(Look, Again) -> fixed(Look) =:= fixed(Again).
+
+fixed(Look) -> [case Order of {4, log} -> Entry; _ -> Other end || Other = {Order, _, Entry} <- Look].
+
 -doc """
 The files that were written after this one. `unknown`: it is not among them, so there may have been others, or names and
 times contradict each other.
@@ -139,3 +147,41 @@ log(Look) -> [Entry || {{4, log}, _, Entry} <- Look].
 -doc "All files but the log itself, youngest first.".
 -spec siblings(look()) -> [entry()].
 siblings(Look) -> [Entry || {{Rank, _}, _, Entry} <- lists:reverse(Look), Rank < 4].
+
+-doc "Opens files. `changed`: another rotation has taken place since the look; then there should be another look.".
+-spec open([entry()]) ->
+    {ok, [{witness_log_input:identity(), witness_log_input:input()}]} | changed | {error, file:posix() | badarg}.
+open(Entries) -> open(Entries, []).
+
+open([], Opened) -> {ok, lists:reverse(Opened)};
+open([{Path, Identity} | Entries], Opened) ->
+    case witness_log_input:open({file, Path}) of
+        {ok, Input} ->
+            case witness_log_input:identity(Input) of
+                Identity -> open(Entries, [{Identity, Input} | Opened]);
+                _ -> give_up(changed, [{Identity, Input} | Opened])
+            end;
+        {error, enoent} -> give_up(changed, Opened);
+        {error, Reason} -> give_up({error, Reason}, Opened)
+    end.
+
+give_up(Result, Opened) ->
+    _ = [witness_log_input:close(Input) || {_, Input} <- Opened],
+    Result.
+
+-doc "Opens the first file that holds the text before a mark.".
+-spec find(witness_log_mark:mark() | witness_log_mark:saved(), [entry()]) ->
+    {ok, witness_log_mark:mark(), witness_log_input:input(), witness_log_input:identity()} | changed | error.
+find(_, []) -> error;
+find(Mark, [Entry = {_, Identity} | Entries]) ->
+    case open([Entry]) of
+        {ok, [{Identity, Input}]} ->
+            case witness_log_input:find(Mark, Input) of
+                {ok, Found} -> {ok, Found, Input, Identity};
+                error ->
+                    ok = witness_log_input:close(Input),
+                    find(Mark, Entries)
+            end;
+        changed -> changed;
+        {error, _} -> find(Mark, Entries)
+    end.

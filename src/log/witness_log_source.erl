@@ -13,8 +13,8 @@ No piece is held back to make it larger: what a pipe has given is out before mor
 -type input() :: {file, file:name_all()} | standard_input.
 
 -doc """
-A file, as a position names it: numbers that stay the same when it is renamed, 0 where there is none. `copy`: it is a copy that
-was made of a followed log before that was truncated.
+A file, as a position names it: numbers that stay the same when it is renamed, 0 where there is none. `copy`: it is a
+copy that was made of a followed log before that was truncated.
 """.
 -type place() :: #{device := integer(), inode := integer(), copy := boolean()}.
 
