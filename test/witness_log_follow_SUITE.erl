@@ -71,7 +71,7 @@ run(Config, Seed, Keep, Ways, Stops) ->
     process_flag(trap_exit, true), % the writer's end of the pipe may close first
     %% It is there before the file is.
     {ok, Reader} = open(File, #{}),
-    Writer = witness_log_rotating:start(File, Seed, ?LAST, Keep, Ways),
+    Writer = witness_log_follow_writer:start(File, Seed, ?LAST, Keep, Ways),
     Seen = follow(Reader, #{file => File, writer => Writer, stops => Stops}, []),
     ok = file:del_dir_r(Folder),
     Seen.

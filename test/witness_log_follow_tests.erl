@@ -5,10 +5,11 @@
 
 follow_test_() ->
     [{atom_to_list(Name), fun() -> in_folder(fun(File) -> case_of(Name, File) end) end}
-     || Name <- [awaited, unfinished_line, three_rotations, dates, old, written_after_it_was_renamed, empty_files_between,
-                 copied, copied_twice, copied_before_the_first_look, copied_while_it_is_read, cut, cut_and_grown,
-                 replaced, numbers_that_count_up, other_files, taken_up_after_rotation, taken_up_after_a_copy,
-                 taken_up_in_vain, compressed]].
+     || Name <- [awaited, unfinished_line, three_rotations, dates, old, written_after_it_was_renamed,
+                 empty_files_between, copied, copied_twice, copied_before_the_first_look, copied_while_it_is_read,
+                 copy_begun, cut, cut_and_grown,
+                 replaced, numbers_that_count_up, other_files, renamed_before_the_next_is_there,
+                 taken_up_after_rotation, taken_up_after_a_copy, taken_up_in_vain, compressed]].
 
 case_of(awaited, File) ->
     R = open(File),
@@ -88,6 +89,15 @@ case_of(copied_while_it_is_read, File) ->
     ok = file:write_file(File, ~""),
     write(File, ~"6\n"),
     ?assertMatch({[~"5\n", ~"6\n"], _}, look(R2));
+case_of(copy_begun, File) ->
+    {[~"1\n"], R} = started(File),
+    copy(File),
+    rename(File ++ ".1", File, ".2"),
+    write(File ++ ".1", ~""),
+    {[], R1} = look(R),
+    write(File ++ ".1", ~"2\n"),
+    write(File, ~"3\n"),
+    ?assertMatch({[~"2\n", ~"3\n"], _}, look(R1));
 case_of(cut, File) ->
     {[~"1\n"], R} = started(File),
     ok = file:write_file(File, ~""),
@@ -118,6 +128,18 @@ case_of(other_files, File) ->
     [write(File ++ End, ~"no\n") || End <- [".gz", ".1.gz", ".note", "-x.1", ".1x"]],
     rotate(File, ~"2\n"),
     ?assertMatch({[~"2\n"], _}, look(R));
+case_of(renamed_before_the_next_is_there, File) ->
+    %% The look sees a log that is there for a moment, the next one sees it renamed.
+    {[~"1\n"], R} = started(File),
+    rotate(File, ~""),
+    {[], R1} = look(R),
+    rotate(File, ~""),
+    {[], R2} = look(R1),
+    write(File ++ ".1", ~"2\n"),
+    rename(File, ".0"),
+    {[~"2\n"], R3} = look(R2),
+    write(File, ~"3\n"),
+    ?assertMatch({[~"3\n"], _}, look(R3));
 case_of(taken_up_after_rotation, File) ->
     {Position, R} = started_at(File),
     ok = witness_log_reader:close(R),

@@ -130,6 +130,8 @@ text(Bytes, F = #follow{mark = Mark}) ->
 first_text(Kind, _, F) when Kind =:= gzip; Kind =:= zstd -> {error, {follow_compressed, Kind}, F};
 first_text(_, Bytes, F = #follow{later = Later, youngest = Youngest}) when Later =/= []; Youngest =:= unknown ->
     accepted(Bytes, F);
+first_text(_, Bytes, F = #follow{youngest = {Identity, _}, identity = Identity}) ->
+    accepted(Bytes, F); % it had been renamed when it was found
 first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Identity}) ->
     %% Before its first bytes were read, it may have been written, copied and truncated: then its first copy comes
     %% first. And a log that was awaited may have been renamed before anybody saw it.

@@ -123,21 +123,28 @@ newer(Identity, Look) ->
             end
     end.
 
--doc "The youngest rotated file, and its size.".
+-doc "The youngest rotated file that has text, and its size. One without text may be a copy that has just been begun.".
 -spec youngest(look()) -> youngest().
 youngest(Look) ->
-    case [{Identity, Size} || {{Rank, _}, {_, Size}, {_, Identity}} <- Look, Rank < 4] of
+    case [{Identity, Size} || {{Rank, _}, {_, Size}, {_, Identity}} <- Look, Rank < 4, Size > 0] of
         [] -> none;
         Rotated -> lists:last(Rotated)
     end.
 
--doc "The files that have come after what was the youngest rotated one. `unknown`: that one has changed, or is gone.".
+-doc """
+The files with text, and the log, that have come after what was the youngest rotated one. `unknown`: that one has
+changed, or is gone.
+""".
 -spec since(youngest(), look()) -> {ok, [entry()]} | unknown.
-since(none, Look) -> {ok, [Entry || {_, _, Entry} <- Look]};
-since({Identity, Size}, Look) ->
-    case [S || {_, {_, S}, {_, I}} <- Look, I =:= Identity, Size =:= any orelse S =:= Size] of
-        [] -> unknown;
-        _ -> newer(Identity, Look)
+since(Youngest, Look) ->
+    Kept = [E || E = {{Rank, _}, {_, Size}, {_, I}} <- Look, Rank =:= 4 orelse Size > 0 orelse {I, any} =:= Youngest],
+    case Youngest of
+        none -> {ok, [Entry || {_, _, Entry} <- Kept]};
+        {Identity, Size} ->
+            case [S || {_, {_, S}, {_, I}} <- Kept, I =:= Identity, Size =:= any orelse S =:= Size] of
+                [] -> unknown;
+                _ -> newer(Identity, Kept)
+            end
     end.
 
 -doc "The log itself, if it is there.".

@@ -1,5 +1,5 @@
 %% Writes numbered lines to a log at full speed, and rotates it at random, as an operating-system process of its own.
--module(witness_log_rotating).
+-module(witness_log_follow_writer).
 
 -export([main/1]).
 
