@@ -58,7 +58,8 @@ progress() -> atomics:new(2, []).
 -doc "Opens the log. Errors are text for people.".
 -spec start_link(options(), progress()) -> {ok, feed()} | {error, unicode:chardata()}.
 start_link(Options, Progress) ->
-    {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Options, Progress], [link, monitor]),
+    %% Blocks that were passed on are garbage here, and take much more than this process does.
+    {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Options, Progress], [link, monitor, {fullsweep_after, 0}]),
     receive
         {Pid, opened} -> demonitor(Ref, [flush]), {ok, Pid};
         {Pid, refused, Text} -> demonitor(Ref, [flush]), {error, Text};
