@@ -29,9 +29,9 @@ explore-deep: ## Explore larger systems of the choreography exhaustively, for ab
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak
 
-fuzz: ## 200,000 damaged specifications and a million damaged lines of logs, never the same: each is read or refused
+fuzz: ## 200,000 damaged specifications and two million damaged logs, never the same: each is read or refused
 	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_LOG_FUZZ_INPUTS=1000000 WITNESS_FUZZ_SEED=$$(date +%s) \
-	  rebar3 eunit --module=witness_spec_fuzz_tests,witness_log_fuzz_tests
+	  rebar3 eunit --module=witness_spec_fuzz_tests,witness_log_fuzz_tests,witness_offline_fuzz_tests
 
 oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
 	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \

@@ -155,7 +155,7 @@ loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line 
          covered := Covered}, O) ->
     #offline{config = #{log := Config}} = O,
     Loaded = O#offline{position = Position, log = witness_outline_log:load(Log, Config), metas = Metas, line = Line,
-                       shift = Shift, ended = Ended},
+                       shift = Shift, ended = Ended, masks = maps:from_list(Covered)},
     O1 = maps:fold(fun(Lane, Data, A) ->
         {Pid, A1} = lane(Lane, A#offline.log, A),
         ok = witness_monitor_lane:load(Pid, Data),
@@ -276,7 +276,8 @@ saving(Then, O) -> saved(Then, O).
 save(O = #offline{position = undefined}) -> O;
 save(O = #offline{config = #{save := File, identity := Identity}, log = Log, lanes = Lanes, metas = Metas}) ->
     State = #{position => O#offline.position, log => witness_outline_log:save(Log), metas => Metas,
-              line => O#offline.line, shift => O#offline.shift, ended => O#offline.ended, covered => maps:to_list(O#offline.masks),
+              line => O#offline.line, shift => O#offline.shift, ended => O#offline.ended,
+              covered => maps:to_list(O#offline.masks),
               lanes => #{Lane => witness_monitor_lane:save(Pid) || Lane := Pid <- Lanes}},
     case witness_outline_checkpoint:write(File, Identity, State) of
         ok -> O;
