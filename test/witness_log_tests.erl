@@ -333,3 +333,8 @@ read_term(Text) ->
     end.
 
 parse(Format, Block) -> witness_log:parse(Block, witness_log:parser(#{format => Format})).
+
+%% The VM has a number of its own for a node that it does not know.
+a_process_of_another_node_is_shown_as_in_the_log_test() ->
+    #{items := [{1, E}]} = parse(text, ~"recv(<9021.5.0>,{#Ref<77.1.2.3>,#Port<9021.4>})"),
+    ?assertEqual(~"<9021.5.0> ? {#Ref<77.1.2.3>,#Port<9021.4>}", witness_event:format(E)).

@@ -17,7 +17,7 @@ are shown in base 16. What is not cut, and holds no processes, ports, references
 Erlang as the same term.
 """.
 
--export([format/2, call/2, function/4, text/2]).
+-export([format/2, call/2, function/4, text/2, identifier/1]).
 
 %% Text that is ready; a binary is ASCII, so that its size is its number of characters.
 -type chunk() :: binary() | [char()].
@@ -137,9 +137,26 @@ term(Bits, Left) when is_bitstring(Bits) ->
         false -> [{text, ~"<<"}, {bits, Bits, ~""}]
     end;
 term(Fun, _) when is_function(Fun) -> [{text, escape(erlang:fun_to_list(Fun), none)}];
-term(Pid, _) when is_pid(Pid) -> [{text, pid_to_list(Pid)}];
-term(Port, _) when is_port(Port) -> [{text, port_to_list(Port)}];
-term(Reference, _) when is_reference(Reference) -> [{text, ref_to_list(Reference)}].
+term(Identifier, _) -> [{text, identifier(Identifier)}].
+
+-doc """
+A process, port or reference as text. For those that were read from a log, where a number stands for the node that was not
+this one, it is the text of the log: their node is `NUMBER@log`.
+""".
+-spec identifier(pid() | port() | reference()) -> string().
+identifier(Pid) when is_pid(Pid) -> numbered(Pid, pid_to_list(Pid));
+identifier(Port) when is_port(Port) -> numbered(Port, port_to_list(Port));
+identifier(Reference) when is_reference(Reference) -> numbered(Reference, ref_to_list(Reference)).
+
+numbered(Identifier, Text) when node(Identifier) =:= node() -> Text;
+numbered(Identifier, Text) ->
+    case string:split(atom_to_list(node(Identifier)), "@") of
+        [[C | _] = Number, "log"] when C >= $1, C =< $9 ->
+            [Open, Behind] = string:split(Text, "<"),
+            [_, Rest] = string:split(Behind, "."),
+            Open ++ "<" ++ Number ++ "." ++ Rest;
+        _ -> Text
+    end.
 
 %% The elements of what should be a list, and its end.
 elements([Head | Tail], Close) -> [{term, Head}, {rest, Tail, Close}];

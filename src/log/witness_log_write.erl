@@ -18,7 +18,7 @@ Terms as text in Erlang's notation, on one line and in full, as `witness_log_ter
 -spec term(term()) -> iodata().
 term(Atom) when is_atom(Atom) -> name(atom_to_binary(Atom));
 term(Integer) when is_integer(Integer) -> integer_to_binary(Integer);
-term(Pid) when is_pid(Pid) -> identifier(Pid, pid_to_list(Pid));
+term(Pid) when is_pid(Pid) -> witness_event_term:identifier(Pid);
 term(Tuple) when is_tuple(Tuple) -> [${, list(tuple_to_list(Tuple)), $}];
 term([]) -> ~"[]";
 term(List) when is_list(List) ->
@@ -29,8 +29,8 @@ term(List) when is_list(List) ->
 term(Binary) when is_bitstring(Binary) -> bits(Binary);
 term(Float) when is_float(Float) -> float_to_binary(Float, [short]);
 term(Map) when is_map(Map) -> [~"#{", pairs(maps:next(maps:iterator(Map)), []), $}];
-term(Reference) when is_reference(Reference) -> identifier(Reference, ref_to_list(Reference));
-term(Port) when is_port(Port) -> identifier(Port, port_to_list(Port));
+term(Reference) when is_reference(Reference) -> witness_event_term:identifier(Reference);
+term(Port) when is_port(Port) -> witness_event_term:identifier(Port);
 term(Fun) when is_function(Fun) -> function(Fun).
 
 -doc "Terms with commas between them, and the tail of an improper list.".
@@ -103,24 +103,6 @@ is_text(_, Binary) ->
             end;
         _ -> no
     end.
-
-%% Of another node the VM prints a number that only it knows. That of a log's process is in the name of its node.
-identifier(Identifier, Printed) when node(Identifier) =:= node() -> Printed;
-identifier(Identifier, Printed) ->
-    case atom_to_list(node(Identifier)) of
-        [C | _] = Node when C >= $1, C =< $9 ->
-            case string:split(Node, "@") of
-                [Number, "log"] -> renumbered(Number, Printed);
-                _ -> Printed
-            end;
-        _ ->
-            Printed
-    end.
-
-renumbered(Number, Printed) ->
-    [Open, Behind] = string:split(Printed, "<"),
-    [_, Rest] = string:split(Behind, "."),
-    [Open, $<, Number, $., Rest].
 
 function(Fun) ->
     case erlang:fun_info(Fun, type) of
