@@ -100,7 +100,7 @@ finish({zstd, Context, _}) ->
     %% none, for the same reason as at the beginning; within a frame it takes the byte, or finds fault with the frame.
     Fresh = zstd_context(),
     Complete = refusal(Context) =:= refusal(Fresh),
-    ok = apply(zstd, close, [Fresh]),
+    ok = zstd(close, [Fresh]),
     case Complete of
         true -> ok;
         false -> {error, {truncated, zstd}}
@@ -117,11 +117,16 @@ refusal(Context) ->
 -spec close(inflate()) -> ok.
 close(plain) -> ok;
 close({gzip, Z}) -> zlib:close(Z);
-close({zstd, Context, _}) -> apply(zstd, close, [Context]).
+close({zstd, Context, _}) -> zstd(close, [Context]).
 
 %% Calls that OTP 27 lacks.
 zstd_context() ->
-    {ok, Context} = apply(zstd, context, [decompress]),
+    {ok, Context} = zstd(context, [decompress]),
     Context.
 
-zstd_stream(Context, Bytes) -> apply(zstd, stream, [Context, Bytes]).
+zstd_stream(Context, Bytes) -> zstd(stream, [Context, Bytes]).
+
+%% Where there is no such module, nothing is opened for it.
+zstd(Function, Arguments) ->
+    Module = zstd,
+    apply(Module, Function, Arguments).
