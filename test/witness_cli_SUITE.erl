@@ -105,7 +105,7 @@ groups() ->
                    the_demonstration_gives_json, help_and_version_need_no_system]}].
 
 init_per_suite(Config) ->
-    Root = root(proplists:get_value(data_dir, Config)),
+    Root = witness_checkout:root(proplists:get_value(data_dir, Config)),
     Data = filename:join([Root, "test", "cli_data"]),
     Out = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
     ok = filelib:ensure_path(Out),
@@ -117,15 +117,6 @@ init_per_suite(Config) ->
     Ready.
 
 end_per_suite(_) -> ok.
-
-root(Folder) ->
-    case filelib:is_regular(filename:join([Folder, "bin", "witness"])) of
-        true -> Folder;
-        false ->
-            Parent = filename:dirname(Folder),
-            Parent =/= Folder orelse error(no_checkout),
-            root(Parent)
-    end.
 
 %%% run
 

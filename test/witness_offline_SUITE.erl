@@ -101,7 +101,7 @@ groups() ->
                       nobody_else_may_read_a_position]}].
 
 init_per_suite(Config0) ->
-    Config = [{root, root(proplists:get_value(data_dir, Config0))} | Config0],
+    Config = [{root, witness_checkout:root(proplists:get_value(data_dir, Config0))} | Config0],
     {ok, _} = application:ensure_all_started(witness),
     %% The first call may have to build Witness, and says so.
     #{exit := 0} = execute(Config, executable(Config), ["--version"]),
@@ -110,15 +110,6 @@ init_per_suite(Config0) ->
     Config.
 
 end_per_suite(_) -> ok.
-
-root(Folder) ->
-    case filelib:is_regular(filename:join([Folder, "bin", "witness"])) of
-        true -> Folder;
-        false ->
-            Parent = filename:dirname(Folder),
-            Parent =/= Folder orelse error(no_checkout),
-            root(Parent)
-    end.
 
 %% --- specifications and logs -----------------------------------------------------
 

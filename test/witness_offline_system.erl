@@ -13,7 +13,7 @@ A log is any interleaving of the three lives: 27,720, with two messages that fol
 The oracle (`arrived/2`, `expected/2`) knows only this: of what has come, and whose process is known, the earliest is
 next; a `fork` makes its child known; and the birth of a process comes first, from its fork where the log has none.
 """.
--export([set_ups/0, name/1, lives/0, lives_without_births/0, items/1, logs/1, pid/1, signature/1]).
+-export([set_up_of/3, set_ups/0, name/1, lives/0, lives_without_births/0, items/1, logs/1, pid/1, signature/1]).
 -export([oracle/1, arrived/2, root/1, waits/1, expected/2, births_made/1, expected_of/2]).
 
 -export_type([process/0, partition/0, event/0, oracle/0]).
@@ -139,3 +139,13 @@ expected([First | _] = Partition, #oracle{out = Newest}) ->
 -spec expected_of(partition(), [event()]) -> {pid(), [{pos_integer(), term()}]}.
 expected_of(Partition, Log) ->
     expected(Partition, arrived(lists:enumerate(lists:append([items(E) || E <- Log])), oracle([]))).
+
+%% The partitions that come of how each process is named: P, its child Q, and its child R. Second: the group that a
+%% child joins.
+set_up_of([], _, SetUp) -> lists:sort(SetUp);
+set_up_of([{P, single} | Ps], _, SetUp) -> set_up_of(Ps, none, [[P] | SetUp]);
+set_up_of([{P, group} | Ps], _, SetUp) -> set_up_of(Ps, [P], [[P] | SetUp]);
+set_up_of([{P, unnamed} | Ps], Group, SetUp) when is_list(Group) ->
+    Larger = Group ++ [P],
+    set_up_of(Ps, Larger, [Larger | SetUp -- [Group]]);
+set_up_of([_ | Ps], _, SetUp) -> set_up_of(Ps, none, SetUp).

@@ -77,17 +77,9 @@ the_logs_are_all_that_keep_the_order_of_each_process_test() ->
 %% A process has a monitor of its own, for itself or for a group, or is not named, or is cut out of groups.
 the_set_ups_are_all_that_can_be_reached_test() ->
     Ways = [single, group, unnamed, cut],
-    Reached = [set_up_of([{p, WayP}, {q, WayQ}, {r, WayR}], none, []) || WayP <- Ways, WayQ <- Ways, WayR <- Ways],
+    Reached = [witness_offline_system:set_up_of([{p, WayP}, {q, WayQ}, {r, WayR}], none, [])
+               || WayP <- Ways, WayQ <- Ways, WayR <- Ways],
     ?assertEqual(lists:usort(Reached), lists:sort([lists:sort(SetUp) || SetUp <- set_ups()])).
-
-%% Parent: the group that a child joins. Each process is the child of the one before it.
-set_up_of([], _, SetUp) -> lists:sort(SetUp);
-set_up_of([{P, single} | Ps], _, SetUp) -> set_up_of(Ps, none, [[P] | SetUp]);
-set_up_of([{P, group} | Ps], _, SetUp) -> set_up_of(Ps, [P], [[P] | SetUp]);
-set_up_of([{P, unnamed} | Ps], Group, SetUp) when is_list(Group) ->
-    Larger = Group ++ [P],
-    set_up_of(Ps, Larger, [Larger | SetUp -- [Group]]);
-set_up_of([_ | Ps], _, SetUp) -> set_up_of(Ps, none, SetUp).
 
 %% --- the instrumentation ---------------------------------------------------------
 

@@ -129,17 +129,9 @@ the_permutations_are_all_sound_ones(_) ->
 %% A process has a monitor of its own, for itself or for a group, or is not named, or is cut out of groups.
 the_set_ups_are_all_that_can_be_reached(_) ->
     Ways = [single, group, unnamed, cut],
-    Reached = [set_up_of([{p, WayP}, {q, WayQ}, {r, WayR}], none, []) || WayP <- Ways, WayQ <- Ways, WayR <- Ways],
+    Reached = [witness_offline_system:set_up_of([{p, WayP}, {q, WayQ}, {r, WayR}], none, [])
+               || WayP <- Ways, WayQ <- Ways, WayR <- Ways],
     ?assertEqual(lists:usort(Reached), lists:usort([lists:sort(SetUp) || {_, SetUp} <- set_ups()])).
-
-%% Parent: the group that a child joins. Each process is the child of the one before it.
-set_up_of([], _, SetUp) -> lists:sort(SetUp);
-set_up_of([{P, single} | Ps], _, SetUp) -> set_up_of(Ps, none, [[P] | SetUp]);
-set_up_of([{P, group} | Ps], _, SetUp) -> set_up_of(Ps, [P], [[P] | SetUp]);
-set_up_of([{P, unnamed} | Ps], Group, SetUp) when is_list(Group) ->
-    Larger = Group ++ [P],
-    set_up_of(Ps, Larger, [Larger | SetUp -- [Group]]);
-set_up_of([_ | Ps], _, SetUp) -> set_up_of(Ps, none, SetUp).
 
 %% --- the script ------------------------------------------------------------------
 

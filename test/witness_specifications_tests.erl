@@ -270,13 +270,5 @@ traces_of(File) -> filename:rootname(File) ++ ".traces".
 folder() -> filename:join([root(), "examples", "specifications"]).
 
 %% The checkout is the first folder upwards that holds the examples.
-root() -> root(filename:dirname(code:which(?MODULE))).
+root() -> witness_checkout:root(filename:dirname(code:which(?MODULE))).
 
-root(Folder) ->
-    case filelib:is_dir(filename:join(Folder, "examples")) of
-        true -> Folder;
-        false ->
-            Parent = filename:dirname(Folder),
-            Parent =/= Folder orelse error(no_checkout),
-            root(Parent)
-    end.
