@@ -367,32 +367,10 @@ checked(#{started := Started, covered := Covered, found := Found}, R = #run{tall
                    (_, A) -> A
                 end, R#run{tally = T2}, Found).
 
-log_ended(Ended, R0) ->
-    #{whole := Whole, tracers := Tracers, gaps := Gaps, orphans := Orphans, refused := Refused, skipped := Skipped,
-      malformed := Malformed, lost := Lost} = Ended,
+log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0) ->
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
                system = case Whole of true -> {ended, normal}; false -> running end},
-    Missing = [{orphans, orphans(Orphans)} || Orphans =/= []]
-        ++ [{gaps, [plural(Gaps, " gap is", " gaps are"), " in the log: events are missing there"]}
-            || Gaps > 0]
-        ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
-        ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
-        ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]],
-    lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, R, Missing).
-
-orphans(Orphans) ->
-    Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, 5)],
-    [plural(length(Orphans), " process acts whose spawn is nowhere in the log: ",
-            " processes act whose spawns are nowhere in the log: "),
-     lists:join(", ", Named), [", ..." || length(Orphans) > 5], "; ",
-     plural(lists:sum([Count || {_, Count} <- Orphans]), " event was left out", " events were left out")].
-
-skipped(Count, Named) ->
-    [plural(Count, " line was left out: ", " lines were left out: "), lists:join("; ", Named),
-     ["; ..." || Count > length(Named)]].
-
-plural(1, One, _) -> ["1", One];
-plural(Count, _, Many) -> [integer_to_list(Count), Many].
+    lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, R, witness_reading:missing(Ended)).
 
 verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
     Found = maps:merge(Outcome, Meta),

@@ -1,0 +1,29 @@
+-module(witness_reading).
+-moduledoc "What there is to say of a log that was read: what it lacks, and what was left out.".
+
+-export([missing/1]).
+
+%% Processes that are named.
+-define(NAMED, 5).
+
+-doc "What the user should know, each with its code. For any of it a verdict that was not reached cannot be relied on.".
+-spec missing(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
+missing(#{gaps := Gaps, orphans := Orphans, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended) ->
+    [{orphans, orphans(Orphans)} || Orphans =/= []]
+        ++ [{gaps, [count(Gaps, " gap is", " gaps are"), " in the log: events are missing there"]} || Gaps > 0]
+        ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
+        ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
+        ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]].
+
+orphans(Orphans) ->
+    Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, ?NAMED)],
+    [count(length(Orphans), " process acts whose spawn is", " processes act whose spawns are"), " nowhere in the log: ",
+     lists:join(", ", Named), [", ..." || length(Orphans) > ?NAMED], "; ",
+     count(lists:sum([Count || {_, Count} <- Orphans]), " event was left out", " events were left out")].
+
+skipped(Count, Named) ->
+    [count(Count, " line was left out: ", " lines were left out: "), lists:join("; ", Named),
+     ["; ..." || Count > length(Named)]].
+
+count(1, One, _) -> ["1", One];
+count(Count, _, Many) -> [integer_to_list(Count), Many].
