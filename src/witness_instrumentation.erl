@@ -47,6 +47,31 @@ start_link(Options = #{monitors := Monitors}, Specs, Logging) ->
             {ok, start_link(Source, Options, Specs, Common)}
     end.
 
+start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
+    Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
+    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
+    Names = names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden],
+    {ok, Pid} = witness_outline_births:start_link(
+                  Config#{source_options => Given#{names => Names, filter => Filter}}),
+    Session = witness_outline_births:session(Pid),
+    {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
+start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
+    Counters = counters:new(2, [write_concurrency]),
+    Held = atomics:new(1, []),
+    %% Only a group has to put events in order.
+    Stamps = case Timestamps orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs) of
+        true -> always;
+        false -> handover
+    end,
+    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:with([run, maps], Common)),
+    {ok, Pid} = witness_outline:start_link(
+                  Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
+                          counters => Counters, held => Held}),
+    {witness_outline, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
+                                      held => atomics:get(Held, 1)} end}.
+
+has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
+
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
     Spread = erlang:system_info(schedulers_online),
     Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
@@ -83,31 +108,6 @@ log_name({file, File}) ->
         _ -> ~"the log"
     end;
 log_name(standard_input) -> ~"standard input".
-
-start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
-    Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
-    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
-    Names = names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden],
-    {ok, Pid} = witness_outline_births:start_link(
-                  Config#{source_options => Given#{names => Names, filter => Filter}}),
-    Session = witness_outline_births:session(Pid),
-    {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
-    Counters = counters:new(2, [write_concurrency]),
-    Held = atomics:new(1, []),
-    %% Only a group has to put events in order.
-    Stamps = case Timestamps orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs) of
-        true -> always;
-        false -> handover
-    end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:with([run, maps], Common)),
-    {ok, Pid} = witness_outline:start_link(
-                  Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
-                          counters => Counters, held => Held}),
-    {witness_outline, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
-                                      held => atomics:get(Held, 1)} end}.
-
-has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
 
 -spec of_spec(witness_spec:instrumentation_map()) -> witness_outline_map:instrumentation().
 of_spec(Map = #{module := Module, entries := Entries}) ->

@@ -5,6 +5,7 @@ loss. `WITNESS_FOLLOW_RUNS` (2) says how many runs of each case there are, `WITN
 begin.
 """.
 
+-import(witness_setting, [number/2]).
 -export([all/0, suite/0, init_per_testcase/2]).
 -export([rename/1, copy/1, rename_and_taken_up/1, copy_and_taken_up/1]).
 -export([losses_are_told/1, losses_are_told_when_taken_up/1]).
@@ -60,8 +61,6 @@ runs(Config, Keep, Ways, Stops) ->
     First = number("WITNESS_FOLLOW_SEED", 1),
     [{Seed, run(Config, Seed, Keep, Ways, Stops)}
      || Seed <- lists:seq(First, First + number("WITNESS_FOLLOW_RUNS", 2) - 1)].
-
-number(Variable, Default) -> list_to_integer(os:getenv(Variable, integer_to_list(Default))).
 
 run(Config, Seed, Keep, Ways, Stops) ->
     Folder = filename:join(proplists:get_value(folder, Config), integer_to_list(Seed)),

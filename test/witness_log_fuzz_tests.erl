@@ -6,6 +6,7 @@
 %% `input(Format, Seed, Number)`.
 -module(witness_log_fuzz_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(witness_setting, [number/2]).
 -export([input/3]).
 
 -define(INPUTS, 5_000).
@@ -38,12 +39,6 @@ fuzzed(Format) ->
         ?assert(erlang:system_info(atom_count) - Atoms =< ?MAX_ATOMS),
         ?assertEqual([], lists:sort(code:all_loaded()) -- Modules)
     end}.
-
-number(Name, Default) ->
-    case os:getenv(Name, "") of
-        "" -> Default;
-        Text -> list_to_integer(Text)
-    end.
 
 %% In a process of its own, which is killed when it takes too much memory.
 attempted(Format, Parser, Seed, Number) ->

@@ -6,6 +6,7 @@
 %% which all of them follow. A failure names the seed and the number of its input: `input(Format, Seed, Number)`.
 -module(witness_offline_fuzz_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(witness_setting, [number/2]).
 -export([input/3]).
 
 -define(INPUTS, 5_000).
@@ -32,12 +33,6 @@ fuzzed(Format) ->
             witness_spec:unload(Map)
         end
     end}.
-
-number(Name, Default) ->
-    case os:getenv(Name, "") of
-        "" -> Default;
-        Text -> list_to_integer(Text)
-    end.
 
 compiled() ->
     File = filename:join(os:getenv("TMPDIR", "/tmp"), "witness_offline_fuzz." ++ os:getpid() ++ ".hml"),

@@ -6,6 +6,7 @@
 %% `input(Seed, Number, corpus())` or `header(Seed, Number)`.
 -module(witness_spec_fuzz_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(witness_setting, [number/2]).
 -export([input/3, header/2, corpus/0, mark/0]).
 
 -define(INPUTS, 10_000).
@@ -71,12 +72,6 @@ header(Seed, Number) ->
                        "-endif.\n-record(rec, {key :: atom(), value = f(1) :: #{a => b}, 'third one' = \"s\"}).\n"
                        "-type t() :: #rec{}.\n">>),
     flipped(iolist_to_binary(mutated(rand:uniform(5) - 1, Words, [Words]))).
-
-number(Name, Default) ->
-    case os:getenv(Name, "") of
-        "" -> Default;
-        Text -> list_to_integer(Text)
-    end.
 
 %% A module that stands where a generated one would go.
 plant() ->

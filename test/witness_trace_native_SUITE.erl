@@ -7,6 +7,7 @@ The native source against the real VM. After every case nothing is left that nat
 -include_lib("stdlib/include/assert.hrl").
 -include_lib("proper/include/proper.hrl").
 
+-import(witness_setting, [number/2]).
 -compile(export_all).
 
 -import(witness_trace_native_reader, [open/1, born/2, read/2, take/1, close/1, partition/2, events/1]).
@@ -49,12 +50,6 @@ end_per_testcase(_, Config) ->
     case ?READER:resources_left(proplists:get_value(resources, Config)) of
         [] -> ok;
         Left -> {fail, {left, Left}}
-    end.
-
-number(Variable, Default) ->
-    case os:getenv(Variable) of
-        false -> Default;
-        Text -> list_to_integer(Text)
     end.
 
 %% Common Test keeps what a case returns: it must be no handle.

@@ -195,6 +195,12 @@ handle_info({told, Number}, O = #offline{untold = Untold}) ->
 handle_info(_, O) ->
     {noreply, O}.
 
+-doc false.
+-spec terminate(term(), #offline{}) -> ok.
+terminate(_, #offline{feed = Feed, numbers = Lanes}) ->
+    ok = witness_trace_feed:stop(Feed),
+    lists:foreach(fun(Lane) -> unlink(Lane), exit(Lane, kill) end, maps:keys(Lanes)).
+
 feed(O = #offline{reading = true, saving = no, next = Next, early = Early}) when is_map_key(Next, Early) ->
     {What, Rest} = maps:take(Next, Early),
     feed(taken(What, O#offline{next = Next + 1, early = Rest}));
@@ -297,12 +303,6 @@ saved(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
 
 %% Nothing more is read.
 over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
-
--doc false.
--spec terminate(term(), #offline{}) -> ok.
-terminate(_, #offline{feed = Feed, numbers = Lanes}) ->
-    ok = witness_trace_feed:stop(Feed),
-    lists:foreach(fun(Lane) -> unlink(Lane), exit(Lane, kill) end, maps:keys(Lanes)).
 
 %% --- what the lanes do -----------------------------------------------------------
 

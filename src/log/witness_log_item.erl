@@ -50,20 +50,12 @@ is(parent, Parent) -> Parent =:= undefined orelse is(process, Parent);
 is(destination, {Name, Node}) when is_atom(Name), is_atom(Node) -> true;
 is(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(To) orelse is(process, To);
 is(origin, From) -> From =:= undefined orelse is_port(From) orelse is(process, From);
-is(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function) -> is_proper(Args);
+%% The length of what is no proper list fails, and with it the guard.
+is(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function), length(Args) >= 0 -> true;
 is(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
 is(reason, Reason) -> is_atom(Reason);
 is(missing, Missing) -> Missing =:= unknown orelse is_integer(Missing) andalso Missing >= 0;
 is(_, _) -> false.
-
-is_proper(Args) -> is_list(Args) andalso length_or_none(Args) =/= none.
-
-length_or_none(List) ->
-    try
-        length(List)
-    catch
-        error:badarg -> none
-    end.
 
 what(process) -> ~"a process: <0.102.0>, or a name such as \"worker 1\"";
 what(parent) -> ~"the process that is the parent, or _";
