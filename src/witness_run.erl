@@ -192,7 +192,9 @@ handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
 handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    proceed(report({verdict, Runner, failed({crashed, Reason})}, R));
+    %% A link to what is dead says `noproc'. Without a verdict only an exit signal ends a runner, which was most likely this.
+    Why = case Reason of noproc -> killed; _ -> Reason end,
+    proceed(report({verdict, Runner, failed({crashed, Why})}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc ->
