@@ -38,6 +38,16 @@ standard error and its exit code.
     a_second_interrupt_ends_at_once/1
 ]).
 -export([
+    an_application_that_stops_ends_the_run/1,
+    an_application_that_crashes_gives_no_result/1,
+    an_application_that_does_not_start_gives_no_result/1,
+    an_application_is_configured/1,
+    an_interrupt_ends_an_application_in_good_order/1,
+    for_ends_an_application_in_good_order/1,
+    a_second_interrupt_ends_an_application_that_hangs/1,
+    an_application_that_cannot_be_run_is_named/1
+]).
+-export([
     wrong_usage_ends_with_2/1,
     a_missing_module_is_named/1,
     a_wrong_arity_lists_the_right_ones/1,
@@ -91,6 +101,10 @@ groups() ->
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
                  an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once]},
+     {application, [], [an_application_that_stops_ends_the_run, an_application_that_crashes_gives_no_result,
+                        an_application_that_does_not_start_gives_no_result, an_application_is_configured,
+                        an_interrupt_ends_an_application_in_good_order, for_ends_an_application_in_good_order,
+                        a_second_interrupt_ends_an_application_that_hangs, an_application_that_cannot_be_run_is_named]},
      {refused, [], [wrong_usage_ends_with_2, a_missing_module_is_named, a_wrong_arity_lists_the_right_ones,
                     a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
                     a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
@@ -110,7 +124,8 @@ init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
     ok = filelib:ensure_path(Out),
     [{ok, _, []} = compile:file(filename:join(Data, Module), [debug_info, return, {outdir, Out}])
-     || Module <- ["cli_system", "cli_monitor"]],
+     || Module <- ["cli_system", "cli_monitor", "cli_application"]],
+    ok = file:write_file(filename:join(Out, "cli_application.app"), io_lib:format("~p.~n", [cli_application:spec()])),
     %% The first call may have to build Witness, and says so.
     Ready = [{root, Root}, {data, Data}, {ebin, Out} | Config],
     #{exit := 0} = witness(Ready, ["--version"]),
@@ -330,6 +345,80 @@ violation(Text) ->
     [_, Behind] = binary:split(Text, ~"VIOLATION of "),
     [Violation, _] = binary:split(Behind, ~"    with N = 10\n"),
     re:replace(Violation, ~"\n  at .*", ~"", [unicode, {return, binary}]).
+
+%%% Applications
+
+an_application_that_stops_ends_the_run(Config) ->
+    #{exit := 0, stdout := Text} = application(Config, ["--spec", small], [{does, {ends, normal}}]),
+    contains(Text, [~"application stopped", ~"system    cli_application has stopped", ~"monitors  1: 1 satisfied"]),
+    %% Its top supervisor may have given up.
+    #{exit := 0, stdout := Shutdown} = application(Config, ["--spec", small], [{does, {ends, shutdown}}]),
+    contains(Shutdown, [~"warning: the application ended with shutdown", ~"OK: nothing was violated."]),
+    #{exit := 1, stdout := Violation} =
+        application(Config, ["--spec", small], [{does, {ends, normal}}, {numbers, [1, 10]}]),
+    contains(Violation, [~"VIOLATION of one_digit", ~"VIOLATED"]).
+
+an_application_that_crashes_gives_no_result(Config) ->
+    #{exit := 3, stdout := Text} = application(Config, ["--spec", small], [{does, {ends, boom}}]),
+    contains(Text, [~"the system ended with boom", ~"monitors  1: 1 satisfied", ~"NO RESULT: the system crashed."]).
+
+an_application_that_does_not_start_gives_no_result(Config) ->
+    [begin
+         #{exit := 3, stdout := Text} = application(Config, ["--spec", small], [{does, Does}]),
+         contains(Text, [~"the application cli_application did not start: ", Why, ~"the system crashed"])
+     end || {Does, Why} <- [{refuse, ~"cli_application:start/2 of cli_application returned the error no_licence"},
+                            {crash_at_start, ~"its start function crashed: {boom,"}]].
+
+an_application_is_configured(Config) ->
+    #{exit := 0, json := Lines} = lines(application(Config, ["--json", "--spec", sliced],
+                                                    [{does, {ends, normal}}, {numbers, [1, 2]}])),
+    ?assertEqual([{~"yes", ~"Number = 1"}, {~"yes", ~"Number = 2"}], slices(Lines)).
+
+an_interrupt_ends_an_application_in_good_order(Config) ->
+    [begin
+         Port = start_application(Config, ["--spec", small], []),
+         Before = until(Port, ~"ready\n", ~""),
+         signal(Port, Signal),
+         {0, After} = collect(Port, Before),
+         contains(After, [~"system    cli_application still ran", ~"monitors  2: 1 satisfied, 1 undecided",
+                          ~"1 undecided: watching stopped before a decision", ~"application stopped"])
+     end || Signal <- ["INT", "TERM"]].
+
+for_ends_an_application_in_good_order(Config) ->
+    #{exit := 0, stdout := Text} = application(Config, ["--spec", small, "--for", "3"], []),
+    contains(Text, [~"system    cli_application still ran", ~"application stopped"]).
+
+a_second_interrupt_ends_an_application_that_hangs(Config) ->
+    Port = start_application(Config, ["--spec", small], [{does, hang}]),
+    Before = until(Port, ~"ready\n", ~""),
+    signal(Port, "INT"),
+    Again = until(Port, ~"undecided.\n", Before),
+    signal(Port, "INT"),
+    {3, _} = collect(Port, Again).
+
+an_application_that_cannot_be_run_is_named(Config) ->
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["run", "--spec", data(Config, "small.hml") | Arguments]),
+         contains(Error, [Words])
+     end || {Arguments, Words} <- [
+        {["--app", "inet"], ~"there is no application inet on the code path (inet.app; --pa names its folder); did you mean inets?"},
+        {["--app", "kernel"], ~"the application kernel is running already"},
+        {["--app", "xmerl"], ~"the application xmerl is a library"},
+        {["--app", "inets", "--scope", "tree"], ~"option scope: expected node, for an application"},
+        {["--app", "inets", "m:f()"], ~"--app and 'mod:fun(args)' exclude each other"},
+        {["--app", ""], ~"--app: the name of an application is expected"},
+        {[], ~"'mod:fun(args)' or --app APP is expected"}]].
+
+application(Config, Options, Env) -> witness(Config, application_arguments(Config, Options, Env)).
+
+start_application(Config, Options, Env) ->
+    start(Config, "/dev/stdout", executable(Config), application_arguments(Config, Options, Env)).
+
+application_arguments(Config, Options, Env) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "application.config"),
+    ok = file:write_file(File, io_lib:format("~p.~n", [[{cli_application, Env}]])),
+    ["run", "--pa", proplists:get_value(ebin, Config), "--config", File, "--app", "cli_application" | specs(Config, Options)].
 
 %%% Wrong usage and bad input
 
