@@ -27,6 +27,9 @@ run itself dies, the links take everything with it, and with the tracers their s
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
 
+%% Each takes what the slowest tracer needs for what waits for it.
+-define(ROUNDS, 100).
+
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
               instrumentation :: module(),
@@ -302,12 +305,18 @@ stop_pool(R = #run{pool = Pool, instrumentation = witness_outline_offline}) ->
     {later, R};
 stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
     try
+        ok = settle(R),
         #{most := Most} = Module:info(Pool),
         ok = Module:stop(Pool),
         {ok, R#run{pool = undefined, tracers = Most}}
     catch
         exit:Reason -> {lost, Reason, let_go(R#run{pool = undefined})}
     end.
+
+%% Of an application that has stopped, nothing is to be missing. Otherwise what had happened before is known, however busy it is.
+settle(#run{instrumentation = witness_outline, pool = Pool, options = #{system := {application, _}}, system = System}) ->
+    witness_outline:settle(Pool, case System of {ended, _} -> ?ROUNDS; _ -> 2 end);
+settle(_) -> ok.
 
 %% What counts may have a handle of a session that nobody has closed, which lasts as long as somebody has one.
 let_go(R = #run{counts = Counts}) ->

@@ -9,7 +9,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, attach/3, stop/1, info/1]).
+-export([start_link/1, launch/3, adopt_node/2, attach/3, settle/2, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -55,6 +55,33 @@ attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, 
 root(Pool) -> gen_server:call(Pool, root, infinity).
 
 -doc """
+Waits until all that is known of processes that have ended has come to its monitors: events may be on their way from tracer
+to tracer. It takes at most so many rounds of asking, since others may end meanwhile.
+
+Between two tracers a message may be on its way while both have nothing left to do. The next round comes after it; then
+whoever it was for is not settled, or has analysed it. So two rounds in a row have to agree.
+""".
+-spec settle(pid(), Rounds :: pos_integer()) -> ok.
+settle(Pool, Rounds) -> settle(Pool, Rounds, 2).
+
+settle(_, 0, _) -> ok;
+settle(_, _, 0) -> ok;
+settle(Pool, Rounds, Agreeing) ->
+    Asked = [{Pid, monitor(process, Pid, [{tag, Pid}])} || Pid <- gen_server:call(Pool, tracers, infinity)],
+    [witness_outline_tracer:is_settled(Pid, self(), Ref) || {Pid, Ref} <- Asked],
+    case lists:foldl(fun answered/2, true, Asked) of
+        true -> settle(Pool, Rounds - 1, Agreeing - 1);
+        false -> settle(Pool, Rounds - 1, 2)
+    end.
+
+%% What a tracer takes with it that dies, the pool knows.
+answered({Pid, Ref}, Before) ->
+    receive
+        {Ref, Settled} -> demonitor(Ref, [flush]), Settled andalso Before;
+        {Pid, Ref, process, Pid, _} -> Before
+    end.
+
+-doc """
 Ends observation in good order. When it returns, every event that was gathered has been
 handed to its monitors, and every monitor has been told that watching has ended.
 """.
@@ -90,6 +117,8 @@ handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Le
 handle_call(tracer, _, P = #pool{config = Config}) ->
     Handle = witness_outline_tracer:start_link(Config),
     {reply, Handle, lent(Handle, P#pool{least = 0})};
+handle_call(tracers, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+    {reply, [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free], P};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->

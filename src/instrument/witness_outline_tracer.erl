@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2, is_settled/3]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -107,6 +107,13 @@ launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 -spec stop(pid(), Tag :: reference()) -> ok.
 stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
 
+-doc """
+Asks, for the answer `{Tag, Settled}`: whether no event of a process that has ended is still to come to this tracer, or to be
+routed by it. Whatever came before the question has been dealt with when the answer comes.
+""".
+-spec is_settled(pid(), To :: pid(), Tag :: reference()) -> ok.
+is_settled(Pid, To, Tag) -> Pid ! {is_settled, To, Tag}, ok.
+
 call(Pid, Request) ->
     Ref = monitor(process, Pid),
     Pid ! {call, {self(), Ref}, Request},
@@ -145,6 +152,10 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
+message({is_settled, From, Tag}, T) ->
+    T1 = flush(T),
+    From ! {Tag, settled(T1)},
+    T1;
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
@@ -382,6 +393,10 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
     end.
+
+settled(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    not lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash)).
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
 stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
