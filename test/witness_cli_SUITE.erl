@@ -4,7 +4,7 @@ The command line as a user has it: `bin/witness` as a process of the operating s
 standard error and its exit code.
 """.
 
--export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([
     nothing_violated_ends_with_0/1,
     a_violation_ends_with_1_and_is_shown/1,
@@ -46,6 +46,12 @@ standard error and its exit code.
     for_ends_an_application_in_good_order/1,
     a_second_interrupt_ends_an_application_that_hangs/1,
     an_application_that_cannot_be_run_is_named/1
+]).
+-export([
+    a_mix_project_is_compiled_and_configured/1,
+    the_application_of_a_mix_project_is_started/1,
+    an_umbrella_project_needs_a_name/1,
+    a_mix_project_that_is_wrong_is_named/1
 ]).
 -export([
     wrong_usage_ends_with_2/1,
@@ -105,6 +111,8 @@ groups() ->
                         an_application_that_does_not_start_gives_no_result, an_application_is_configured,
                         an_interrupt_ends_an_application_in_good_order, for_ends_an_application_in_good_order,
                         a_second_interrupt_ends_an_application_that_hangs, an_application_that_cannot_be_run_is_named]},
+     {mix, [], [a_mix_project_is_compiled_and_configured, the_application_of_a_mix_project_is_started,
+                an_umbrella_project_needs_a_name, a_mix_project_that_is_wrong_is_named]},
      {refused, [], [wrong_usage_ends_with_2, a_missing_module_is_named, a_wrong_arity_lists_the_right_ones,
                     a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
                     a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
@@ -132,6 +140,15 @@ init_per_suite(Config) ->
     Ready.
 
 end_per_suite(_) -> ok.
+
+init_per_group(mix, Config) ->
+    case os:find_executable("mix") of
+        false -> {skip, "there is no mix on the path"};
+        _ -> [{project, project(proplists:get_value(priv_dir, Config))} | Config]
+    end;
+init_per_group(_, Config) -> Config.
+
+end_per_group(_, _) -> ok.
 
 %%% run
 
@@ -408,7 +425,7 @@ an_application_that_cannot_be_run_is_named(Config) ->
         {["--app", "inets", "--scope", "tree"], ~"option scope: expected node, for an application"},
         {["--app", "inets", "m:f()"], ~"--app and 'mod:fun(args)' exclude each other"},
         {["--app", ""], ~"--app: the name of an application is expected"},
-        {[], ~"'mod:fun(args)' or --app APP is expected"}]].
+        {[], ~"'mod:fun(args)', --app APP or --mix DIR is expected"}]].
 
 application(Config, Options, Env) -> witness(Config, application_arguments(Config, Options, Env)).
 
@@ -419,6 +436,124 @@ application_arguments(Config, Options, Env) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "application.config"),
     ok = file:write_file(File, io_lib:format("~p.~n", [[{cli_application, Env}]])),
     ["run", "--pa", proplists:get_value(ebin, Config), "--config", File, "--app", "cli_application" | specs(Config, Options)].
+
+%%% Projects of Mix
+
+a_mix_project_is_compiled_and_configured(Config) ->
+    #{exit := 0, stdout := Text, stderr := Compiled} = mix(Config, [], ["Parrot.ask(2)"]),
+    contains(Text, [~"says {:dev, \"runtime\", 2}", ~"monitors  1, 2 slices: 2 satisfied", ~"OK: nothing was violated."]),
+    contains(Compiled, [~"Generated parrot app"]),
+    %% Now it is compiled, and Mix is silent. Another environment has a build of its own, wherever that is.
+    #{exit := 0, json := Lines, stderr := Again} = lines(mix(Config, [], ["--json", "Parrot.ask(1)"])),
+    ?assertMatch(#{~"type" := ~"summary", ~"verdicts" := #{~"yes" := 1}}, lists:last(Lines)),
+    ?assertEqual(nomatch, binary:match(Again, ~"Generated")),
+    Build = filename:join(proplists:get_value(priv_dir, Config), "parrot_build"),
+    #{exit := 0, stdout := Production} =
+        mix(Config, [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", Build}], ["Parrot.ask(1)"]),
+    contains(Production, [~"says {:prod, \"runtime\", 1}"]),
+    ?assert(filelib:is_regular(filename:join(Build, "lib/parrot/ebin/parrot.app"))).
+
+the_application_of_a_mix_project_is_started(Config) ->
+    [begin
+         #{exit := 0, stdout := Text} = mix(Config, [], ["--for", "2" | Named]),
+         contains(Text, [~"system    parrot still ran", ~"monitors  1: 1 undecided"])
+     end || Named <- [[], ["--app", "parrot"]]],
+    %% In the folder itself, too.
+    Project = proplists:get_value(project, Config),
+    #{exit := 0, stdout := Here} =
+        execute([{cd, Project} | Config], executable(Config),
+                ["run", "--mix", ".", "--spec", "answers.hml", "Parrot.ask(1)"]),
+    contains(Here, [~"monitors  1, 1 slice: 1 satisfied"]).
+
+an_umbrella_project_needs_a_name(Config) ->
+    Umbrella = filename:join(proplists:get_value(priv_dir, Config), "umbrella"),
+    write(Umbrella, "mix.exs", "defmodule Umbrella.MixProject do\n  use Mix.Project\n"
+                               "  def project, do: [apps_path: \"apps\", deps: []]\nend\n"),
+    [write_project(filename:join([Umbrella, "apps", Name]), Name) || Name <- ["parrot", "cuckoo"]],
+    Spec = filename:join(Umbrella, "apps/parrot/answers.hml"),
+    #{exit := 2, stderr := Error} = witness(Config, ["run", "--mix", Umbrella, "--spec", Spec]),
+    contains(Error, [~"the project has the applications cuckoo and parrot: name one with --app"]),
+    #{exit := 0, stdout := Text} = witness(Config, ["run", "--mix", Umbrella, "--spec", Spec, "--app", "parrot", "--for", "2"]),
+    contains(Text, [~"system    parrot still ran"]).
+
+a_mix_project_that_is_wrong_is_named(Config) ->
+    Folder = proplists:get_value(priv_dir, Config),
+    Broken = filename:join(Folder, "broken"),
+    write_project(Broken, "parrot"),
+    write(Broken, "lib/broken.ex", "defmodule Broken do\n  def f(, do: 1\nend\n"),
+    Missing = filename:join(Folder, "missing"),
+    write_project(Missing, "parrot"),
+    write(Missing, "mix.exs", "defmodule Missing.MixProject do\n  use Mix.Project\n"
+                              "  def project, do: [app: :parrot, version: \"1.0.0\", deps: [{:nowhere, path: \"../nowhere\"}]]\nend\n"),
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["run", "--mix", Project, "--spec", data(Config, "small.hml")]),
+         contains(Error, Words)
+     end || {Project, Words} <- [
+        {filename:join(Folder, "nowhere"), [~"--mix: there is no folder "]},
+        {Folder, [~"--mix: there is no mix.exs in "]},
+        {Broken, [~"lib/broken.ex", ~"--mix: the project does not compile"]},
+        {Missing, [~"--mix: ", ~"nowhere"]}]].
+
+mix(Config, Environment, Arguments) ->
+    Project = proplists:get_value(project, Config),
+    Variables = [lists:flatten([Name, $=, Value]) || {Name, Value} <- Environment],
+    Witness = ["run", "--mix", Project, "--spec", filename:join(Project, "answers.hml") | Arguments],
+    execute(Config, "/usr/bin/env", Variables ++ [executable(Config) | Witness]).
+
+project(Folder) ->
+    Project = filename:join(Folder, "parrot"),
+    write_project(Project, "parrot"),
+    Project.
+
+%% A server that says how it was configured, when the project was compiled and when it was started.
+write_project(Folder, Name) ->
+    Module = [string:to_upper(hd(Name)) | tl(Name)],
+    Replace = fun(Text) -> string:replace(string:replace(Text, "Parrot", Module, all), "parrot", Name, all) end,
+    [write(Folder, File, unicode:characters_to_binary(Replace(Text))) || {File, Text} <- [
+        {"mix.exs", ~"""
+         defmodule Parrot.MixProject do
+           use Mix.Project
+           def project, do: [app: :parrot, version: "1.0.0", deps: []]
+           def application, do: [mod: {Parrot.Application, []}, extra_applications: [:logger]]
+         end
+         """},
+        {"config/config.exs", ~"""
+         import Config
+         config :parrot, compiled: config_env()
+         """},
+        {"config/runtime.exs", ~"""
+         import Config
+         config :parrot, started: "runtime"
+         """},
+        {"lib/parrot.ex", ~"""
+         defmodule Parrot.Application do
+           use Application
+           def start(_, _), do: Supervisor.start_link([Parrot], strategy: :one_for_one)
+         end
+
+         defmodule Parrot do
+           use GenServer
+           def start_link(arg), do: GenServer.start_link(__MODULE__, arg, name: __MODULE__)
+           def init(arg), do: {:ok, arg}
+
+           def handle_call({:say, n}, _, state) do
+             {:reply, {Application.get_env(:parrot, :compiled), Application.get_env(:parrot, :started), n}, state}
+           end
+
+           def ask(times), do: for(n <- 1..times, do: IO.puts("says #{inspect(GenServer.call(__MODULE__, {:say, n}))}"))
+         end
+         """},
+        {"answers.hml", ~"""
+         says_what_it_is_told: with Parrot.init(_)
+         per From over _ ? call(From, {say, _}), _ : _ ! reply(From, _)
+         check [_ ? call(From, {say, N})] <_ : _ ! reply(From, {_, _, N})> tt.
+         """}]].
+
+write(Folder, Name, Text) ->
+    File = filename:join(Folder, Name),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, Text).
 
 %%% Wrong usage and bad input
 
@@ -611,7 +746,7 @@ start(Config, Errors, Program, Arguments) ->
         {args, ["-c", "exec env --default-signal=INT,TERM \"$@\" 2>\"$STDERR_FILE\"", "sh", Program
                 | [unicode:characters_to_binary(Argument) || Argument <- Arguments]]},
         {env, [{"STDERR_FILE", Errors}, {"PATH", otp_bin() ++ ":" ++ os:getenv("PATH")}]},
-        {cd, proplists:get_value(priv_dir, Config)},
+        {cd, proplists:get_value(cd, Config, proplists:get_value(priv_dir, Config))},
         exit_status, binary, hide]).
 
 %% The VM puts the folder of its inner programs first on the path; with this one in front, what runs outside is the release

@@ -93,24 +93,43 @@ compile(Options) ->
     end.
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.
-run_system(#{scope := Scope, no_halt := NoHalt} = Options) ->
-    only("--instrument", instrument, "outline", Options),
+run_system(Given) ->
+    only("--instrument", instrument, "outline", Given),
+    #{scope := Scope, no_halt := NoHalt} = Options = absolute(Given),
     {Folders, Properties} = properties(~"run", Options),
-    System = accept(~"run", system(Options)),
+    Project = case Options of #{mix := Folder} -> accept(~"run", witness_cli_mix:prepare(Folder)); #{} -> [] end,
+    System = accept(~"run", system(Options, Project)),
     ok = accept(~"run", case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
     ok = accept(~"run", witness_cli_setup:load_elixir(module(System), Folders)),
-    ok = accept(~"run", case System of {application, _} -> ok; _ -> witness_cli_call:check(System) end),
+    Started = case System of
+        {application, _} -> #{scope => Scope};
+        _ ->
+            ok = accept(~"run", witness_cli_call:check(System)),
+            #{scope => Scope, applications => Project}
+    end,
     Code = watch(~"run", maps:merge(Properties, maps:with([source, log_file], Options)),
-                 #{system => System, scope => Scope, halt => not NoHalt}, Options),
+                 Started#{system => System, halt => not NoHalt}, Options),
     case System of
         {application, _} -> {stop, Code};
         _ -> Code
     end.
 
-system(#{app := _, system := _}) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
-system(#{app := App}) -> witness_cli_call:parse_application(App);
-system(#{system := Text}) -> witness_cli_call:parse(Text);
-system(#{}) -> {error, ~"'mod:fun(args)' or --app APP is expected, and not there"}.
+%% A project of Mix is run in its folder.
+absolute(#{mix := Folder} = Options) when Folder =/= "." ->
+    maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include -> [filename:absname(Name) || Name <- Names];
+                (Key, Name) when Key =:= config; Key =:= log_file -> filename:absname(Name);
+                (_, Value) -> Value
+             end, Options);
+absolute(Options) -> Options.
+
+system(#{app := _, system := _}, _) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
+system(#{app := App}, _) -> witness_cli_call:parse_application(App);
+system(#{system := Text}, _) -> witness_cli_call:parse(Text);
+system(#{}, [App]) -> {ok, {application, App}};
+system(#{}, []) -> {error, ~"'mod:fun(args)', --app APP or --mix DIR is expected, and not there"};
+system(#{}, Apps) ->
+    {error, [~"the project has the applications ", witness_cli_text:list([atom_to_binary(App) || App <- Apps]),
+             ~": name one with --app"]}.
 
 %% An application of Elixir is told by the folders.
 module({application, _}) -> erlang;

@@ -117,7 +117,8 @@ run() ->
                "trusted or says nothing.\n\n"
                "  witness run --pa ebin --spec calc.hml 'calc_demo:main(10)'\n"
                "  witness run --pa ebin --monitor 'calc_server:loop/1=no_crash' 'calc_demo:main(10)'\n"
-               "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"],
+               "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"
+               "  witness run --mix . --spec shop.hml 'Shop.Demo.run(10)'\n"],
       arguments => properties() ++ [
         #{name => instrument, long => "-instrument", type => string, default => "outline",
           help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
@@ -138,6 +139,10 @@ run() ->
           help => {"[--no-halt]", ["go on until an interrupt (Ctrl-C or SIGTERM), though the function has returned"]}},
         #{name => app, long => "-app", type => string,
           help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
+        #{name => mix, long => "-mix", type => string,
+          help => {"[--mix DIR]", ["start the application of the Mix project in this folder, compiled and configured as by "
+                                   "mix run; --app names one of an umbrella project; mod:fun(args) is called when it has "
+                                   "started"]}},
         #{name => system, type => string, required => false,
           help => {"['mod:fun(args)']", ["the function to run"]}}
       ] ++ times()}.
