@@ -18,6 +18,9 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
+%% More than this is a system that does not stand still.
+-define(ROUNDS, 20).
+
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
 %% ones that were told to go
 -record(pool, {config :: witness_outline_tracer:config(),
@@ -56,7 +59,8 @@ root(Pool) -> gen_server:call(Pool, root, infinity).
 
 -doc """
 Ends observation in good order. When it returns, every event that was gathered has been
-handed to its monitors, and every monitor has been told that watching has ended.
+handed to its monitors, those of new processes included, and every monitor has been told that
+watching has ended. A system that goes on spawning meanwhile is cut off somewhere.
 """.
 -spec stop(pid()) -> ok.
 stop(Pool) -> gen_server:call(Pool, stop, infinity).
@@ -94,7 +98,8 @@ handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
-handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
+    P = #pool{busy = Busy, free = Free} = settled(0, ?ROUNDS, P0),
     Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
@@ -129,6 +134,34 @@ handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
     {stop, {tracer_ended, Pid, Reason}, P}.
+
+%% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
+%% routed. Two rounds in a row without a new tracer have moved everything to where it belongs.
+settled(2, _, P) -> P;
+settled(_, 0, P) -> P;
+settled(Quiet, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+    Tag = make_ref(),
+    Pids = [Root | maps:keys(Busy)],
+    lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
+    case round(Pids, Tag, false, P) of
+        {false, P1} -> settled(Quiet + 1, Rounds - 1, P1);
+        {true, P1} -> settled(0, Rounds - 1, P1)
+    end.
+
+round([], _, Lent, P) -> {Lent, P};
+round([Pid | Pids], Tag, Lent, P) ->
+    receive
+        {synced, Pid, Tag} -> round(Pids, Tag, Lent, P);
+        {'$gen_call', From, tracer} ->
+            {reply, Handle, P1} = handle_call(tracer, From, P),
+            gen_server:reply(From, Handle),
+            round([Pid | Pids], Tag, true, P1);
+        {'$gen_cast', {give_back, _} = GiveBack} ->
+            {noreply, P1} = handle_cast(GiveBack, P),
+            round([Pid | Pids], Tag, Lent, P1);
+        {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
+            exit({tracer_ended, Tracer, Reason})
+    end.
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, launch/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -103,6 +103,13 @@ the run as `{system_ended, Reason}`.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
+-doc """
+The run is to end: says `{synced, Tracer, Tag}` when all that has come to it was handled and handed over, and does so before
+a system that is busy makes more of it.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
+
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
 stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
@@ -145,6 +152,7 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
@@ -382,6 +390,11 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
     end.
+
+synced(From, Tag, T) ->
+    process_flag(priority, high),
+    From ! {synced, self(), Tag},
+    T#tracer{behind = false}.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
 stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
