@@ -344,7 +344,7 @@ logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped 
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
     Why = case Reason of
-        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
     end,
     incomplete(log_incomplete, ["the log is not complete: ", Why], R).
