@@ -156,7 +156,7 @@ too_many_obligations_leave_it_undecided(Config) ->
     #{exit := 1} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 1])"),
     #{exit := 0, stdout := Text} =
         run(Config, ["--spec", growing, "--max-obligations", "2"], "cli_system:answers([1, 2, 3])"),
-    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than --max-obligations"]).
+    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than max_obligations"]).
 
 a_vacuous_property_gets_a_warning(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", vacuous], "cli_system:answers([1])"),
