@@ -103,7 +103,7 @@ async(Options) -> {[], Options}.
                 {ok, Watch} ->
                     Callbacks:on_exit(fun() -> assert(witness_test:finish(Watch)) end),
                     ok;
-                {error, Lines} -> assert({failed, not_started, Lines})
+                {error, Lines} -> fail(Lines)
             end
     end.
 
@@ -141,6 +141,9 @@ check(Specs, Fun, Options) ->
     end.
 
 assert(ok) -> ok;
-assert({failed, _, Lines}) ->
+assert({failed, _, Lines}) -> fail(Lines).
+
+-spec fail([binary()]) -> no_return().
+fail(Lines) ->
     Error = 'Elixir.ExUnit.AssertionError',
     error(Error:exception([{message, unicode:characters_to_binary(lists:join("\n", Lines))}])).

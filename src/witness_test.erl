@@ -204,12 +204,14 @@ body(Fun, Caller, Ref) ->
                       Dictionary ++ [{'$callers', Callers}, {'$ancestors', Ancestors}]),
         process_flag(trap_exit, Trap),
         Caller ! {Ref, try {returned, Fun()} catch Class:Reason:Stack -> {raised, Class, Reason, Stack} end},
-        receive {Ref, leave} -> exit(shutdown) end
+        receive {Ref, leave} -> ok end
     end.
 
 -doc "The process of a test's fun. Specifications may name it.".
--spec run(fun(() -> no_return())) -> no_return().
-run(Body) -> Body().
+-spec run(fun(() -> ok)) -> no_return().
+run(Body) ->
+    ok = Body(),
+    exit(shutdown).
 
 %% --- a test that runs by itself --------------------------------------------------
 

@@ -18,7 +18,7 @@ find(Names, Base) ->
     Found = [{Name, [File || Folder <- Folders, File <- [filename:absname(Name, Folder)], filelib:is_regular(File)]}
              || Name <- Names],
     case [Name || {Name, []} <- Found] of
-        [] -> {ok, [shortest(File, Here) || {_, [File | _]} <- Found]};
+        [] -> {ok, [shown(Name, File, Here) || {Name, [File | _]} <- Found]};
         [Missing | _] -> {error, {Missing, Folders}}
     end.
 
@@ -29,15 +29,15 @@ above(Folder) ->
         Parent -> [Folder | above(Parent)]
     end.
 
-%% What is shown is as the user would write it.
-shortest(File, Here) ->
-    case string:prefix(File, [Here, "/"]) of
-        nomatch -> File;
-        Relative -> Relative
+%% Where it was found, as short as it can be.
+shown(Name, File, Here) ->
+    case filename:pathtype(Name) =:= relative andalso string:prefix(File, [Here, "/"]) of
+        Relative when Relative =/= false, Relative =/= nomatch -> Relative;
+        _ -> File
     end.
 
 -doc "The folder of the source that a fun was compiled from, where it is known.".
--spec source(fun()) -> file:filename() | undefined.
+-spec source(fun()) -> file:filename_all() | undefined.
 source(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
     case source_file(Module) of
