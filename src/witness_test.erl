@@ -71,6 +71,9 @@ current folder, then in the folder of the source of the fun's module, then in ea
 
 -export_type([specs/0, options/0, watch/0, outcome/0]).
 
+%% Columns of a line in an exception.
+-define(LEAST, 40).
+
 -doc "Specification files and monitors.".
 -type specs() :: spec() | [spec()].
 
@@ -109,12 +112,11 @@ check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
             erlang:raise(error, {Problem, [plain(Line) || Line <- Lines]}, place(Fun))
     end.
 
-%% A list of short strings is printed line by line by whatever prints terms; but for characters beyond Latin-1, for which
-%% numbers are printed, and but for an empty line.
-plain(<<>>) -> " ";
+%% Whatever prints terms prints a list of strings line by line: if no two of them fit on one line, and if there is no
+%% character beyond Latin-1 in them, for which numbers would be printed.
 plain(Line) ->
-    lists:append([case Char < 256 of true -> [Char]; false -> io_lib:format("\\x{~.16B}", [Char]) end
-                  || Char <- unicode:characters_to_list(Line)]).
+    lists:flatten(string:pad(lists:append([case Char < 256 of true -> [Char]; false -> io_lib:format("\\x{~.16B}", [Char]) end
+                             || Char <- unicode:characters_to_list(Line)]), ?LEAST, trailing, $\s)).
 
 %% Where the test stands. If the call was its last one, only the fun tells.
 place(Fun) ->
