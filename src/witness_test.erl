@@ -29,6 +29,10 @@ demands is decided.
 
 In specifications the process of the fun has the signature `witness_test:run(_)`.
 
+What is started for the fun by a process that was there before it, such as the application controller, is none of its
+descendants, and is not observed. With the option `scope => node` it is, as is whatever else the node does, of other tests too,
+but only the fun and its descendants are waited for.
+
 Any number of tests may do this in a node at the same time. Each sees what it has started itself, and nothing else.
 
 ## What fails a test

@@ -224,6 +224,16 @@ mistakes_are_told_test_() ->
         {{{a, b, 1}, {no_such_monitor, []}}, #{}, "no_such_monitor"}
     ]].
 
+what_others_start_for_the_fun_is_seen_with_scope_node_test_() ->
+    over_all_sources([{atom_to_list(Scope), fun(Source) ->
+        Other = spawn(fun() -> receive {start, From} -> From ! {started, witness_sys_calc:one(big_sums)} end end),
+        {Problem, _} = failure(?SUMS, fun() ->
+            Other ! {start, self()},
+            receive {started, stop} -> ok end
+        end, Source#{scope => Scope}),
+        ?assertEqual(Expected, Problem)
+    end} || {Scope, Expected} <- [{tree, nothing_monitored}, {node, violation}]]).
+
 %% --- specifications ----------------------------------------------------------------------------
 
 files_are_found_above_the_source_test_() ->
@@ -271,6 +281,20 @@ by_itself(Bug, Source) ->
     receive {'DOWN', Ref, process, Parent, normal} -> ok end,
     Outcome = witness_test:finish(Watch),
     receive asked -> Outcome after 0 -> not_awaited end.
+
+children_are_logged_with_their_parents_test_() ->
+    over_all_sources([{"logged", fun(Source) ->
+        File = filename:join(os:getenv("TMPDIR", "/tmp"), "witness-" ++ integer_to_list(erlang:unique_integer([positive]))
+                             ++ os:getpid()),
+        try
+            {failed, violation, _} = by_itself(big_sums, Source#{log_file => File}),
+            {ok, Run} = witness:start(#{system => {log, {file, File}}, specs => [?SUMS], log => false}),
+            ?assertMatch({ok, #{outcome := violated, monitored := 1, warnings := []}}, witness:await(Run, 5000)),
+            {ok, _} = witness:stop(Run)
+        after
+            file:delete(File)
+        end
+    end}]).
 
 parents_that_are_dead_have_no_children_test_() ->
     over_all_sources([{"dead", fun(Source) ->
