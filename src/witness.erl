@@ -87,7 +87,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
@@ -113,6 +113,9 @@ Starts a system under observation, or checks a log of what a system did.
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
 ## What runs already
+
+`{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
+first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes included.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
 registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends

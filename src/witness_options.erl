@@ -22,7 +22,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type log() :: {file, file:name_all()} | standard_input.
 
 -doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]} | node | {attach, [witness_attach:target(), ...]} | {log, log()},
+-type options() :: #{system := {module(), atom(), [term()]} | {children, [pid(), ...]} | node | {attach, [witness_attach:target(), ...]} | {log, log()},
                      scope := tree | node,
                      specs := [file:name_all()],
                      include := [file:name_all()],
@@ -137,9 +137,12 @@ option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> calla
 option(system, {log, standard_input}) -> ok;
 option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
 option(system, node) -> ok;
+option(system, {children, [_ | _] = Parents}) ->
+    lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
+        orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, node, {attach, Targets}, {log, {file, File}} or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {children, Parents}, node, {attach, Targets}, {log, {file, File}} or {log, standard_input}");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
 option(Key, Files) when Key =:= specs; Key =:= include ->

@@ -9,7 +9,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, attach/3, stop/1, info/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, attach/3, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -28,7 +28,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
                free = [] :: [witness_outline_tracer:handle()],
                idle = 0 :: non_neg_integer(),
                least = 0 :: non_neg_integer(),
-               busy = #{} :: #{pid() => []},
+               busy = #{} :: #{pid() => witness_trace:session()},
                going = #{} :: #{pid() => []},
                most = 1 :: pos_integer()}).
 
@@ -43,6 +43,14 @@ start_link(Config) ->
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
+
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Pool) -> gen_server:call(Pool, alive, infinity).
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -98,6 +106,9 @@ handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
+handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
+    Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
+    {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
 handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
     P = #pool{busy = Busy, free = Free} = settled(0, ?ROUNDS, P0),
     Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
@@ -107,9 +118,9 @@ handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
     {stop, normal, ok, P}.
 
 %% The tracer may see events of its new partition before it is told of it.
-lent({Pid, _, Lent}, P = #pool{busy = Busy, most = Most}) ->
+lent({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
     ok = atomics:put(Lent, 1, 1),
-    Busy1 = Busy#{Pid => []},
+    Busy1 = Busy#{Pid => Session},
     P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
 
 -doc false.

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, sync/2, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -94,6 +94,10 @@ whatever they have spawned meanwhile.
 """.
 -spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
+
+-doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
 
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
@@ -300,6 +304,10 @@ request({attach, Chosen, Held}, From, T) ->
     T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
     reply(From, ok),
     T1;
+request({parents, Parents}, From, T) ->
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
+    reply(From, ok),
+    T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
@@ -343,6 +351,16 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
         dead -> T;
         ok ->
             Label = witness_outline_map:new(Maps, #{held => false}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
+%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
+adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            atomics:add(Held, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => true}),
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
