@@ -87,7 +87,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
 | `applications` | those that are started, with all that they need, before the function is called, under observation: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
@@ -121,6 +121,9 @@ when the application has stopped: reason `normal` or `shutdown` is a normal end,
 and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
 
 ## What runs already
+
+`{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
+first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes included.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
 registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends

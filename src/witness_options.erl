@@ -23,7 +23,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type log() :: {file, file:name_all()} | standard_input.
 
 -doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | node
+-type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
                                | {attach, [witness_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
@@ -155,10 +155,13 @@ option(system, {application, App}) when is_atom(App) ->
 option(system, {log, standard_input}) -> ok;
 option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
 option(system, node) -> ok;
+option(system, {children, [_ | _] = Parents}) ->
+    lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
+        orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, {application, Name}, node, {attach, Targets}, {log, {file, File}} "
-                     "or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, "
+                     "{log, {file, File}} or {log, standard_input}");
 option(applications, Apps) when is_list(Apps) ->
     lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
 option(applications, _) -> expected(applications, "a list of names of applications");

@@ -17,7 +17,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, await_started/2, stop/1, verdicts/1, info/1, subscribe/1]).
+-export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -26,9 +26,6 @@ run itself dies, the links take everything with it, and with the tracers their s
 %% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
-
-%% Each takes what the slowest tracer needs for what waits for it.
--define(ROUNDS, 100).
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
@@ -68,6 +65,10 @@ await(Run, Timeout) -> call(Run, await, Timeout).
 -spec await_started(pid(), timeout()) -> ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
 await_started(Run, Timeout) -> call(Run, await_started, Timeout).
 
+-doc "Ends observation, as `stop/1`, but the run stays to be asked.".
+-spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
+finish(Run) -> call(Run, finish, infinity).
+
 -spec stop(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
 stop(Run) -> call(Run, stop, infinity).
 
@@ -76,6 +77,10 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
+
+-doc "The processes that are observed and have not ended, but for Witness's own.".
+-spec alive(pid()) -> [pid()].
+alive(Run) -> gen_server:call(Run, alive, infinity).
 
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
@@ -124,6 +129,9 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
+begun(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+    ok = Module:parents(Pool, lists:usort(Parents)),
+    {ok, R};
 begun(none, R) -> {ok, R, {continue, start}};
 begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
@@ -174,8 +182,10 @@ is_attached(System) -> element(1, System) =:= attach.
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
     {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
-handle_call(await, _, R = #run{phase = finished}) ->
+handle_call(Wait, _, R = #run{phase = finished}) when Wait =:= await; Wait =:= finish ->
     {reply, {ok, summary(R)}, R};
+handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
+    proceed(drain(R#run{awaiting = [From | Awaiting]}));
 handle_call(await, From, R = #run{awaiting = Awaiting}) ->
     {noreply, R#run{awaiting = [From | Awaiting]}};
 handle_call(await_started, From, R = #run{phase = running, system = starting, starting = Starting}) ->
@@ -188,6 +198,11 @@ handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own([]),
+    {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
+handle_call(alive, _, R) ->
+    {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
@@ -219,7 +234,7 @@ handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifie
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
-handle_info({ended, _}, R = #run{options = #{system := {attach, _}}}) ->
+handle_info({ended, _}, R = #run{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
     proceed(R#run{tree_ended = true, system = {ended, normal}});
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
@@ -323,18 +338,12 @@ stop_pool(R = #run{pool = Pool, instrumentation = witness_outline_offline}) ->
     {later, R};
 stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
     try
-        ok = settle(R),
         #{most := Most} = Module:info(Pool),
         ok = Module:stop(Pool),
         {ok, R#run{pool = undefined, tracers = Most}}
     catch
         exit:Reason -> {lost, Reason, let_go(R#run{pool = undefined})}
     end.
-
-%% Of an application that has stopped, nothing is to be missing. Otherwise what had happened before is known, however busy it is.
-settle(#run{instrumentation = witness_outline, pool = Pool, options = #{system := {application, _}}, system = System}) ->
-    witness_outline:settle(Pool, case System of {ended, _} -> ?ROUNDS; _ -> 2 end);
-settle(_) -> ok.
 
 %% What counts may have a handle of a session that nobody has closed, which lasts as long as somebody has one.
 let_go(R = #run{counts = Counts}) ->
@@ -413,7 +422,7 @@ logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped 
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
     Why = case Reason of
-        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
     end,
     incomplete(log_incomplete, ["the log is not complete: ", Why], R).

@@ -181,14 +181,14 @@ too_many_slices_leave_the_oldest_undecided(Config) ->
     ?assertEqual([{~"inconclusive", ~"Number = 1"}, {~"inconclusive", ~"Number = 2"}, {~"yes", ~"Number = 3"},
                   {~"yes", ~"Number = 4"}], lists:sort(slices(Lines))),
     #{exit := 0, stdout := Text} = run(Config, Run([]), "cli_system:answers([1, 2, 3, 4])"),
-    contains(Text, [~"2 undecided: another slice took its place: there were more than --max-slices allows"]).
+    contains(Text, [~"2 undecided: another slice took its place: there were more than max_slices allows"]).
 
 too_many_obligations_leave_it_undecided(Config) ->
     #{exit := 0} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 3])"),
     #{exit := 1} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 1])"),
     #{exit := 0, stdout := Text} =
         run(Config, ["--spec", growing, "--max-obligations", "2"], "cli_system:answers([1, 2, 3])"),
-    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than --max-obligations"]).
+    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than max_obligations"]).
 
 a_vacuous_property_gets_a_warning(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", vacuous], "cli_system:answers([1])"),

@@ -128,7 +128,7 @@ system(#{system := Text}, _) -> witness_cli_call:parse(Text);
 system(#{}, [App]) -> {ok, {application, App}};
 system(#{}, []) -> {error, ~"'mod:fun(args)', --app APP or --mix DIR is expected, and not there"};
 system(#{}, Apps) ->
-    {error, [~"the project has the applications ", witness_cli_text:list([atom_to_binary(App) || App <- Apps]),
+    {error, [~"the project has the applications ", witness_text:list([atom_to_binary(App) || App <- Apps]),
              ~": name one with --app"]}.
 
 %% An application of Elixir is told by the folders.
@@ -147,7 +147,7 @@ check_log(#{log := Log} = Options) ->
 root(Name) ->
     case witness_log:proc(unicode:characters_to_binary(Name)) of
         {ok, _} = Root -> Root;
-        error -> {error, [~"--root: the name of a process is expected, not '", witness_cli_text:clean(Name), $']}
+        error -> {error, [~"--root: the name of a process is expected, not '", witness_text:clean(Name), $']}
     end.
 
 %% What is checked, and the folders of code that were named.
@@ -174,7 +174,7 @@ watch(Command, Properties, System, #{json := Json} = Options) ->
 only(Option, Key, Only, Options) ->
     #{Key := Value} = Options,
     Value =:= Only orelse
-        refused(~"run", [Option, ~" '", witness_cli_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
+        refused(~"run", [Option, ~" '", witness_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
 
 accept(Command, Result) -> accept(Command, ~"", Result).
 

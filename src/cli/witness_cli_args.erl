@@ -54,7 +54,7 @@ parsed({error, {[_, Command], Argument, Actual, _}}) ->
 
 unknown_command(Command) ->
     Names = [Name || {Name, _} <- ?COMMANDS],
-    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_cli_text:list(Names), ~" (see witness --help)"].
+    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_text:list(Names), ~" (see witness --help)"].
 
 problem(Command, undefined, [$- | _] = Option) ->
     [~"there is no option ", clean(Option), similar(Command, Option)];
@@ -77,7 +77,7 @@ usage(Command, Name) ->
     [Usage] = [Shown || #{name := Other, help := {Shown, _}} <- Arguments, Other =:= Name],
     string:trim(Usage, both, "[].").
 
-clean(Text) -> witness_cli_text:clean(Text).
+clean(Text) -> witness_text:clean(Text).
 
 version() ->
     _ = application:load(witness),
@@ -92,7 +92,7 @@ overview() ->
 
 
      """,
-     [[~"  ", Line, $\n] || Line <- witness_cli_text:columns([[Name, Text] || {Name, Text} <- ?COMMANDS])],
+     [[~"  ", Line, $\n] || Line <- witness_text:columns([[Name, Text] || {Name, Text} <- ?COMMANDS])],
      ~"""
 
       witness COMMAND --help    says more about a command

@@ -199,7 +199,7 @@ unexpected(Token, Problem) ->
     throw({problem, Column, Problem}).
 
 pointed(Text, Column, Problem) ->
-    [Problem, ~"\n  ", witness_cli_text:clean(Text), ~"\n  ", lists:duplicate(Column - 1, $\s), ~"^"].
+    [Problem, ~"\n  ", witness_text:clean(Text), ~"\n  ", lists:duplicate(Column - 1, $\s), ~"^"].
 
 %% Existence
 
@@ -216,7 +216,7 @@ absent(Module, Function, Arity, Exports) ->
         [] -> [Absent, suggestion(Function, Exports)];
         Arities ->
             [Absent, ~": it exports ",
-             witness_cli_text:list([io_lib:format("~ts/~w", [name_of(Function), Other]) || Other <- Arities])]
+             witness_text:list([io_lib:format("~ts/~w", [name_of(Function), Other]) || Other <- Arities])]
     end.
 
 suggestion(Function, Exports) ->
@@ -232,7 +232,7 @@ suggestion(Function, Exports) ->
 
 name_of(Atom) ->
     case atom_to_binary(Atom) of
-        <<"Elixir.", Name/binary>> -> witness_cli_text:clean(Name);
+        <<"Elixir.", Name/binary>> -> witness_text:clean(Name);
         _ -> term(Atom)
     end.
 

@@ -19,7 +19,7 @@ prepare(Folder) ->
     maybe
         ok ?= witness_cli_setup:check_folders("--mix", [Folder]),
         true ?= filelib:is_regular(filename:absname(File, Folder)) orelse
-            {error, [~"--mix: there is no ", witness_cli_text:clean(File), ~" in ", witness_cli_text:clean(Folder)]},
+            {error, [~"--mix: there is no ", witness_text:clean(File), ~" in ", witness_text:clean(Folder)]},
         ok ?= witness_cli_setup:load_elixir('Elixir.Mix', []),
         ok ?= file:set_cwd(Folder),
         in_order(unicode:characters_to_binary(File))
@@ -36,7 +36,7 @@ in_order(File) ->
         configured(File)
     catch
         error:#{'__exception__' := true} = Exception ->
-            {error, [~"--mix: ", witness_cli_text:clean(elixir('Exception', message, [Exception]))]};
+            {error, [~"--mix: ", witness_text:clean(elixir('Exception', message, [Exception]))]};
         exit:{shutdown, _} -> {error, ~"--mix: the project does not compile"};
         Class:Reason -> {error, [~"--mix: Mix failed: ", witness_event:format_term({Class, Reason}, 400)]}
     after

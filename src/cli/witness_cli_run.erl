@@ -37,7 +37,7 @@ What is given to `witness:start/1`, and how the result is told. Times are in mil
 -record(state, {options :: options(),
                 out :: witness_cli_io:out(),
                 header :: witness_cli_json:header(),
-                look :: witness_cli_text:look(),
+                look :: witness_text:look(),
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
@@ -116,7 +116,7 @@ ends_at_interrupt(#state{options = #{start := Start}} = State) ->
 application(#state{options = #{start := #{system := {application, App}}}}) -> [App];
 application(_) -> [].
 
-name(App) -> witness_cli_text:clean(atom_to_binary(App)).
+name(App) -> witness_text:clean(atom_to_binary(App)).
 
 after_time(infinity, _) -> ok;
 after_time(Time, What) ->
@@ -167,10 +167,10 @@ hint(Run, State) ->
         witness:info(Run),
     Seconds = elapsed(State) div 1000,
     witness_cli_io:note(
-        [integer_to_binary(Seconds), ~" s: ", witness_cli_text:count(Processes, ~"process", ~"processes"), ~" and ",
-         witness_cli_text:count(Events, ~"event", ~"events"), ~" seen, ",
-         witness_cli_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ", system(System, application(State)),
-         [[~", ", witness_cli_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
+        [integer_to_binary(Seconds), ~" s: ", witness_text:count(Processes, ~"process", ~"processes"), ~" and ",
+         witness_text:count(Events, ~"event", ~"events"), ~" seen, ",
+         witness_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ", system(System, application(State)),
+         [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
           || is_integer(Waiting), Waiting > 0], $\n]).
 
 system(starting, []) -> ~"the applications that the function needs are starting";
@@ -190,11 +190,11 @@ tell(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = 
         Count when Count =< ?CHARTS -> V;
         _ -> V#{steps := [], info := undefined, source := undefined}
     end,
-    witness_cli_io:print(Out, witness_cli_render:verdict(Shown, Look));
+    witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
 tell(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
 
 count_reason(inconclusive, V, #state{reasons = Reasons}) ->
-    Reason = witness_cli_render:reason(V),
+    Reason = witness_text_verdict:reason(V),
     Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?REASONS of
         true -> Reason;
         false -> ~"other reasons"
@@ -231,7 +231,7 @@ code(#{outcome := ok}, none) -> 0;
 code(#{outcome := ok}, _) -> 3.
 
 refused(#{refused := undefined}) -> ok;
-refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_cli_text:clean(Text), $\n]).
+refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_text:clean(Text), $\n]).
 
 -spec broken(none | break(), #state{}) -> [witness:warning()].
 broken(none, _) -> [];

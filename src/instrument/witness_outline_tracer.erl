@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2, is_settled/3]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -95,6 +95,10 @@ whatever they have spawned meanwhile.
 -spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
+-doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
+
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
 event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
@@ -103,16 +107,16 @@ the run as `{system_ended, Reason}`.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
+-doc """
+The run is to end: says `{synced, Tracer, Tag, Whole}` when all that has come to it was handled and handed over, and does so
+before a system that is busy makes more of it. `Whole`: of no process that has ended is anything still to come.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
+
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
 stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
-
--doc """
-Asks, for the answer `{Tag, Settled}`: whether no event of a process that has ended is still to come to this tracer, or to be
-routed by it. Whatever came before the question has been dealt with when the answer comes.
-""".
--spec is_settled(pid(), To :: pid(), Tag :: reference()) -> ok.
-is_settled(Pid, To, Tag) -> Pid ! {is_settled, To, Tag}, ok.
 
 call(Pid, Request) ->
     Ref = monitor(process, Pid),
@@ -152,10 +156,7 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
-message({is_settled, From, Tag}, T) ->
-    T1 = flush(T),
-    From ! {Tag, settled(T1)},
-    T1;
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
@@ -303,6 +304,10 @@ request({attach, Chosen, Held}, From, T) ->
     T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
     reply(From, ok),
     T1;
+request({parents, Parents}, From, T) ->
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
+    reply(From, ok),
+    T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
@@ -346,6 +351,16 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
         dead -> T;
         ok ->
             Label = witness_outline_map:new(Maps, #{held => false}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
+%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
+adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            atomics:add(Held, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => true}),
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
@@ -394,9 +409,12 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             T1#tracer{lent = false}
     end.
 
-settled(#tracer{source = Source, session = Session, core = Core}) ->
+synced(From, Tag, T = #tracer{source = Source, session = Session, core = Core}) ->
+    process_flag(priority, high),
     #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
-    not lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash)).
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    From ! {synced, self(), Tag, not lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known)},
+    T#tracer{behind = false}.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
 stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
