@@ -442,7 +442,9 @@ application_arguments(Config, Options, Env) ->
 a_mix_project_is_compiled_and_configured(Config) ->
     #{exit := 0, stdout := Text, stderr := Compiled} = mix(Config, [], ["Parrot.ask(2)"]),
     contains(Text, [~"says {:dev, \"runtime\", 2}", ~"monitors  1, 2 slices: 2 satisfied", ~"OK: nothing was violated."]),
-    contains(Compiled, [~"Generated parrot app"]),
+    %% Elixir's Logger has been started, and writes where the logger does.
+    contains(Compiled, [~"Generated parrot app", ~"a report"]),
+    ?assertEqual(nomatch, binary:match(Text, ~"a report")),
     %% Now it is compiled, and Mix is silent. Another environment has a build of its own, wherever that is.
     #{exit := 0, json := Lines, stderr := Again} = lines(mix(Config, [], ["--json", "Parrot.ask(1)"])),
     ?assertMatch(#{~"type" := ~"summary", ~"verdicts" := #{~"yes" := 1}}, lists:last(Lines)),
@@ -529,7 +531,12 @@ write_project(Folder, Name) ->
         {"lib/parrot.ex", ~"""
          defmodule Parrot.Application do
            use Application
-           def start(_, _), do: Supervisor.start_link([Parrot], strategy: :one_for_one)
+           require Logger
+
+           def start(_, _) do
+             Logger.error("a report")
+             Supervisor.start_link([Parrot], strategy: :one_for_one)
+           end
          end
 
          defmodule Parrot do

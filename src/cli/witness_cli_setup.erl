@@ -127,6 +127,13 @@ followed(File, 0) -> File.
 
 start_elixir() ->
     case application:ensure_all_started(elixir) of
-        {ok, _} -> ok;
+        {ok, _} -> log_to_standard_error();
         {error, Reason} -> {error, [~"Elixir does not start: ", witness_event:format_term(Reason, 200)]}
+    end.
+
+%% Elixir's Logger makes the VM's handler anew when it starts.
+log_to_standard_error() ->
+    case application:get_env(logger, default_handler) of
+        undefined -> application:set_env(logger, default_handler, [{config, [{type, standard_error}]}], [{persistent, true}]);
+        {ok, _} -> ok
     end.
