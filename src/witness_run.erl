@@ -27,6 +27,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
 
+
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
               instrumentation :: module(),
@@ -35,7 +36,8 @@ run itself dies, the links take everything with it, and with the tracers their s
               logging :: witness_logging:logging(),
               specs :: [witness_spec:instrumentation_map()],
               sources :: witness_instrumentation:sources(),
-              system = running :: running | {ended, term()},
+              starter :: undefined | pid(),        % of applications, as long as it is needed
+              system = running :: starting | running | {ended, term()},
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               lost = false :: boolean(),           % every monitor that is not decided misses events
@@ -148,10 +150,20 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
+    #{system := System, scope := Scope, unobserved := Unobserved, applications := Needed} = Options,
     _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    case {System, Needed} of
+        %% Nobody is waited for but the application.
+        {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
+        {_, []} -> {noreply, launch(R)};
+        {_, _} -> {noreply, starting({applications, Needed}, R)}
+    end.
+
+starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
+
+launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
     {ok, _} = Module:launch(Pool, System, GroupLeader),
-    {noreply, R}.
+    R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
 chosen(#{system := node, unobserved := Unobserved}) ->
@@ -221,6 +233,17 @@ handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, Reason}});
+handle_info({applications_started, _}, R = #run{phase = running, options = #{system := {application, _}}}) ->
+    {noreply, R#run{system = running}};
+handle_info({applications_started, _}, R = #run{phase = running}) ->
+    {noreply, launch(R)};
+handle_info({not_started, Reason}, R) ->
+    proceed(R#run{system = {ended, Reason}, tree_ended = true});
+handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
+    {noreply, R#run{starter = undefined}};
+handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
+    Text = ["nobody watches the application any more: ", witness_event:format_term(Reason, 400)],
+    proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
 handle_info({tracer_lost, Reason}, R) ->
@@ -430,8 +453,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
-          running -> undefined;
-          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
+          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end;
+          _ -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
@@ -447,19 +470,32 @@ outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-crashed(running) -> false;
 crashed({ended, normal}) -> false;
 crashed({ended, shutdown}) -> false;
 crashed({ended, {shutdown, _}}) -> false;
-crashed({ended, _}) -> true.
+crashed({ended, _}) -> true;
+crashed(_) -> false.
 
 warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
-        ++ [#{code => system_crashed,
-              text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
-            || {ended, Reason} <- [System], crashed(System)]
+        ++ system_warnings(System, R#run.options)
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
             || #{max_verdicts := Max} <- [R#run.options], Max > 0,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+
+system_warnings({ended, Reason} = System, Options) ->
+    Crashed = crashed(System),
+    case Options of
+        #{system := {application, _}} when Reason =:= shutdown ->
+            [#{code => application_shutdown, text => text(witness_application:ended(Reason))}];
+        _ when Crashed ->
+            Text = case witness_application:ended(Reason) of
+                undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+                Told -> Told
+            end,
+            [#{code => system_crashed, text => text(Text)}];
+        _ -> []
+    end;
+system_warnings(_, _) -> [].

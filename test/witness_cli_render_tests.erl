@@ -153,7 +153,10 @@ summaries() ->
      {Ok#{slices := 120, verdicts := #{no => 0, yes => 119, inconclusive => 1}, coverage := Coverage}, {0, #{}}},
      {Ok#{coverage := [#{spec => ~"a.hml:1", name => undefined, actions => actions([undefined], 9)} | Coverage]},
       {0, #{}}},
-     {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}}].
+     {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}},
+     {Ok#{application => calc}, {0, #{}}},
+     {Ok#{application => calc, system := undefined}, {0, #{}}},
+     {Ok#{application => calc, system := {crashed, boom}}, {3, #{}}}].
 
 %% Not taken, each of them in so many lines.
 actions(Decides, Lines) ->

@@ -22,7 +22,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, check/1, parse_monitor/1]).
+-export([parse/1, parse_application/1, check/1, parse_monitor/1]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -43,6 +43,14 @@ parse(Text) ->
             throw({problem, 1, ~"one function is expected here, not any (_)"}),
         {Module, Function, arguments(Rest)}
     end).
+
+-doc "The application that the text names.".
+-spec parse_application(string()) -> {ok, {application, atom()}} | {error, unicode:chardata()}.
+parse_application(Text) ->
+    case Text =/= "" andalso length(Text) =< 255 of
+        true -> {ok, {application, list_to_atom(Text)}};
+        false -> {error, ~"--app: the name of an application is expected"}
+    end.
 
 -doc "The signatures and the monitor with its argument that the text means.".
 -spec parse_monitor(string()) -> {ok, {pattern(), {module(), Arg :: term()}}} | {error, unicode:chardata()}.

@@ -25,8 +25,8 @@ warning(#{code := specification, text := Text}, _) ->
 warning(#{text := Text}, Look) ->
     lines([[witness_text:style(doubtful, ~"warning: ", Look), witness_text:clean(Text)]]).
 
--doc "The summary of a run, with the sentence that says its result. `Code` is the exit code.".
--spec summary(witness:summary(), {Code :: 0..3, reasons()}, witness_text:look()) -> unicode:chardata().
+-doc "The summary of a run, which may have been that of an `application`, with the sentence that says its result. `Code` is the exit code.".
+-spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) -> unicode:chardata().
 summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
           monitored := Monitored, gaps := Gaps} = Summary, {Code, Reasons}, Look) ->
     Rows = [system(Summary),
@@ -46,9 +46,16 @@ system(#{lines := Lines, system := System, refused := Refused}) ->
         _ -> ~", not to its end"
     end,
     [~"log", [witness_text:count(Lines, ~"line", ~"lines"), Whole]];
-system(#{system := normal}) -> [~"system", ~"returned"];
-system(#{system := {crashed, Reason}}) -> [~"system", [~"crashed: ", witness_event:format_term(Reason, ?TERM)]];
-system(#{system := _}) -> [~"system", ~"still ran"].
+system(#{system := System} = Summary) ->
+    {Name, Ended} = case Summary of
+        #{application := App} -> {[witness_text:clean(atom_to_binary(App)), $\s], ~"has stopped"};
+        #{} -> {~"", ~"returned"}
+    end,
+    [~"system", [Name | case System of
+        normal -> Ended;
+        {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
+        undefined -> ~"still ran"
+    end]].
 
 -doc "How far the reading of a log has come, on one line.".
 -spec progress(#{lines := non_neg_integer(), events := non_neg_integer(), read := non_neg_integer(),

@@ -18,8 +18,9 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
-%% More than this is a system that does not stand still.
--define(ROUNDS, 20).
+%% More rounds than this are made by a system that does not stand still.
+-define(ROUNDS, 30).
+-define(AGREEING, 2).
 
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
 %% ones that were told to go
@@ -147,32 +148,39 @@ handle_info({'EXIT', Pid, Reason}, P) ->
     {stop, {tracer_ended, Pid, Reason}, P}.
 
 %% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
-%% routed. Two rounds in a row without a new tracer have moved everything to where it belongs.
-settled(2, _, P) -> P;
+%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
+%% on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to agree.
+settled(?AGREEING, _, P) -> P;
 settled(_, 0, P) -> P;
-settled(Quiet, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
     Tag = make_ref(),
     Pids = [Root | maps:keys(Busy)],
     lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
-    case round(Pids, Tag, false, P) of
-        {false, P1} -> settled(Quiet + 1, Rounds - 1, P1);
-        {true, P1} -> settled(0, Rounds - 1, P1)
+    case round(Pids, Tag, settled, P) of
+        {settled, P1} -> settled(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1} -> timer:sleep(1), settled(0, Rounds - 1, P1);
+        {moved, P1} -> settled(0, Rounds - 1, P1)
     end.
 
-round([], _, Lent, P) -> {Lent, P};
-round([Pid | Pids], Tag, Lent, P) ->
+round([], _, State, P) -> {State, P};
+round([Pid | Pids], Tag, State, P) ->
     receive
-        {synced, Pid, Tag} -> round(Pids, Tag, Lent, P);
+        {synced, Pid, Tag, Other} -> round(Pids, Tag, restless(State, Other), P);
         {'$gen_call', From, tracer} ->
             {reply, Handle, P1} = handle_call(tracer, From, P),
             gen_server:reply(From, Handle),
-            round([Pid | Pids], Tag, true, P1);
+            round([Pid | Pids], Tag, moved, P1);
         {'$gen_cast', {give_back, _} = GiveBack} ->
             {noreply, P1} = handle_cast(GiveBack, P),
-            round([Pid | Pids], Tag, Lent, P1);
+            round([Pid | Pids], Tag, State, P1);
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
             exit({tracer_ended, Tracer, Reason})
     end.
+
+restless(moved, _) -> moved;
+restless(_, moved) -> moved;
+restless(waiting, _) -> waiting;
+restless(settled, Other) -> Other.
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a

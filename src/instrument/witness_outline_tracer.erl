@@ -53,6 +53,7 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% batch: events for `readers', newest first
 %% handled: messages since the last look at the mailbox's length
 %% behind: so many messages wait that it goes before the system
+%% moved: something was sent to another tracer since the pool has asked last
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
 -record(tracer, {config :: config(),
@@ -65,6 +66,7 @@ when the pool names it to somebody, 0 from the end of the partition.
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
                  behind = false :: boolean(),
+                 moved = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
@@ -108,8 +110,9 @@ the run as `{system_ended, Reason}`.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
 -doc """
-The run is to end: says `{synced, Tracer, Tag}` when all that has come to it was handled and handed over, and does so before
-a system that is busy makes more of it.
+The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
+then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
+processes have ended whose end was not told yet.
 """.
 -spec sync(pid(), Tag :: reference()) -> ok.
 sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
@@ -224,7 +227,7 @@ perform({Effects, Next, Core}, T0) ->
 
 %% --- effects ---------------------------------------------------------------------
 
-effect({send, To, Message}, T) -> To ! Message, T;
+effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
 effect({analyse, Label, S}, T) -> analyse(S, Label, T);
 effect({ended, _, Label}, T) -> process_ended(Label, T);
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
@@ -411,8 +414,17 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
 
 synced(From, Tag, T) ->
     process_flag(priority, high),
-    From ! {synced, self(), Tag},
-    T#tracer{behind = false}.
+    From ! {synced, self(), Tag, state(T)},
+    T#tracer{behind = false, moved = false}.
+
+state(#tracer{moved = true}) -> moved;
+state(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    case lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known) of
+        true -> waiting;
+        false -> settled
+    end.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
 stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
