@@ -47,7 +47,9 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      hold_back := pos_integer(),
                      memory := pos_integer(),
                      partition_memory := pos_integer(),
-                     message_size := pos_integer(),
+                     message_size := pos_integer() | infinity,
+                     rate := pos_integer() | infinity,
+                     duration := pos_integer() | infinity,
                      batch := pos_integer(),
                      flush := pos_integer(),
                      explain := pos_integer(),
@@ -64,6 +66,7 @@ defaults() ->
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
+      rate => infinity, duration => infinity,
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
@@ -76,7 +79,7 @@ check(Options) when is_map(Options) ->
         Complete = maps:merge(defaults(), Options),
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
-        {ok, source(partition_memory(fitting(Complete, Options)))}
+        {ok, message_size(source(partition_memory(fitting(Complete, Options))), Options)}
     catch
         throw:Reason -> {error, Reason}
     end;
@@ -86,7 +89,7 @@ check(_) -> {error, {bad_option, options, "a map"}}.
 fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
         {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
-                                    message_size, batch, flush, log_file]};
+                                    message_size, rate, duration, batch, flush, log_file]};
         _ -> {only_for_logs, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -102,6 +105,10 @@ fitting(Complete = #{system := System}, Given) ->
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
+
+%% The native source has to measure each message anyway. Over evm this is done for those only who ask for it.
+message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) -> Options#{message_size := infinity};
+message_size(Options, _) -> Options.
 
 %% The native source, where it can be loaded, unless the user has chosen.
 source(Options = #{system := {log, _}}) ->
@@ -153,9 +160,9 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(drain, infinity) -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
+                    Key =:= rate; Key =:= duration; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->

@@ -16,7 +16,7 @@ Every source keeps two orders, whatever else it offers:
   it was born into.
 """.
 
--export([switch/4]).
+-export([switch/4, bounded/2]).
 
 -doc "A tracer's own connection to the source; opaque to everybody else.".
 -type session() :: term().
@@ -29,10 +29,11 @@ compare it.
 -type stamp() :: integer() | none.
 
 -doc """
-An event with its stamp. `{other, P}` stands for something that the source reports of
+An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}` stands for something that the source reports of
 `P` and that is no trace event: it proves how far the source has come with `P`.
 """.
--type stamped() :: {stamp(), witness_event:event() | {other, witness_event:proc()}}.
+-type stamped() :: {stamp(), witness_event:event() | gap() | {other, witness_event:proc()}}.
+-type gap() :: {gap, witness_event:proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown, witness_event:ts()}.
 
 -doc """
 What a source promises:
@@ -95,3 +96,12 @@ switch(Session, P, On, Flags) ->
     catch
         error:badarg -> dead
     end.
+
+-doc "What a source has told, where a message that takes more than so many bytes is a gap.".
+-spec bounded(stamped() | ignore, pos_integer()) -> stamped() | ignore.
+bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
+    case witness_event:bytes(Message) > Limit of
+        true -> {Stamp, {gap, P, message_size, 1, Ts}};
+        false -> S
+    end;
+bounded(S, _) -> S.
