@@ -15,7 +15,7 @@ groups() ->
     Cases = [what_was_seen_before_counts, a_hole_is_never_judged, it_ends_hidden, it_ends_after_it_was_seen_again,
              children_of_the_hidden_are_told_of, a_group_has_the_gap_as_a_whole, others_are_whole,
              hidden_while_it_is_handed_over, other_flags_are_nothing, who_is_not_watched_may_hide],
-    [{native, [], Cases}, {evm, [], Cases}].
+    [{native, [], Cases}, {evm, [], Cases ++ [who_has_hidden_before_it_is_attached]}].
 
 init_per_group(Source, Config) ->
     case Source =:= evm orelse witness_trace_native:available() of
@@ -110,6 +110,22 @@ who_is_not_watched_may_hide(Config) ->
     ?assertEqual([{worker, yes, undefined}], Verdicts),
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
+%% Another one of the same kind is not taken for hidden.
+who_has_hidden_before_it_is_attached(_) ->
+    Self = self(),
+    Attached = [spawn(?MODULE, worker, [fun() -> Flag(), Self ! {self(), ready}, receive stop -> ok end end])
+                || Flag <- [fun hide/0, fun show/0]],
+    [receive {P, ready} -> ok end || P <- Attached],
+    {ok, Run} = witness:start(#{system => {attach, Attached}, monitors => [{{?MODULE, worker, 1}, {?MODULE, worker}}], log => false}),
+    [P ! stop || P <- Attached],
+    {ok, Summary} = witness:await(Run, infinity),
+    Verdicts = [{P, V, Reason} || #{verdict := V, reason := Reason, process := P} <- witness:verdicts(Run)],
+    {ok, _} = witness:stop(Run),
+    [Hidden, Shown] = Attached,
+    ?assertEqual([{Hidden, inconclusive, {gap, sensitive}}, {Shown, yes, undefined}], lists:sort(Verdicts)),
+    ?assertMatch(#{outcome := untrusted}, Summary),
+    told(1, Summary).
+
 %% --- runs ------------------------------------------------------------------------
 
 run(Config, Fun) -> run(Config, Fun, #{}).
@@ -142,6 +158,8 @@ leader(Fun) -> Fun().
 
 %% The monitor: numbers come one after the other, until the end.
 init(_, _, worker) -> {ok, 1}.
+attached(_, _, worker) -> {ok, 1}.
+
 
 handle_event({send, P, P, N, _}, N) -> {ok, N + 1};
 handle_event({send, P, P, Other, _}, N) -> {verdict, no, {Other, N}};

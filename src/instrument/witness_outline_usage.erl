@@ -97,7 +97,10 @@ totals(U) ->
 
 -doc "How many bytes wait for tracers, about.".
 -spec behind(usage()) -> non_neg_integer().
-behind(U) -> lists:sum([Waiting * each(Process) || _ := Process = #process{kind = tracer, waiting = Waiting} <- U]).
+behind(U) ->
+    maps:fold(fun(_, Process = #process{kind = tracer, waiting = Waiting}, Sum) -> Sum + Waiting * each(Process);
+                 (_, _, Sum) -> Sum
+              end, 0, U).
 
 -doc "What follows from a budget of so many bytes.".
 -spec judge(pos_integer(), usage()) -> judgement().
