@@ -63,7 +63,7 @@ start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter
         true -> always;
         false -> handover
     end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:with([run, maps], Common)),
+    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices], Options), maps:with([run, maps], Common)),
     {ok, Pid} = witness_outline:start_link(
                   Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),

@@ -6,6 +6,7 @@ The pool creates tracers on demand, takes them back when their partition has end
 lets those go that were not needed for a while. It is the parent of every tracer. A tracer
 that ends without having been told to is a fault of Witness: events are lost from then on,
 so the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
+In the same way gathering is given up when there is not enough memory (`m:witness_outline_budget`).
 """.
 -behaviour(gen_server).
 
@@ -35,7 +36,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that
-of `m:witness_outline_tracer`, but for the pool itself.
+of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -91,9 +92,14 @@ give_back(Pool, Handle) -> gen_server:cast(Pool, {give_back, Handle}).
 init(Config0) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_tracers),
-    Config = Config0#{pool => self()},
+    Config = (maps:remove(memory, Config0))#{pool => self(), budget => witness_outline_budget:start_link(Config0)},
     erlang:send_after(?SWEEP, self(), sweep),
-    {ok, #pool{config = Config, root = witness_outline_tracer:start_link(Config)}}.
+    {ok, #pool{config = Config, root = start_tracer(Config)}}.
+
+start_tracer(Config = #{budget := Budget}) ->
+    Handle = {Pid, _, _} = witness_outline_tracer:start_link(Config),
+    ok = witness_outline_budget:watch(tracer, Pid, Budget),
+    Handle.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
@@ -101,7 +107,7 @@ init(Config0) ->
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
-    Handle = witness_outline_tracer:start_link(Config),
+    Handle = start_tracer(Config),
     {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
@@ -145,7 +151,10 @@ handle_info({stopped, _, _}, P) ->
 handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
-    {stop, {tracer_ended, Pid, Reason}, P}.
+    {stop, ended(Pid, Reason), P}.
+
+ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
+ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
 %% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
 %% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
@@ -191,7 +200,7 @@ await_all([Pid | Pids], Tag) ->
         {stopped, Pid, Tag} ->
             receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
         {'EXIT', Pid, Reason} ->
-            exit({tracer_ended, Pid, Reason});
+            exit(ended(Pid, Reason));
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),
             await_all([Pid | Pids], Tag)
