@@ -115,6 +115,8 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     end.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
 compile([File | Files], Options, Specs, Warnings) ->
     case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
@@ -130,8 +132,8 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    #{system := System, scope := Scope, group_leader := GroupLeader} = Options,
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
     {ok, _} = Module:launch(Pool, System, GroupLeader),
     {noreply, R}.
 
@@ -221,10 +223,11 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live}) ->
+terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
-    lists:foreach(fun witness_spec:unload/1, Specs).
+    %% What was given compiled is not this run's own.
+    lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 %% --- phases ----------------------------------------------------------------------
 
