@@ -6,7 +6,7 @@ Everything is declared once, as a command of `m:argparse`, which parses and writ
 by its internal name; here they are told in the words that the user has written.
 """.
 
--export([parse/1]).
+-export([parse/1, seconds/1]).
 
 -export_type([parsed/0]).
 
@@ -237,7 +237,8 @@ times() ->
           help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
     ].
 
-%% A time in milliseconds. `badarg` is an error of the user.
+-doc "A time in milliseconds. `badarg` is an error of the user.".
+-spec seconds(string()) -> pos_integer().
 seconds(Text) ->
     Seconds = try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end,
     Seconds > 0 andalso Seconds =< 4_000_000 orelse error(badarg),

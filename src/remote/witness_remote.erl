@@ -4,8 +4,8 @@ Attaches to a node where Witness is not installed: watches it, and leaves it as 
 
 ```erlang
 1> {ok, Cookie} = witness_remote_connection:cookie("/home/me/.erlang.cookie").
-2> {ok, Run} = witness_remote:start(#{node => 'shop@host', cookie => Cookie},
-                                    #{system => {attach, [checkout]}, specs => ["checkout.hml"]}).
+2> {ok, Run} = witness_remote:start(#{node => 'shop@host', cookie => Cookie, watch => [{name, "checkout"}]},
+                                    #{specs => ["checkout.hml"]}).
 3> witness:stop(Run).
 ```
 
@@ -23,9 +23,11 @@ The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remot
 
 -doc """
 Where to attach to. `lease`: milliseconds after which the target cleans up if it hears nothing from here, 20,000 without it:
-a connection whose loss nobody is told of, and a tool that stands still.
+a connection whose loss nobody is told of, and a tool that stands still. What to `watch` is named as the target names it;
+without a name it is the whole node.
 """.
--type target() :: #{node := node(), cookie := atom(), lease => pos_integer()}.
+-type target() :: #{node := node(), cookie := atom(), watch => [{application | name | pid, string()}],
+                    lease => pos_integer()}.
 
 -define(LEASE, 20_000).
 
@@ -51,13 +53,36 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
         ok ?= text_error(witness_remote_connection:open(Node, Cookie)),
         {ok, Objects} ?= objects(),
         ok ?= text_error(witness_remote_connection:check({Node, external(Objects)})),
+        {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
         witness_remote_run:start(#{
             node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects ++ Compiled, absent => ?CUT, specs => Specs,
             sources => witness_instrumentation:sources(Specs), warnings => Warnings, owner => self(),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
-            options => maps:without([specs, include, on_verdict, owner], Options)})
+            options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
     end.
+
+system(_, #{system := System}) -> {ok, System};
+system(#{node := Node, watch := [_ | _] = Watched}, _) -> resolve(Watched, Node, []);
+system(_, _) -> {ok, node}.
+
+resolve([], _, Targets) -> {ok, {attach, lists:reverse(Targets)}};
+resolve([{Kind, Text} | Watched], Node, Targets) ->
+    case {Kind, there(Kind, Node, Text)} of
+        {application, {ok, App}} -> resolve(Watched, Node, [{application, App} | Targets]);
+        {_, {ok, Target}} -> resolve(Watched, Node, [Target | Targets]);
+        {_, {error, _}} ->
+            Shown = witness_event:format_term(unicode:characters_to_binary(Text), 100),
+            {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Shown]}}
+    end.
+
+%% A name that is no atom at the target is nobody's there, and does not become one.
+there(pid, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_pid, [Text]);
+there(_, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_existing_atom, [Text]).
+
+kind(application) -> "application";
+kind(name) -> "process that is registered as";
+kind(pid) -> "process".
 
 text_error(ok) -> ok;
 text_error({error, Text}) -> {error, {remote, Text}}.
@@ -73,7 +98,8 @@ external(Objects) ->
 
 %% Each under a name of its own, which is none of this node's.
 compile(Node, Options) ->
-    Compile = (maps:with([include, max_obligations], Options))#{exports => fun(M) -> exports(Node, M) end},
+    Compile = (maps:with([include, max_obligations], Options))#{exports => fun(M) -> exports(Node, M) end,
+                                                                    attach => not is_map_key(system, Options)},
     Files = lists:enumerate(maps:get(specs, Options, [])),
     compile(Files, Compile, [], [], []).
 
