@@ -17,7 +17,7 @@ a process here (`m:witness_remote_run`), the run of `m:witness`'s functions.
 The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remote.md` has the life of an attachment.
 """.
 
--export([start/2, objects/0, format_error/1]).
+-export([start/2, objects/1, format_error/1]).
 
 -export_type([target/0]).
 
@@ -51,12 +51,13 @@ Attaches, with the options of `witness:start/1` as far as they are for a system 
 start(Target = #{node := Node, cookie := Cookie}, Options) ->
     maybe
         ok ?= text_error(witness_remote_connection:open(Node, Cookie)),
-        {ok, Objects} ?= objects(),
-        ok ?= text_error(witness_remote_connection:check({Node, external(Objects)})),
+        ok ?= text_error(witness_remote_connection:check(Node)),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
+        {ok, Objects} ?= objects(Compiled),
+        ok ?= text_error(witness_remote_connection:has(Node, external(Objects))),
         witness_remote_run:start(#{
-            node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects ++ Compiled, absent => ?CUT, specs => Specs,
+            node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, absent => ?CUT, specs => Specs,
             sources => witness_instrumentation:sources(Specs), warnings => Warnings, owner => self(),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
@@ -72,8 +73,7 @@ resolve([{Kind, Text} | Watched], Node, Targets) ->
         {application, {ok, App}} -> resolve(Watched, Node, [{application, App} | Targets]);
         {_, {ok, Target}} -> resolve(Watched, Node, [Target | Targets]);
         {_, {error, _}} ->
-            Shown = witness_event:format_term(unicode:characters_to_binary(Text), 100),
-            {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Shown]}}
+            {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Text]}}
     end.
 
 %% A name that is no atom at the target is nobody's there, and does not become one.
@@ -87,9 +87,9 @@ kind(pid) -> "process".
 text_error(ok) -> ok;
 text_error({error, Text}) -> {error, {remote, Text}}.
 
--doc "The modules that are loaded into a target, but for the specifications.".
--spec objects() -> {ok, [witness_remote_bundle:object()]} | {error, term()}.
-objects() -> witness_remote_bundle:closure(?ROOTS, [?WORD | ?CUT]).
+-doc "The modules that are loaded into a target with these specifications.".
+-spec objects([witness_remote_bundle:object()]) -> {ok, [witness_remote_bundle:object()]} | {error, term()}.
+objects(Specs) -> witness_remote_bundle:closure(?ROOTS ++ Specs, [?WORD | ?CUT]).
 
 %% Modules of OTP that the bundle calls. Libraries that it only uses where they are need not be there.
 external(Objects) ->

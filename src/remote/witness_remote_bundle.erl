@@ -31,10 +31,10 @@ information, attributes, compiler information.
 -define(KEPT, ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Type", "Line"]).
 
 -doc """
-The object code of the given modules and of all modules of this application that they name, directly or not, but for those
-that are cut off. An error names a module that has no object code.
+The object code of the given modules, which may come with theirs, and of all modules of this application that they name,
+directly or not, but for those that are cut off. An error names a module that has no object code.
 """.
--spec closure(Roots :: [module()], Cut :: [module()]) -> {ok, [object()]} | {error, {no_object_code, module()}}.
+-spec closure(Roots :: [module() | object()], Cut :: [module()]) -> {ok, [object()]} | {error, {no_object_code, module()}}.
 closure(Roots, Cut) ->
     _ = application:load(witness),
     {ok, Ours} = application:get_key(witness, modules),
@@ -45,12 +45,13 @@ closure(Roots, Cut) ->
     end.
 
 closure([], _, Found) -> Found;
+closure([{Module, Object} | Modules], Ours, Found) ->
+    closure(named(Object, Ours) ++ Modules, Ours, Found#{Module => Object});
 closure([Module | Modules], Ours, Found) when is_map_key(Module, Found) ->
     closure(Modules, Ours, Found);
 closure([Module | Modules], Ours, Found) ->
     case code:get_object_code(Module) of
-        {Module, Object, _} ->
-            closure(named(Object, Ours) ++ Modules, Ours, Found#{Module => Object});
+        {Module, Object, _} -> closure([{Module, Object} | Modules], Ours, Found);
         error -> throw({no_object_code, Module})
     end.
 

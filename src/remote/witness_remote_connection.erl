@@ -9,7 +9,7 @@ where this machine has no domain that would allow it, it is one of a few names w
 Errors are text for people.
 """.
 
--export([cookie/1, open/2, check/1, call/4, release/2]).
+-export([cookie/1, open/2, check/1, has/2, call/4, release/2]).
 
 -define(OLDEST, 27).
 -define(NAMES, 64).
@@ -127,12 +127,18 @@ refused(Address, Port) ->
             ["it is registered, but its port ", integer_to_list(Port), " does not answer (", inet:format_error(Reason), ")"]
     end.
 
--doc "Whether the node is recent enough, and has what is needed of OTP. The modules are those that have to be there.".
--spec check({node(), [module()]}) -> ok | {error, unicode:chardata()}.
-check({Node, Modules}) ->
+-doc "Whether the node is recent enough.".
+-spec check(node()) -> ok | {error, unicode:chardata()}.
+check(Node) ->
     maybe
         {ok, Release} ?= call(Node, erlang, system_info, [otp_release]),
-        ok ?= release(Node, Release),
+        release(Node, Release)
+    end.
+
+-doc "Whether the node has modules, of OTP.".
+-spec has(node(), [module()]) -> ok | {error, unicode:chardata()}.
+has(Node, Modules) ->
+    maybe
         {ok, Places} ?= call(Node, lists, map, [fun code:which/1, Modules]),
         [] ?= [M || {M, non_existing} <- lists:zip(Modules, Places)],
         ok
