@@ -82,6 +82,11 @@ watched(Options) ->
 -spec run(witness_remote:target(), map(), map()) -> {ok, 0..3} | {error, term()}.
 run(#{node := Node} = Target, Properties, #{json := Json, for := For, memory := Memory} = Options) ->
     Limits = (maps:with(?LIMITS, Options))#{memory => Memory bsl 20},
-    witness_cli_run:run(#{start => maps:merge(maps:remove(monitors, Properties), Limits),
-                          with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
-                          json => Json, for => For, timeout => infinity}).
+    case witness_cli_run:run(#{start => maps:merge(maps:remove(monitors, Properties), Limits),
+                               with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
+                               json => Json, for => For, timeout => infinity}) of
+        {error, {lost, _} = Reason} ->
+            witness_cli_io:note([~"witness attach: ", witness_remote:format_error(Reason), $\n]),
+            {ok, 3};
+        Result -> Result
+    end.

@@ -124,8 +124,9 @@ exports(Node, Module) ->
         error:{badmatch, {error, _}} -> []
     end.
 
--doc "An error of `start/2` for people.".
+-doc "An error of `start/2` for people. `{lost, _}`: the attachment has begun, and was broken off.".
 -spec format_error(term()) -> unicode:chardata().
 format_error({remote, Text}) -> Text;
+format_error({lost, Text}) -> Text;
 format_error({no_object_code, Module}) -> ["the object code of ", atom_to_binary(Module), " is not on the code path"];
 format_error(Reason) -> witness:format_error(Reason).

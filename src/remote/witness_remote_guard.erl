@@ -49,10 +49,13 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
         loop(#guard{tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
     else
-        {error, Reason} ->
-            Tool ! {Tag, refused, Reason},
-            ok
+        {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
+        {error, Reason} -> refused(Reason, Tool, Tag)
     end.
+
+refused(Reason, Tool, Tag) ->
+    Tool ! {Tag, refused, Reason},
+    ok.
 
 %% Called by the run, one verdict at a time.
 told(Verdict, Guard, Counts) ->

@@ -82,8 +82,8 @@ claim([Slot | Slots], Tag, Config = #{node := Node, objects := Objects, lease :=
         {Tag, taken} ->
             demonitor(Watch, [flush]),
             claim(Slots, Tag, Config);
-        {'DOWN', Watch, process, _, Reason} -> {error, {remote, lost_text(Reason, Config)}}
-    after ?PATIENCE -> {error, {remote, slow(Config)}}
+        {'DOWN', Watch, process, _, Reason} -> {error, {lost, lost_text(Reason, Config)}}
+    after ?PATIENCE -> {error, {lost, slow(Config)}}
     end.
 
 %% Printing may take this attachment any time; that it is alive is said by another process.
@@ -104,17 +104,17 @@ load(A = #attachment{config = Config, tag = Tag, cleaner = Cleaner, watch = Watc
         {Tag, started, Pid} -> running(A#attachment{guard = Pid});
         {Tag, not_loaded, Reason} ->
             refused({remote, ["its code server refuses the modules of Witness: ", witness_event:format_term(Reason, 400)]}, A);
-        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {remote, lost_text(Reason, Config)}}}
-    after ?PATIENCE -> {stop, {shutdown, {remote, slow(Config)}}}
+        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
+    after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
     end.
 
 running(A = #attachment{config = Config, tag = Tag, watch = Watch}) ->
     receive
         {Tag, running, Info} -> {ok, A#attachment{info = view(Info, A)}};
         {Tag, refused, Reason} -> refused(view(Reason, A), A);
-        {Tag, over, Why} -> refused({remote, over_text(Why, A)}, A);
-        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {remote, lost_text(Reason, Config)}}}
-    after ?PATIENCE -> {stop, {shutdown, {remote, slow(Config)}}}
+        {Tag, over, Why} -> refused({lost, over_text(Why, A)}, A);
+        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
+    after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
     end.
 
 %% The error is told when nothing is left at the target.
