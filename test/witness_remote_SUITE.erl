@@ -112,15 +112,17 @@ load(Peer, Modules) ->
 
 verdicts_are_those_of_a_local_run(Config) ->
     #{peer := Peer, node := Node} = proplists:get_value(target, Config),
-    Systems = [S || #{monitors := []} = S <- witness_sys:all()],
+    Systems = every(witness_setting:number("WITNESS_EVERY", 3), [S || #{monitors := []} = S <- witness_sys:all()]),
     _ = peer:call(Peer, logger, set_primary_config, [level, none]),
     ok = load(Peer, [M || M <- witness_sys:modules(), lists:prefix("witness_sys", atom_to_list(M))]),
     ok = peer:call(Peer, code, ensure_modules_loaded, [witness_sys:modules()]),
     Tool = tool(),
     Results = peer:call(Tool, ?MODULE, systems, [where(Node, Config), Systems], 10 * ?EVENT),
     peer:stop(Tool),
-    ?assert(length(Systems) > 20),
+    ?assert(length(Systems) > 10),
     ?assertEqual([{Name, {witness_sys:outcome(S), witness_sys:expected(S)}} || #{name := Name} = S <- Systems], Results).
+
+every(N, Systems) -> [S || {I, S} <- lists:enumerate(Systems), I rem N =:= 0].
 
 %% A VM with Witness; in it, `attached/3' runs one at the target.
 tool() ->
@@ -269,7 +271,7 @@ a_cut_connection_leaves_nothing(Config) ->
         receive after Moment -> ok end,
         [peer:call(Peer, erlang, disconnect_node, [N]) || N <- peer:call(Peer, ?MODULE, tools, [])],
         {3, Output} = ended(Port),
-        ?assertMatch({match, _}, re:run(Output, "connection|cannot be reached|does not answer")),
+        ?assertMatch({match, _}, re:run(Output, "connection")),
         unharmed(Target)
     end).
 

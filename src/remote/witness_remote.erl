@@ -50,12 +50,12 @@ Attaches, with the options of `witness:start/1` as far as they are for a system 
 -spec start(target(), map()) -> {ok, witness:run()} | {error, term()}.
 start(Target = #{node := Node, cookie := Cookie}, Options) ->
     maybe
-        ok ?= text_error(witness_remote_connection:open(Node, Cookie)),
-        ok ?= text_error(witness_remote_connection:check(Node)),
+        ok ?= witness_remote_connection:open(Node, Cookie),
+        ok ?= witness_remote_connection:check(Node),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
         {ok, Objects} ?= objects(Compiled),
-        ok ?= text_error(witness_remote_connection:has(Node, external(Objects))),
+        ok ?= witness_remote_connection:has(Node, external(Objects)),
         witness_remote_run:start(#{
             node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, absent => ?CUT, specs => Specs,
             sources => witness_instrumentation:sources(Specs), warnings => Warnings, owner => self(),
@@ -72,6 +72,7 @@ resolve([{Kind, Text} | Watched], Node, Targets) ->
     case {Kind, there(Kind, Node, Text)} of
         {application, {ok, App}} -> resolve(Watched, Node, [{application, App} | Targets]);
         {_, {ok, Target}} -> resolve(Watched, Node, [Target | Targets]);
+        {_, {error, {lost, _}} = Lost} -> Lost;
         {_, {error, _}} ->
             {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Text]}}
     end.
@@ -83,9 +84,6 @@ there(_, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_exi
 kind(application) -> "application";
 kind(name) -> "process that is registered as";
 kind(pid) -> "process".
-
-text_error(ok) -> ok;
-text_error({error, Text}) -> {error, {remote, Text}}.
 
 -doc "The modules that are loaded into a target with these specifications.".
 -spec objects([witness_remote_bundle:object()]) -> {ok, [witness_remote_bundle:object()]} | {error, term()}.

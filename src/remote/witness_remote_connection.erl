@@ -6,16 +6,23 @@ If this VM is not distributed it becomes so for this: as a hidden node that nobo
 target lends (a dynamic name), so the names of tools do not become more and more atoms there. To a node with a long name,
 where this machine has no domain that would allow it, it is one of a few names with the address of this machine.
 
-Errors are text for people.
+## Errors
+
+`{remote, Text}`: the node cannot be attached to; `{lost, Text}`: the connection to it was lost.
 """.
 
 -export([cookie/1, open/2, check/1, has/2, call/4, release/2]).
+
+-export_type([problem/0]).
+
+-doc "What has gone wrong, for people.".
+-type problem() :: {remote | lost, unicode:chardata()}.
 
 -define(OLDEST, 27).
 -define(NAMES, 64).
 -define(PATIENCE, 10_000).
 
--doc "Reads a cookie. Nobody but its owner may be able to read the file, as for the VM itself.".
+-doc "Reads a cookie. Nobody but its owner may be able to read the file, as for the VM itself. An error is text.".
 -spec cookie(file:name_all()) -> {ok, atom()} | {error, unicode:chardata()}.
 cookie(File) ->
     maybe
@@ -49,7 +56,7 @@ name(File) ->
     end.
 
 -doc "Connects to a node.".
--spec open(node(), Cookie :: atom()) -> ok | {error, unicode:chardata()}.
+-spec open(node(), Cookie :: atom()) -> ok | {error, problem()}.
 open(Node, Cookie) ->
     maybe
         {ok, Name, Host} ?= parts(Node),
@@ -58,22 +65,22 @@ open(Node, Cookie) ->
         true = erlang:set_cookie(Node, Cookie),
         case net_kernel:hidden_connect_node(Node) of
             true -> ok;
-            _ -> {error, unconnected(Node, Name, Host, Address)}
+            _ -> {error, {remote, unconnected(Node, Name, Host, Address)}}
         end
     end.
 
 parts(Node) ->
     case string:split(atom_to_list(Node), "@") of
         [[_ | _] = Name, [_ | _] = Host] -> {ok, Name, Host};
-        _ -> {error, ["a node is NAME@HOST, not ", atom_to_binary(Node)]}
+        _ -> {error, {remote, ["a node is NAME@HOST, not ", atom_to_binary(Node)]}}
     end.
 
 resolve(Node, Host) ->
     case inet:getaddr(Host, inet) of
         {ok, Address} -> {ok, Address};
         {error, Reason} ->
-            {error, ["the node ", atom_to_binary(Node), " cannot be reached: there is no host ", Host, " (",
-                     inet:format_error(Reason), ")"]}
+            {error, {remote, ["the node ", atom_to_binary(Node), " cannot be reached: there is no host ", Host, " (",
+                              inet:format_error(Reason), ")"]}}
     end.
 
 distributed(Host, Address, Tries) ->
@@ -92,7 +99,7 @@ options(Domain) -> #{name_domain => Domain, hidden => true, dist_listen => false
 
 started({ok, _}) -> ok;
 started({error, Reason}) ->
-    {error, ["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]}.
+    {error, {remote, ["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]}}.
 
 %% The address of this machine that the other one sees.
 own_addresses(Address) ->
@@ -128,7 +135,7 @@ refused(Address, Port) ->
     end.
 
 -doc "Whether the node is recent enough.".
--spec check(node()) -> ok | {error, unicode:chardata()}.
+-spec check(node()) -> ok | {error, problem()}.
 check(Node) ->
     maybe
         {ok, Release} ?= call(Node, erlang, system_info, [otp_release]),
@@ -136,7 +143,7 @@ check(Node) ->
     end.
 
 -doc "Whether the node has modules, of OTP.".
--spec has(node(), [module()]) -> ok | {error, unicode:chardata()}.
+-spec has(node(), [module()]) -> ok | {error, problem()}.
 has(Node, Modules) ->
     maybe
         {ok, Places} ?= call(Node, lists, map, [fun code:which/1, Modules]),
@@ -145,28 +152,31 @@ has(Node, Modules) ->
     else
         {error, _} = Error -> Error;
         Missing ->
-            {error, ["the node ", atom_to_binary(Node), " lacks modules of Erlang/OTP: ",
-                     lists:join(", ", [atom_to_binary(M) || M <- Missing])]}
+            {error, {remote, ["the node ", atom_to_binary(Node), " lacks modules of Erlang/OTP: ",
+                              lists:join(", ", [atom_to_binary(M) || M <- Missing])]}}
     end.
 
 -doc "Whether a release of OTP is recent enough.".
--spec release(node(), string()) -> ok | {error, unicode:chardata()}.
+-spec release(node(), string()) -> ok | {error, problem()}.
 release(Node, Release) ->
     case string:to_integer(Release) of
         {Number, _} when is_integer(Number), Number >= ?OLDEST -> ok;
         _ ->
-            {error, ["the node ", atom_to_binary(Node), " runs Erlang/OTP ", Release, "; ",
-                     integer_to_list(?OLDEST), " or later is needed, which has trace sessions"]}
+            {error, {remote, ["the node ", atom_to_binary(Node), " runs Erlang/OTP ", Release, "; ",
+                              integer_to_list(?OLDEST), " or later is needed, which has trace sessions"]}}
     end.
 
 -doc "Calls a function at the node.".
--spec call(node(), module(), atom(), [term()]) -> {ok, term()} | {error, unicode:chardata()}.
+-spec call(node(), module(), atom(), [term()]) -> {ok, term()} | {error, problem()}.
 call(Node, Module, Function, Args) ->
     try
         {ok, erpc:call(Node, Module, Function, Args, ?PATIENCE)}
     catch
+        error:{erpc, noconnection} ->
+            {error, {lost, ["the connection to ", atom_to_binary(Node), " was lost"]}};
         error:{erpc, Reason} ->
-            {error, ["the node ", atom_to_binary(Node), " does not answer: ", witness_event:format_term(Reason, 200)]};
+            {error, {remote, ["the node ", atom_to_binary(Node), " does not answer: ", witness_event:format_term(Reason, 200)]}};
         Class:Reason ->
-            {error, ["the node ", atom_to_binary(Node), ": ", witness_event:format_term({Module, Function, Class, Reason}, 300)]}
+            Wrong = {Module, Function, Class, Reason},
+            {error, {remote, ["the node ", atom_to_binary(Node), ": ", witness_event:format_term(Wrong, 300)]}}
     end.
