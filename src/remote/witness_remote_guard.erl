@@ -7,7 +7,7 @@ if the connection takes it at once; the others are counted, and the count comes 
 any case; it counts every verdict.
 
 When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). It ends with its
-run, or when the connection does not take the summary.
+run, and with its cleaner.
 """.
 
 -export([init/3]).
@@ -27,7 +27,8 @@ compiled, and the modules, by the names that they have here.
 -define(UNREAD, 1).
 -define(MISSED, 2).
 
--record(guard, {tool :: pid(),
+-record(guard, {watch :: reference(),
+                tool :: pid(),
                 tag :: reference(),
                 run :: pid(),
                 counts :: atomics:atomics_ref(),
@@ -38,6 +39,7 @@ compiled, and the modules, by the names that they have here.
 init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Specs, modules := Modules}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_remote_guard),
+    Watch = monitor(process, Cleaner),
     Counts = atomics:new(2, []),
     Self = self(),
     Options = Given#{source => evm, log => false, max_verdicts => 0, unobserved => [Cleaner, Spare],
@@ -47,7 +49,7 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
         {ok, Run} ?= witness_run:start_link(Checked#{specs := Specs, modules => Modules}),
         Tool ! {Tag, running, witness_run:info(Run)},
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
-        loop(#guard{tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
+        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
     else
         {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
         {error, Reason} -> refused(Reason, Tool, Tag)
@@ -68,7 +70,7 @@ missed(Counts) ->
     atomics:sub(Counts, ?UNREAD, 1),
     atomics:add(Counts, ?MISSED, 1).
 
-loop(G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests}) ->
+loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests}) ->
     receive
         {verdict, Verdict} ->
             _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse missed(Counts),
@@ -80,6 +82,7 @@ loop(G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts, requests = R
             loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, stop), stop, Requests)});
         {Tag, info, Asked} ->
             loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, info), {info, Asked}, Requests)});
+        {'DOWN', Watch, process, _, _} -> exit(shutdown);
         Message ->
             case gen_server:check_response(Message, Requests, true) of
                 {{reply, Info}, {info, Asked}, Others} ->
