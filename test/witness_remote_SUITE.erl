@@ -19,7 +19,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          verdicts_that_are_not_taken_are_counted/1, mistakes_are_told/1, an_old_release_is_refused/1]).
 
 %% At the target.
--export([serve/0, work/2, keep/0, snapshot/0, settled/0, tools/0]).
+-export([serve/0, work/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
 %% In the tool.
 -export([systems/2, attached/3, hold/4, slow/3]).
 
@@ -100,6 +100,7 @@ target(Case, Name, Config) ->
     [true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, F, []])) || F <- [serve, keep]],
     Worker = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, 0]]),
     ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_keeper]) =/= undefined end),
+    ok = peer:call(Peer, logger, add_handler, [witness_test_reports, ?MODULE, #{}]),
     #{peer => Peer, node => Node, worker => Worker, before => peer:call(Peer, ?MODULE, snapshot, [])}.
 
 %% In the form that every release reads.
@@ -310,8 +311,9 @@ step(claimed, Where, Options) ->
     _ = claim(Where, Options);
 step(loaded, Where, Options) ->
     {Tag, Cleaner, Objects} = claim(Where, Options),
-    %% Something that does not end takes the guard's place.
-    Cleaner ! {Tag, load, Objects, {?MODULE, keep, []}},
+    Named = witness_remote_cleaner:slot(1),
+    Config = #{tool => self(), tag => Tag, options => #{system => node}, specs => [], modules => [M || {M, _} <- Objects]},
+    Cleaner ! {Tag, load, Objects, {Named(witness_remote_guard), init, [Config]}},
     receive {Tag, started, _} -> ok end.
 
 claim(Where = #{node := Node}, Options) ->
@@ -425,7 +427,8 @@ mistakes_are_told(Config) ->
         {Node, ["--pid", "seven"], "no process seven"},
         {Node, ["--spec", Needs], "needs.hml:1:"},
         {Node, ["--for", "long"], "--for"}]],
-    unharmed(Target).
+    %% The target reports a wrong cookie by itself.
+    unharmed(Target, [reports]).
 
 an_old_release_is_refused(_) ->
     ok = witness_remote_connection:release(a@b, "27"),
@@ -468,12 +471,15 @@ output(Port) -> receive {Port, {data, Data}} -> <<Data/binary, (output(Port))/bi
 %% --- the target ------------------------------------------------------------------
 
 %% Its results are right, and it is as it was before, as soon as it knows that the tool is gone.
-unharmed(#{peer := Peer, worker := Worker, before := Before}) ->
+unharmed(Target) -> unharmed(Target, []).
+
+unharmed(#{peer := Peer, worker := Worker, before := Before}, But) ->
     ok = peer:call(Peer, ?MODULE, settled, [], 2 * ?EVENT),
     {dictionary, [{answers, {Right, 0}}]} = peer:call(Peer, erlang, process_info, [Worker, dictionary]),
     ?assert(Right > 0),
-    ok = awaited(fun() -> peer:call(Peer, ?MODULE, snapshot, []) =:= Before end,
-                 fun() -> {Before, peer:call(Peer, ?MODULE, snapshot, [])} end).
+    Snapshot = fun() -> maps:without(But, peer:call(Peer, ?MODULE, snapshot, [])) end,
+    Wanted = maps:without(But, Before),
+    ok = awaited(fun() -> Snapshot() =:= Wanted end, fun() -> {Wanted, Snapshot()} end).
 
 awaited(Condition) -> awaited(Condition, fun() -> not_so end).
 
@@ -523,22 +529,29 @@ ask(A, B) ->
             end
     end.
 
+%% What is reported at the target: nothing should be.
+log(#{msg := Report}, _) -> witness_test_keeper ! {report, Report}.
+
 %% Remembers which tools are connected.
 keep() ->
     try register(witness_test_keeper, self()) catch error:badarg -> ok end,
     ok = net_kernel:monitor_nodes(true, #{node_type => hidden}),
-    kept([]).
+    kept([], []).
 
-kept(Nodes) ->
+kept(Nodes, Reports) ->
     receive
-        {nodeup, N, _} -> kept([N | Nodes]);
-        {nodedown, N, _} -> kept(lists:delete(N, Nodes));
-        {tools, From} -> From ! {tools, Nodes}, kept(Nodes)
+        {nodeup, N, _} -> kept([N | Nodes], Reports);
+        {nodedown, N, _} -> kept(lists:delete(N, Nodes), Reports);
+        {report, Report} -> kept(Nodes, [Report | Reports]);
+        {tools, From} -> From ! {tools, Nodes}, kept(Nodes, Reports);
+        {reports, From} -> From ! {reports, Reports}, kept(Nodes, Reports)
     end.
 
-tools() ->
-    witness_test_keeper ! {tools, self()},
-    receive {tools, Nodes} -> Nodes end.
+tools() -> asked(tools).
+
+asked(What) ->
+    witness_test_keeper ! {What, self()},
+    receive {What, Answer} -> Answer end.
 
 %% No tool is connected, and who was started for one has ended.
 settled() ->
@@ -566,6 +579,7 @@ snapshot() ->
       tables => lists:sort([ets:info(T, name) || T <- ets:all(), is_pid(ets:info(T, owner))]),
       sessions => [S || {S, _} <- [case Session of {S1, _} = Whole when is_reference(S1); is_atom(S1) -> Whole; Other -> {Other, x} end
                                    || Session <- trace:session_info(all)]],
+      reports => asked(reports),
       handlers => lists:sort(logger:get_handler_ids()),
       processes => lists:sort([{proc_lib:translate_initial_call(P), process_info(P, initial_call)}
                                || P <- processes(), P =/= self(), process_info(P, initial_call) =/= undefined])}.
