@@ -188,12 +188,17 @@ source(#{spec := Spec, info := #{line := Line} = Info}, Sources) when is_map_key
 source(_, _) -> undefined.
 
 -doc """
-Whether a process is Witness's own: one that runs a module of this application, or one of
-those named. They are never observed.
+Whether a process is Witness's own: one that runs a module of this application, whatever the modules are called here,
+or one of those named. They are never observed.
 """.
--spec own([pid()]) -> fun((pid()) -> boolean()).
-own(Unobserved) ->
-    {ok, Modules} = application:get_key(witness, modules),
+-spec own(witness_options:options()) -> fun((pid()) -> boolean()).
+own(#{unobserved := Unobserved} = Options) ->
+    Modules = case Options of
+        #{modules := Here} -> Here;
+        #{} ->
+            {ok, Installed} = application:get_key(witness, modules),
+            Installed
+    end,
     fun(P) ->
             Calls = [proc_lib:translate_initial_call(P) | [MFA || {_, MFA} <- [process_info(P, initial_call)]]],
             lists:member(P, Unobserved)

@@ -22,12 +22,16 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -doc "Where a log is.".
 -type log() :: {file, file:name_all()} | standard_input.
 
--doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
+-doc """
+The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is not
+installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are compiled.
+""".
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
                                | {attach, [witness_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
-                     specs := [file:name_all()],
+                     specs := [file:name_all() | witness_spec:instrumentation_map()],
+                     modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline | central,

@@ -120,10 +120,11 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 begun(Chosen, R)
             else
                 {error, Why} ->
-                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    ok = unload(Specs, Files),
                     {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
             end;
-        {error, Diagnostics} ->
+        {error, {Diagnostics, Specs}} ->
+            ok = unload(Specs, Files),
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
 
@@ -137,23 +138,27 @@ begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, 
     {ok, R}.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
 compile([File | Files], Options, Specs, Warnings) ->
     case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
             New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
             compile(Files, Options, [Map | Specs], Warnings ++ New);
         {error, Diagnostics} ->
-            lists:foreach(fun witness_spec:unload/1, Specs),
-            {error, Diagnostics}
+            {error, {Diagnostics, Specs}}
     end.
+
+%% What was given compiled is not this run's own.
+unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, unobserved := Unobserved, applications := Needed} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    #{system := System, scope := Scope, applications := Needed} = Options,
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
     case {System, Needed} of
         %% Nobody is waited for but the application.
         {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
@@ -168,11 +173,11 @@ launch(R = #run{options = #{system := System, group_leader := GroupLeader}, inst
     R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
-chosen(#{system := node, unobserved := Unobserved}) ->
-    Own = witness_instrumentation:own(Unobserved),
+chosen(Options = #{system := node}) ->
+    Own = witness_instrumentation:own(Options),
     {ok, fun(P) -> not Own(P) end};
-chosen(#{system := {attach, Targets}, unobserved := Unobserved}) ->
-    witness_attach:chosen(Targets, witness_instrumentation:own(Unobserved));
+chosen(Options = #{system := {attach, Targets}}) ->
+    witness_attach:chosen(Targets, witness_instrumentation:own(Options));
 chosen(_) -> {ok, none}.
 
 is_attached(node) -> true;
@@ -297,10 +302,10 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live}) ->
+terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
-    lists:foreach(fun witness_spec:unload/1, Specs).
+    unload(Specs, Given).
 
 %% --- phases ----------------------------------------------------------------------
 
