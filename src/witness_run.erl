@@ -198,8 +198,8 @@ handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
-handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
-    Own = witness_instrumentation:own([]),
+handle_call(alive, _, R = #run{phase = running, options = Options, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own(Options),
     {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
 handle_call(alive, _, R) ->
     {reply, [], R};
@@ -354,7 +354,7 @@ let_go(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
-lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_tally:describe_gap(Why)], R);
+lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
 lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
 lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason), R).
 
