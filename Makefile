@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep remote native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
+.PHONY: help all build demo test test-otp27 agreement soak attach-races remote fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -31,6 +31,9 @@ remote: ## Kill the tool that is attached to a remote node, and cut its connecti
 
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak
+
+attach-races: ## Attach to a busy application and leave it again, 10,000 times: nothing is missed, nothing is left
+	@$(toolchain) && WITNESS_ATTACH_CYCLES=10000 rebar3 ct --suite=test/witness_attach_SUITE --case=races
 
 fuzz: ## 200,000 damaged specifications and two million damaged logs, never the same: each is read or refused
 	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_LOG_FUZZ_INPUTS=1000000 WITNESS_FUZZ_SEED=$$(date +%s) \

@@ -17,7 +17,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1]).
+-export([start_link/1, await/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -27,6 +27,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
 
+
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
               instrumentation :: module(),
@@ -35,7 +36,8 @@ run itself dies, the links take everything with it, and with the tracers their s
               logging :: witness_logging:logging(),
               specs :: [witness_spec:instrumentation_map()],
               sources :: witness_instrumentation:sources(),
-              system = running :: running | {ended, term()},
+              starter :: undefined | pid(),        % of applications, as long as it is needed
+              system = running :: starting | running | {ended, term()},
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               lost = false :: boolean(),           % every monitor that is not decided misses events
@@ -60,6 +62,10 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fu
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
 
+-doc "Ends observation, as `stop/1`, but the run stays to be asked.".
+-spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
+finish(Run) -> call(Run, finish, infinity).
+
 -spec stop(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
 stop(Run) -> call(Run, stop, infinity).
 
@@ -68,6 +74,10 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
+
+-doc "The processes that are observed and have not ended, but for Witness's own.".
+-spec alive(pid()) -> [pid()].
+alive(Run) -> gen_server:call(Run, alive, infinity).
 
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
@@ -117,6 +127,9 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
+begun(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+    ok = Module:parents(Pool, lists:usort(Parents)),
+    {ok, R};
 begun(none, R) -> {ok, R, {continue, start}};
 begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
@@ -142,10 +155,20 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, group_leader := GroupLeader} = Options,
+    #{system := System, scope := Scope, applications := Needed} = Options,
     _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
+    case {System, Needed} of
+        %% Nobody is waited for but the application.
+        {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
+        {_, []} -> {noreply, launch(R)};
+        {_, _} -> {noreply, starting({applications, Needed}, R)}
+    end.
+
+starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
+
+launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
     {ok, _} = Module:launch(Pool, System, GroupLeader),
-    {noreply, R}.
+    R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
 chosen(Options = #{system := node}) ->
@@ -161,8 +184,10 @@ is_attached(System) -> element(1, System) =:= attach.
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
     {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
-handle_call(await, _, R = #run{phase = finished}) ->
+handle_call(Wait, _, R = #run{phase = finished}) when Wait =:= await; Wait =:= finish ->
     {reply, {ok, summary(R)}, R};
+handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
+    proceed(drain(R#run{awaiting = [From | Awaiting]}));
 handle_call(await, From, R = #run{awaiting = Awaiting}) ->
     {noreply, R#run{awaiting = [From | Awaiting]}};
 handle_call(stop, _, R = #run{phase = finished}) ->
@@ -171,6 +196,11 @@ handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own(Options#{unobserved := []}),
+    {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
+handle_call(alive, _, R) ->
+    {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
@@ -202,12 +232,23 @@ handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifie
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
-handle_info({ended, _}, R = #run{options = #{system := {attach, _}}}) ->
+handle_info({ended, _}, R = #run{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
     proceed(R#run{tree_ended = true, system = {ended, normal}});
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, Reason}});
+handle_info({applications_started, _}, R = #run{phase = running, options = #{system := {application, _}}}) ->
+    {noreply, R#run{system = running}};
+handle_info({applications_started, _}, R = #run{phase = running}) ->
+    {noreply, launch(R)};
+handle_info({not_started, Reason}, R) ->
+    proceed(R#run{system = {ended, Reason}, tree_ended = true});
+handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
+    {noreply, R#run{starter = undefined}};
+handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
+    Text = ["nobody watches the application any more: ", witness_event:format_term(Reason, 400)],
+    proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
 handle_info({tracer_lost, Reason}, R) ->
@@ -369,7 +410,7 @@ logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped 
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
     Why = case Reason of
-        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
     end,
     incomplete(log_incomplete, ["the log is not complete: ", Why], R).
@@ -417,8 +458,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
-          running -> undefined;
-          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
+          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end;
+          _ -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
@@ -434,19 +475,32 @@ outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-crashed(running) -> false;
 crashed({ended, normal}) -> false;
 crashed({ended, shutdown}) -> false;
 crashed({ended, {shutdown, _}}) -> false;
-crashed({ended, _}) -> true.
+crashed({ended, _}) -> true;
+crashed(_) -> false.
 
 warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
-        ++ [#{code => system_crashed,
-              text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
-            || {ended, Reason} <- [System], crashed(System)]
+        ++ system_warnings(System, R#run.options)
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
             || #{max_verdicts := Max} <- [R#run.options], Max > 0,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+
+system_warnings({ended, Reason} = System, Options) ->
+    Crashed = crashed(System),
+    case Options of
+        #{system := {application, _}} when Reason =:= shutdown ->
+            [#{code => application_shutdown, text => text(witness_application:ended(Reason))}];
+        _ when Crashed ->
+            Text = case witness_application:ended(Reason) of
+                undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+                Told -> Told
+            end,
+            [#{code => system_crashed, text => text(Text)}];
+        _ -> []
+    end;
+system_warnings(_, _) -> [].

@@ -65,14 +65,14 @@ event(#{index := Index, event := Event}) ->
     {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)}]}.
 
 explanation(#{steps := Steps, skipped := Skipped} = V) ->
-    [{[{kind, skipped}, {text, iolist_to_binary(witness_cli_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
+    [{[{kind, skipped}, {text, iolist_to_binary(witness_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
      || Skipped > 0] ++ [step(Step) || Step <- Steps] ++ last(V).
 
 step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}) ->
     {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)},
       {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
 
-last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_cli_render:reason(V)}]}];
+last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_text_verdict:reason(V)}]}];
 last(#{info := #{line := _} = Info}) ->
     Get = fun(Key) -> maps:get(Key, Info, undefined) end,
     [{[{kind, decision}, {line, null(Get(line))}, {column, null(Get(column))}, {text, text(Get(action))},
@@ -155,5 +155,5 @@ text(undefined) -> null;
 text(Text) ->
     case unicode:characters_to_binary(Text) of
         Valid when is_binary(Valid) -> Valid;
-        _ -> witness_cli_text:clean(Text)
+        _ -> witness_text:clean(Text)
     end.

@@ -28,7 +28,7 @@ have named further ones), and without this process the run ends every monitor wi
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, stop/1, info/1, session/1, counts/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, stop/1, info/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([config/0]).
@@ -58,6 +58,14 @@ start_link(Config) ->
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
+
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Births) -> gen_server:call(Births, alive, infinity).
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -102,6 +110,11 @@ handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = witness_trace_native:launcher(Session, Launcher),
     {reply, {ok, witness_outline_launcher:launch_known(Launcher)}, B};
+handle_call({parents, Parents}, _, B = #births{session = Session}) ->
+    lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
+    {reply, ok, B};
+handle_call(alive, _, B = #births{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], B};
 handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, B};

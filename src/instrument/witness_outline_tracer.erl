@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -53,6 +53,7 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% batch: events for `readers', newest first
 %% handled: messages since the last look at the mailbox's length
 %% behind: so many messages wait that it goes before the system
+%% moved: something was sent to another tracer since the pool has asked last
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
 -record(tracer, {config :: config(),
@@ -65,6 +66,7 @@ when the pool names it to somebody, 0 from the end of the partition.
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
                  behind = false :: boolean(),
+                 moved = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
@@ -95,6 +97,10 @@ whatever they have spawned meanwhile.
 -spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
+-doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
+
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
 event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
@@ -102,6 +108,14 @@ the run as `{system_ended, Reason}`.
 """.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
+
+-doc """
+The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
+then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
+processes have ended whose end was not told yet.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
 
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
@@ -145,6 +159,7 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
@@ -212,7 +227,7 @@ perform({Effects, Next, Core}, T0) ->
 
 %% --- effects ---------------------------------------------------------------------
 
-effect({send, To, Message}, T) -> To ! Message, T;
+effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
 effect({analyse, Label, S}, T) -> analyse(S, Label, T);
 effect({ended, _, Label}, T) -> process_ended(Label, T);
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
@@ -292,6 +307,10 @@ request({attach, Chosen, Held}, From, T) ->
     T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
     reply(From, ok),
     T1;
+request({parents, Parents}, From, T) ->
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
+    reply(From, ok),
+    T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
@@ -338,6 +357,16 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
+%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
+adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            atomics:add(Held, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => true}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
 %% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then
 %% are nobody's.
 attach_process(P, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
@@ -381,6 +410,20 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             ok = atomics:put(T#tracer.flag, 1, 0),
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
+    end.
+
+synced(From, Tag, T) ->
+    process_flag(priority, high),
+    From ! {synced, self(), Tag, state(T)},
+    T#tracer{behind = false, moved = false}.
+
+state(#tracer{moved = true}) -> moved;
+state(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    case lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known) of
+        true -> waiting;
+        false -> settled
     end.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
