@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak attach-races fuzz oracle explore-deep remote native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
+.PHONY: help all build demo test test-otp27 agreement soak attach-races remote fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"

@@ -198,8 +198,8 @@ handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
-handle_call(alive, _, R = #run{phase = running, options = Options, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
-    Own = witness_instrumentation:own(Options),
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own(Options#{unobserved := []}),
     {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
 handle_call(alive, _, R) ->
     {reply, [], R};
