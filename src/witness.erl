@@ -22,7 +22,7 @@ Verdicts also go to `logger` (violations, domain `[witness]`) and, where `teleme
 loaded, to the event `[witness, verdict]`.
 """.
 
--export([start/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
+-export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
 
 -export_type([run/0, verdict/0, source/0, summary/0, warning/0]).
 
@@ -116,7 +116,7 @@ Starts a system under observation, or checks a log of what a system did.
 ## Applications
 
 An application is started when every process of the node is observed, so that each process that it spawns is seen from its
-first event. `start/1` returns before it has started; `application:ensure_all_started(Name)` waits until then. The run ends
+first event. `start/1` returns before it has started, and `await_started/2` waits until then. The run ends
 when the application has stopped: reason `normal` or `shutdown` is a normal end, the latter with a warning, any other a crash,
 and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
 
@@ -162,7 +162,7 @@ start(Options) ->
     case witness_options:check(Options) of
         {ok, Checked} ->
             case application:ensure_all_started(witness) of
-                {ok, _} -> observed(started(witness_sup:start_run(Checked)), Checked);
+                {ok, _} -> started(witness_sup:start_run(Checked));
                 {error, Reason} -> {error, {not_started, Reason}}
             end;
         {error, _} = Error -> Error
@@ -172,11 +172,12 @@ started({ok, Run}) when is_pid(Run) -> {ok, Run};
 started({error, {shutdown, Reason}}) -> {error, Reason};
 started({error, Reason}) -> {error, {not_started, Reason}}.
 
-%% Whoever starts the application now, in whatever way, starts it under observation.
-observed({ok, Run}, #{system := {application, _}}) ->
-    _ = witness_run:info(Run),
-    {ok, Run};
-observed(Result, _) -> Result.
+-doc """
+Waits until the applications that the run starts have started, with what they need. An error is that they did not start
+(`{not_started, Application, Reason}`), or that the run was stopped before.
+""".
+-spec await_started(run(), timeout()) -> ok | {error, timeout | stopped | {not_started, atom(), term()} | {run_died, term()}}.
+await_started(Run, Timeout) -> witness_run:await_started(Run, Timeout).
 
 -doc """
 Waits until the run has ended and every event has been analysed, and every verdict told.
@@ -216,12 +217,14 @@ caller. A caller whose mailbox is full misses verdicts; `{witness, Ref, {missed,
 -spec subscribe(run()) -> {ok, reference()}.
 subscribe(Run) -> witness_run:subscribe(Run).
 
--doc "An error of `start/1` or `await/2` for people.".
+-doc "An error of `start/1`, `await_started/2` or `await/2` for people.".
 -spec format_error(term()) -> unicode:chardata().
 format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
-format_error(timeout) -> "the run has not ended in time";
+format_error(timeout) -> "the run has not ended, or its application not started, in time";
+format_error(stopped) -> "the run was stopped before its application had started";
+format_error({not_started, App, Reason}) -> witness_application:ended({not_started, App, Reason});
 format_error({run_died, Reason}) ->
     ["the run has died: ", witness_event:format_term(Reason, 400)];
 format_error({not_started, Reason}) ->

@@ -86,10 +86,17 @@ init(Apps, Awaited, Run) ->
     proc_lib:set_label(witness_application),
     case application:ensure_all_started(Apps) of
         {ok, _} ->
-            Monitors = [monitor(process, Master) || App <- Awaited, Master <- [application_controller:get_master(App)]],
+            Monitors = [monitor(process, master(App)) || App <- Awaited],
             Run ! {applications_started, self()},
             [receive {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, reason(Reason)} end || Ref <- Monitors];
         {error, {App, Reason}} -> Run ! {not_started, {not_started, App, Reason}}
+    end.
+
+%% That of one that has ended by now may be unknown already. Nothing has the name.
+master(App) ->
+    case application_controller:get_master(App) of
+        undefined -> witness_application_ended;
+        Master -> Master
     end.
 
 reason(noproc) -> unknown;

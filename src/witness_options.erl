@@ -171,8 +171,8 @@ option(system, {children, [_ | _] = Parents}) ->
         orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, {log, {file, File}} "
-                     "or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, "
+                     "{log, {file, File}} or {log, standard_input}");
 option(applications, Apps) when is_list(Apps) ->
     lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
 option(applications, _) -> expected(applications, "a list of names of applications");

@@ -17,7 +17,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1]).
+-export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -26,7 +26,6 @@ run itself dies, the links take everything with it, and with the tracers their s
 %% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
-
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
@@ -55,6 +54,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               started :: integer(),
               ended :: undefined | integer(),
               awaiting = [] :: [gen_server:from()],
+              starting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
@@ -62,6 +62,9 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fu
 
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
+
+-spec await_started(pid(), timeout()) -> ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
+await_started(Run, Timeout) -> call(Run, await_started, Timeout).
 
 -doc "Ends observation, as `stop/1`, but the run stays to be asked.".
 -spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
@@ -192,6 +195,10 @@ handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
     proceed(drain(R#run{awaiting = [From | Awaiting]}));
 handle_call(await, From, R = #run{awaiting = Awaiting}) ->
     {noreply, R#run{awaiting = [From | Awaiting]}};
+handle_call(await_started, From, R = #run{phase = running, system = starting, starting = Starting}) ->
+    {noreply, R#run{starting = [From | Starting]}};
+handle_call(await_started, _, R) ->
+    {reply, is_started(R), R};
 handle_call(stop, _, R = #run{phase = finished}) ->
     {stop, shutdown, {ok, summary(R)}, R};
 handle_call(stop, From, R = #run{stopping = Stopping}) ->
@@ -241,11 +248,11 @@ handle_info({ended, _}, R) ->
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, Reason}});
 handle_info({applications_started, _}, R = #run{phase = running, options = #{system := {application, _}}}) ->
-    {noreply, R#run{system = running}};
+    {noreply, told_started(R#run{system = running})};
 handle_info({applications_started, _}, R = #run{phase = running}) ->
-    {noreply, launch(R)};
+    {noreply, told_started(launch(R))};
 handle_info({not_started, Reason}, R) ->
-    proceed(R#run{system = {ended, Reason}, tree_ended = true});
+    proceed(told_started(R#run{system = {ended, Reason}, tree_ended = true}));
 handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
     {noreply, R#run{starter = undefined}};
 handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
@@ -319,7 +326,17 @@ proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier =
 proceed(R) ->
     {noreply, R}.
 
-drain(R = #run{phase = running, options = #{drain := Drain}}) ->
+told_started(R = #run{starting = Starting}) ->
+    Started = is_started(R),
+    lists:foreach(fun(From) -> gen_server:reply(From, Started) end, Starting),
+    R#run{starting = []}.
+
+is_started(#run{system = {ended, {not_started, _, _} = Reason}}) -> {error, Reason};
+is_started(#run{system = starting}) -> {error, stopped};
+is_started(_) -> ok.
+
+drain(R0 = #run{phase = running, options = #{drain := Drain}}) ->
+    R = told_started(R0),
     R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
     case stop_pool(R1) of

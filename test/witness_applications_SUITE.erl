@@ -251,8 +251,11 @@ sum(Maps) -> lists:foldl(fun(Map, Sum) -> maps:merge_with(fun(_, A, B) -> A + B 
 folder(Config) -> proplists:get_value(priv_dir, Config).
 
 -doc "Starts an application and lets clients loose on it; what they were told.".
-alone(App, {Scenario, Argument}) ->
+alone(App, Traffic) ->
     {ok, _} = application:ensure_all_started(App),
+    traffic(App, Traffic).
+
+traffic(App, {Scenario, Argument}) ->
     Told = ?MODULE:Scenario(Argument),
     ok = application:stop(App),
     Told.
@@ -261,7 +264,8 @@ alone(App, {Scenario, Argument}) ->
 observed(Source, App, Traffic, Specs, Monitors) ->
     {ok, Run} = witness:start(#{system => {application, App}, source => Source, specs => Specs, monitors => Monitors,
                                 log => false, max_verdicts => 100_000, explain => 1}),
-    Told = alone(App, Traffic),
+    ok = witness:await_started(Run, ?WAIT_MS),
+    Told = traffic(App, Traffic),
     {ok, Summary} = witness:await(Run, ?WAIT_MS),
     Verdicts = [maps:with([name, verdict, vacuous, signature, process, slice, info], V) || V <- witness:verdicts(Run)],
     {ok, _} = witness:stop(Run),
@@ -410,12 +414,13 @@ shop({Customers, Prices, Broken}) ->
 
 start(normal, [refuse]) -> {error, no_licence};
 start(normal, [crash]) -> error(boom);
-start(normal, [serve]) -> {ok, proc_lib:spawn_link(?MODULE, server, [])}.
+start(normal, [serve]) -> proc_lib:start_link(?MODULE, server, []).
 
 stop(_) -> ok.
 
 server() ->
     register(witness_application_test, self()),
+    proc_lib:init_ack({ok, self()}),
     receive {ends, Reason} -> exit(Reason) end.
 
 load(How) ->
@@ -437,11 +442,13 @@ ended(Run) ->
 -doc "A run of an application that ends in some way.".
 ends(Source, {start, How}) ->
     ok = load(How),
-    ended(start_run(Source));
+    Run = start_run(Source),
+    {error, {not_started, witness_application_test, _}} = witness:await_started(Run, ?WAIT_MS),
+    ended(Run);
 ends(Source, How) ->
     ok = load(serve),
     Run = start_run(Source),
-    {ok, _} = application:ensure_all_started(witness_application_test),
+    ok = witness:await_started(Run, ?WAIT_MS),
     _ = case How of
         stop -> ok = application:stop(witness_application_test);
         Reason -> witness_application_test ! {ends, Reason}
@@ -462,7 +469,7 @@ asks() -> witness_asker ! {asked, lists:keymember(inets, 1, application:which_ap
 stopped(Source) ->
     ok = load(serve),
     Run = start_run(Source),
-    {ok, _} = application:ensure_all_started(witness_application_test),
+    ok = witness:await_started(Run, ?WAIT_MS),
     {ok, Summary} = witness:stop(Run),
     Runs = is_pid(whereis(witness_application_test)),
     ok = application:stop(witness_application_test),
@@ -472,7 +479,7 @@ stopped(Source) ->
 lost(Source) ->
     ok = load(serve),
     Run = start_run(Source),
-    {ok, _} = application:ensure_all_started(witness_application_test),
+    ok = witness:await_started(Run, ?WAIT_MS),
     [exit(P, kill) || P <- processes(), proc_lib:get_label(P) =:= witness_application],
     {ok, Summary} = witness:await(Run, ?WAIT_MS),
     {ok, _} = witness:stop(Run),
