@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak attach-races fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
+.PHONY: help all build demo test test-otp27 agreement soak attach-races remote fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -25,6 +25,9 @@ agreement: ## The shared set of systems, 100 runs each, also with one scheduler:
 
 explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
 	@bin/witness explore --all --deep
+
+remote: ## Kill the tool that is attached to a remote node, and cut its connection, at 100 random moments each
+	@$(toolchain) && WITNESS_REMOTE_RANDOM=100 WITNESS_EVERY=1 rebar3 ct --suite=test/witness_remote_SUITE
 
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak

@@ -42,6 +42,12 @@ static void run_gone(ErlNifEnv *env, void *object)
     atomic_fetch_sub(&wn_count_runs, 1);
 }
 
+static void hidden_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)monitor;
+    wn_hidden_down(env, object, pid->pid);
+}
+
 static void handle_gone(ErlNifEnv *env, void *object)
 {
     wn_handle *handle = object;
@@ -146,7 +152,8 @@ static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
         return am_stopped;
     case WN_GAP: {
         const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow, [WN_MEMORY] = am_memory,
-                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost};
+                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost,
+                                        [WN_SENSITIVE] = am_sensitive};
         return enif_make_tuple3(env, am_gap, reasons[taken->reason], enif_make_uint64(env, taken->missing));
     }
     default:
@@ -349,7 +356,8 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
     am_agent = enif_make_atom(env, "Elixir.Agent.Server");
     am_dynamic_supervisor = enif_make_atom(env, "Elixir.DynamicSupervisor");
     am_task = enif_make_atom(env, "Elixir.Task.Supervised");
-    ErlNifResourceTypeInit run = {.dtor = run_gone}, handle = {.dtor = handle_gone, .down = consumer_down};
+    ErlNifResourceTypeInit run = {.dtor = run_gone, .down = hidden_down},
+                           handle = {.dtor = handle_gone, .down = consumer_down};
     wn_run_type = enif_open_resource_type_x(env, "witness_run", &run, flags, NULL);
     wn_handle_type = enif_open_resource_type_x(env, "witness_partition", &handle, flags, NULL);
     return wn_run_type && wn_handle_type && wn_terms_are_known(env) ? 0 : 1;
@@ -369,10 +377,12 @@ static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM info)
 
 static ErlNifFunc functions[] = {
     {"enabled", 3, wn_enabled, 0},
+    {"enabled_call", 3, wn_enabled_call, 0},
     {"enabled_send", 3, wn_enabled_message, 0},
     {"enabled_receive", 3, wn_enabled_message, 0},
     {"enabled_procs", 3, wn_enabled_procs, 0},
     {"trace", 5, wn_trace, 0},
+    {"trace_call", 5, wn_trace_call, 0},
     {"trace_send", 5, wn_trace_send, 0},
     {"trace_receive", 5, wn_trace_receive, 0},
     {"trace_procs", 5, wn_trace_procs, 0},

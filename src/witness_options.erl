@@ -22,12 +22,16 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -doc "Where a log is.".
 -type log() :: {file, file:name_all()} | standard_input.
 
--doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
+-doc """
+The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is not
+installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are compiled.
+""".
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
                                | {attach, [witness_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
-                     specs := [file:name_all()],
+                     specs := [file:name_all() | witness_spec:instrumentation_map()],
+                     modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline | central,
@@ -50,7 +54,9 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      hold_back := pos_integer(),
                      memory := pos_integer(),
                      partition_memory := pos_integer(),
-                     message_size := pos_integer(),
+                     message_size := pos_integer() | infinity,
+                     rate := pos_integer() | infinity,
+                     duration := pos_integer() | infinity,
                      batch := pos_integer(),
                      flush := pos_integer(),
                      explain := pos_integer(),
@@ -69,6 +75,7 @@ defaults() ->
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
+      rate => infinity, duration => infinity,
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
@@ -82,7 +89,7 @@ check(Options) when is_map(Options) ->
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
         ok = attachable(Complete),
-        {ok, source(partition_memory(fitting(Complete, Options)))}
+        {ok, message_size(source(partition_memory(fitting(Complete, Options))), Options)}
     catch
         throw:Reason -> {error, Reason}
     end;
@@ -101,7 +108,7 @@ fitting(Complete = #{system := System}, Given) ->
         _ when System =:= node; element(1, System) =:= attach ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back, memory,
-                                    partition_memory, message_size, batch, flush, log_file]};
+                                    partition_memory, message_size, rate, duration, batch, flush, log_file]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -126,6 +133,10 @@ application(Complete, _) -> Complete.
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
+
+%% The native source has to measure each message anyway. Over evm this is done for those only who ask for it.
+message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) -> Options#{message_size := infinity};
+message_size(Options, _) -> Options.
 
 %% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
 source(Options = #{system := {log, _}}) ->
@@ -195,9 +206,9 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(drain, infinity) -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
+                    Key =:= rate; Key =:= duration; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->

@@ -39,7 +39,8 @@ run itself dies, the links take everything with it, and with the tracers their s
               system = running :: starting | running | {ended, term()},
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
-              lost = false :: boolean(),           % every monitor that is not decided misses events
+              lost = none :: none | atom(),        % why every monitor that is not decided misses events
+              hidden = 0 :: non_neg_integer(),     % processes that are not seen any more
               incomplete = false :: boolean(),     % something was missed by somebody
               refused :: undefined | binary(),     % why a log could not be read on
               live = #{} :: #{pid() => meta()},
@@ -112,6 +113,7 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
+                ok = witness_limits:start(Options),
                 R = #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
@@ -121,10 +123,11 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 begun(Chosen, R)
             else
                 {error, Why} ->
-                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    ok = unload(Specs, Files),
                     {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
             end;
-        {error, Diagnostics} ->
+        {error, {Diagnostics, Specs}} ->
+            ok = unload(Specs, Files),
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
 
@@ -138,23 +141,27 @@ begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, 
     {ok, R}.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
 compile([File | Files], Options, Specs, Warnings) ->
     case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
             New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
             compile(Files, Options, [Map | Specs], Warnings ++ New);
         {error, Diagnostics} ->
-            lists:foreach(fun witness_spec:unload/1, Specs),
-            {error, Diagnostics}
+            {error, {Diagnostics, Specs}}
     end.
+
+%% What was given compiled is not this run's own.
+unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, unobserved := Unobserved, applications := Needed} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    #{system := System, scope := Scope, applications := Needed} = Options,
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
     case {System, Needed} of
         %% Nobody is waited for but the application.
         {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
@@ -169,11 +176,11 @@ launch(R = #run{options = #{system := System, group_leader := GroupLeader}, inst
     R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
-chosen(#{system := node, unobserved := Unobserved}) ->
-    Own = witness_instrumentation:own(Unobserved),
+chosen(Options = #{system := node}) ->
+    Own = witness_instrumentation:own(Options),
     {ok, fun(P) -> not Own(P) end};
-chosen(#{system := {attach, Targets}, unobserved := Unobserved}) ->
-    witness_attach:chosen(Targets, witness_instrumentation:own(Unobserved));
+chosen(Options = #{system := {attach, Targets}}) ->
+    witness_attach:chosen(Targets, witness_instrumentation:own(Options));
 chosen(_) -> {ok, none}.
 
 is_attached(node) -> true;
@@ -198,8 +205,8 @@ handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
-handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
-    Own = witness_instrumentation:own([]),
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own(Options#{unobserved := []}),
     {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
 handle_call(alive, _, R) ->
     {reply, [], R};
@@ -253,6 +260,20 @@ handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
     proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
+handle_info({limit, duration}, R = #run{phase = running, options = #{duration := Duration}}) ->
+    Text = io_lib:format("watching has ended after ~w milliseconds (duration)", [Duration]),
+    proceed(drain(warning(duration, Text, R)));
+handle_info({limit, Rate}, R = #run{phase = running, counts = Counts}) ->
+    #{events := Events} = Counts(),
+    case witness_limits:rate(Events, Rate) of
+        {ok, Next} ->
+            ok = witness_limits:again(Next),
+            {noreply, R};
+        {exceeded, Text} -> proceed(given_up(rate, Text, R))
+    end;
+handle_info({hidden, _}, R = #run{hidden = Hidden}) ->
+    %% What it spawns now may have had monitors, and is not seen at all.
+    {noreply, R#run{hidden = Hidden + 1, incomplete = true}};
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
     {noreply, incomplete(tracer_lost, tracer_lost(Reason), R)};
@@ -260,15 +281,13 @@ handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
 handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    %% A link to what is dead says `noproc'. Without a verdict only an exit signal ends a runner, which was most likely this.
-    Why = case Reason of noproc -> killed; _ -> Reason end,
-    proceed(report({verdict, Runner, failed({crashed, Why})}, R));
+    proceed(report({verdict, Runner, died(Reason)}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc ->
     %% A runner may die before it is announced; once it has been, the link to what is dead says `noproc'.
     case [reported || {verdict, _, _} <- maps:get(Pid, R#run.early, [])] of
-        [] -> {noreply, early({verdict, Pid, failed({crashed, Reason})}, R)};
+        [] -> {noreply, early({verdict, Pid, died(Reason)}, R)};
         [reported] -> {noreply, R}
     end;
 handle_info({'EXIT', _, _}, R) ->
@@ -277,8 +296,9 @@ handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
 handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
     finished(R#run{phase = finished});
-handle_info(overdue, R = #run{phase = draining, live = Live}) ->
-    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed({crashed, overdue})}, A) end,
+handle_info(overdue, R = #run{phase = draining, live = Live, lost = Lost}) ->
+    Why = case Lost of none -> {crashed, overdue}; _ -> {gap, Lost} end,
+    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed(Why)}, A) end,
     %% A log is read by one that still is there.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
     proceed(maps:fold(Kill, R, Live));
@@ -289,10 +309,10 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live}) ->
+terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
-    lists:foreach(fun witness_spec:unload/1, Specs).
+    unload(Specs, Given).
 
 %% --- phases ----------------------------------------------------------------------
 
@@ -351,18 +371,24 @@ let_go(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
+lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
+lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
+lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason), R).
+
 %% Events are missing from now on, for everybody.
-lost(Reason, R = #run{live = Live}) ->
-    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, tracer_lost) end, Live),
-    drain((incomplete(tracer_lost, tracer_lost(Reason), R))#run{lost = true}).
+given_up(Why, Text, R = #run{live = Live}) ->
+    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, Why) end, Live),
+    drain((incomplete(Why, Text, R))#run{lost = Why}).
 
 tracer_lost(Reason) ->
     ["a tracer has ended, events are missing from then on: ", witness_event:format_term(Reason, 400)].
 
 %% However few, nobody knows what the events that are missing would have shown.
-incomplete(Code, Text, R = #run{warnings = Warnings}) ->
+incomplete(Code, Text, R) -> (warning(Code, Text, R))#run{incomplete = true}.
+
+warning(Code, Text, R = #run{warnings = Warnings}) ->
     Warning = #{code => Code, text => text(Text)},
-    R#run{incomplete = true, warnings = (Warnings -- [Warning]) ++ [Warning]}.
+    R#run{warnings = (Warnings -- [Warning]) ++ [Warning]}.
 
 close_log(R = #run{logging = Logging}) ->
     case witness_logging:close(Logging) of
@@ -386,12 +412,18 @@ failed(Reason) ->
     #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
       event => undefined, steps => [], skipped => 0, covered => 0}.
 
+%% How a runner died. A link to what is dead says `noproc': without a verdict only an exit signal ends a runner, which was most
+%% likely this.
+died({shutdown, {gap, _} = Gap}) -> failed(Gap);
+died(noproc) -> failed({crashed, killed});
+died(Reason) -> failed({crashed, Reason}).
+
 key(#{spec := Spec, name := Name}) -> {Spec, Name}.
 
 announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
     link(Runner),
-    _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
+    _ = R#run.lost =:= none orelse witness_monitor_runner:gap(Runner, R#run.lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
     lists:foldl(fun report/2, R#run{live = Live#{Runner => Meta}, early = maps:remove(Runner, Early),
                                     tally = started(Meta, Tally)}, Reports).
@@ -496,6 +528,7 @@ crashed(_) -> false.
 warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
         ++ system_warnings(System, R#run.options)
+        ++ [#{code => sensitive, text => text(hidden(Hidden))} || #run{hidden = Hidden} <- [R], Hidden > 0]
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
@@ -516,3 +549,8 @@ system_warnings({ended, Reason} = System, Options) ->
         _ -> []
     end;
 system_warnings(_, _) -> [].
+
+hidden(1) -> ["a process has", hid()];
+hidden(N) -> [integer_to_list(N), " processes have", hid()].
+
+hid() -> " set the flag sensitive: nothing that they, or what they spawned, have done while it was set was observed".

@@ -85,12 +85,16 @@ coverage(T = #tally{properties = Properties}) ->
 -doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
-    [#{code => gap, text => text([missing(N), witness_text_verdict:gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
+    [#{code => code(Reason), text => text([missing(N), witness_text_verdict:gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ [#{code => nothing_monitored,
        text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
     ++ [#{code => vacuous, text => text([describe(Key), all(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
+
+%% A limit that has struck, or a process that has hidden itself.
+code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
+code(_) -> gap.
 
 missing(1) -> "a monitor misses events: ";
 missing(N) -> [integer_to_list(N), " monitors or slices miss events: "].

@@ -18,11 +18,12 @@ table() ->
       "record" => ["trace", "weave", "log", "event"],
       "replay" => ["record", "trace", "weave", "log", "event"],
       "explore" => ["instrument", "event"],
+      "remote" => ["", "spec", "event"],
       "bench" => ["", "event"],
       "web" => ["", "event"],
       "" => ["bench", "explore", "replay", "record", "instrument", "trace", "monitor", "spec",
              "weave", "log", "text", "event"],
-      "cli" => ["", "web", "bench", "explore", "replay", "record", "instrument", "trace", "monitor",
+      "cli" => ["", "web", "remote", "bench", "explore", "replay", "record", "instrument", "trace", "monitor",
                 "spec", "weave", "log", "text", "event"]}.
 
 %% Prefixes of the modules of a folder; every other `witness' module is the application's own.
@@ -31,7 +32,7 @@ prefixes() ->
       "spec" => ["witness_spec"], "monitor" => ["witness_monitor"], "trace" => ["witness_trace"],
       "instrument" => ["witness_outline", "witness_central", "witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"],
-      "explore" => ["witness_explore"], "bench" => ["witness_bench"], "web" => ["witness_web"],
+      "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "cli" => ["witness_cli"]}.
 
 layers_use_only_what_their_row_allows_test_() ->

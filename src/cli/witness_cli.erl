@@ -72,7 +72,8 @@ perform(Arguments) ->
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
             {run, Options} -> run_system(Options);
-            {check, Options} -> check_log(Options)
+            {check, Options} -> check_log(Options);
+            {attach, Options} -> attach(Options)
         end
     catch
         throw:{refused, Problem} -> refuse(Problem);
@@ -143,6 +144,15 @@ check_log(#{log := Log} = Options) ->
     end,
     Given = maps:with([instrument, format, follow, skip_malformed, max_atoms, max_line, save, from], Options),
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
+
+attach(Options) ->
+    {_, Properties} = properties(~"attach", Options),
+    Attachment = accept(~"attach", witness_cli_attach:prepare(Options)),
+    case witness_cli_attach:run(Attachment, Properties, Options) of
+        {ok, Code} -> Code;
+        {error, {specification, _} = Reason} -> refuse(witness_remote:format_error(Reason));
+        {error, Reason} -> refused(~"attach", witness_remote:format_error(Reason))
+    end.
 
 root(Name) ->
     case witness_log:proc(unicode:characters_to_binary(Name)) of

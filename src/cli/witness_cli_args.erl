@@ -6,13 +6,13 @@ Everything is declared once, as a command of `m:argparse`, which parses and writ
 by its internal name; here they are told in the words that the user has written.
 """.
 
--export([parse/1]).
+-export([parse/1, seconds/1]).
 
 -export_type([parsed/0]).
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | compile | demo | explore, Options :: #{atom() => term()}}
+                | {run | check | attach | compile | demo | explore, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -20,6 +20,7 @@ by its internal name; here they are told in the words that the user has written.
 -define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
                    {"run", "runs a system and watches it"},
                    {"check", "checks a log of what a system did"},
+                   {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"}]).
 
@@ -103,7 +104,7 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "check" => check(), "compile" => compile(), "demo" => demo(),
+    #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(), "compile" => compile(), "demo" => demo(),
                   "explore" => witness_cli_explore:command()}}.
 
 run() ->
@@ -246,7 +247,8 @@ times() ->
           help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
     ].
 
-%% A time in milliseconds. `badarg` is an error of the user.
+-doc "A time in milliseconds. `badarg` is an error of the user.".
+-spec seconds(string()) -> pos_integer().
 seconds(Text) ->
     Seconds = try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end,
     Seconds > 0 andalso Seconds =< 4_000_000 orelse error(badarg),

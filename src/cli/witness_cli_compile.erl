@@ -31,7 +31,7 @@ run(#{files := Files, json := Json} = Options) ->
         ok ?= witness_cli_setup:check_folders("--include", Include),
         Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_exports:of_module/1} end,
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
-        Header = witness_cli_json:header(),
+        Header = witness_cli_json:header(node()),
         {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}
     end.
 

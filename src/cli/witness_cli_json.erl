@@ -27,7 +27,7 @@ the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `rea
 Terms are text, cut to a limit. What does not apply is `null`.
 """.
 
--export([header/0, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
@@ -36,12 +36,12 @@ Terms are text, cut to a limit. What does not apply is `null`.
 
 -define(TERM, 2000).
 
--doc "The header of a new run.".
--spec header() -> header().
-header() ->
+-doc "The header of a new run on a node.".
+-spec header(node()) -> header().
+header(Node) ->
     Time = integer_to_binary(os:system_time(microsecond), 36),
     Run = string:lowercase(<<Time/binary, $-, (list_to_binary(os:getpid()))/binary>>),
-    #{v => 1, run => Run, node => atom_to_binary(node())}.
+    #{v => 1, run => Run, node => atom_to_binary(Node)}.
 
 -doc "A verdict.".
 -spec verdict(witness:verdict(), header()) -> iolist().

@@ -23,12 +23,15 @@ output any more. Then the summary comes all the same, and a result without viola
 -export_type([options/0]).
 
 -doc """
-What is given to `witness:start/1`, and how the result is told. Times are in milliseconds.
+What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
+started `with` another function than that.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
                      for := pos_integer() | infinity,
                      timeout := pos_integer() | infinity,
+                     with => fun((map()) -> {ok, witness:run()} | {error, term()}),
+                     node => node(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -53,11 +56,12 @@ What is given to `witness:start/1`, and how the result is told. Times are in mil
 -spec run(options()) -> {ok, 0..3} | {error, term()}.
 run(#{json := Json} = Options) ->
     ok = witness_cli_signal:catch_interrupts(),
-    State = #state{options = Options, header = witness_cli_json:header(),
+    State = #state{options = Options, header = witness_cli_json:header(maps:get(node, Options, node())),
                    out = witness_cli_io:open(case Json of true -> json; false -> text end),
                    look = witness_cli_io:look(),
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
-    case witness:start(start_options(State)) of
+    Start = maps:get(with, Options, fun witness:start/1),
+    case Start(start_options(State)) of
         {ok, Run} -> {ok, watch(Run, early_warnings(Run, State))};
         {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
         {error, _} = Error -> Error
@@ -75,7 +79,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
     Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
-    case is_log(State) of
+    case is_log(State) orelse is_elsewhere(State) of
         true -> Told;
         false ->
             Told#{group_leader => system_output(Options),
@@ -85,6 +89,8 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
 
 is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
 is_log(_) -> false.
+
+is_elsewhere(#state{options = Options}) -> is_map_key(with, Options).
 
 system_output(#{json := true}) -> whereis(standard_error);
 system_output(#{json := false}) -> group_leader().

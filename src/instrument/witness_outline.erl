@@ -6,6 +6,7 @@ The pool creates tracers on demand, takes them back when their partition has end
 lets those go that were not needed for a while. It is the parent of every tracer. A tracer
 that ends without having been told to is a fault of Witness: events are lost from then on,
 so the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
+In the same way gathering is given up when there is not enough memory (`m:witness_outline_budget`).
 """.
 -behaviour(gen_server).
 
@@ -18,8 +19,9 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
-%% More than this is a system that does not stand still.
--define(ROUNDS, 20).
+%% More rounds than this are made by a system that does not stand still.
+-define(ROUNDS, 30).
+-define(AGREEING, 2).
 
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
 %% ones that were told to go
@@ -34,7 +36,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that
-of `m:witness_outline_tracer`, but for the pool itself.
+of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -90,9 +92,14 @@ give_back(Pool, Handle) -> gen_server:cast(Pool, {give_back, Handle}).
 init(Config0) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_tracers),
-    Config = Config0#{pool => self()},
+    Config = (maps:remove(memory, Config0))#{pool => self(), budget => witness_outline_budget:start_link(Config0)},
     erlang:send_after(?SWEEP, self(), sweep),
-    {ok, #pool{config = Config, root = witness_outline_tracer:start_link(Config)}}.
+    {ok, #pool{config = Config, root = start_tracer(Config)}}.
+
+start_tracer(Config = #{budget := Budget}) ->
+    Handle = {Pid, _, _} = witness_outline_tracer:start_link(Config),
+    ok = witness_outline_budget:watch(tracer, Pid, Budget),
+    Handle.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
@@ -100,7 +107,7 @@ init(Config0) ->
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
-    Handle = witness_outline_tracer:start_link(Config),
+    Handle = start_tracer(Config),
     {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
@@ -144,36 +151,45 @@ handle_info({stopped, _, _}, P) ->
 handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
-    {stop, {tracer_ended, Pid, Reason}, P}.
+    {stop, ended(Pid, Reason), P}.
+
+ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
+ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
 %% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
-%% routed; and what is routed may be on its way from hop to hop, while its owner waits for the rest of a process that has
-%% ended. Two rounds in a row without a new tracer and without such a process have moved everything to where it belongs.
-settled(2, _, P) -> P;
+%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
+%% on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to agree.
+settled(?AGREEING, _, P) -> P;
 settled(_, 0, P) -> P;
-settled(Quiet, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
     Tag = make_ref(),
     Pids = [Root | maps:keys(Busy)],
     lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
-    case round(Pids, Tag, true, P) of
-        {true, P1} -> settled(Quiet + 1, Rounds - 1, P1);
-        {false, P1} -> settled(0, Rounds - 1, P1)
+    case round(Pids, Tag, settled, P) of
+        {settled, P1} -> settled(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1} -> timer:sleep(1), settled(0, Rounds - 1, P1);
+        {moved, P1} -> settled(0, Rounds - 1, P1)
     end.
 
-round([], _, Settled, P) -> {Settled, P};
-round([Pid | Pids], Tag, Settled, P) ->
+round([], _, State, P) -> {State, P};
+round([Pid | Pids], Tag, State, P) ->
     receive
-        {synced, Pid, Tag, Whole} -> round(Pids, Tag, Settled andalso Whole, P);
+        {synced, Pid, Tag, Other} -> round(Pids, Tag, restless(State, Other), P);
         {'$gen_call', From, tracer} ->
             {reply, Handle, P1} = handle_call(tracer, From, P),
             gen_server:reply(From, Handle),
-            round([Pid | Pids], Tag, false, P1);
+            round([Pid | Pids], Tag, moved, P1);
         {'$gen_cast', {give_back, _} = GiveBack} ->
             {noreply, P1} = handle_cast(GiveBack, P),
-            round([Pid | Pids], Tag, Settled, P1);
+            round([Pid | Pids], Tag, State, P1);
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
             exit({tracer_ended, Tracer, Reason})
     end.
+
+restless(moved, _) -> moved;
+restless(_, moved) -> moved;
+restless(waiting, _) -> waiting;
+restless(settled, Other) -> Other.
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a
@@ -184,7 +200,7 @@ await_all([Pid | Pids], Tag) ->
         {stopped, Pid, Tag} ->
             receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
         {'EXIT', Pid, Reason} ->
-            exit({tracer_ended, Pid, Reason});
+            exit(ended(Pid, Reason));
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),
             await_all([Pid | Pids], Tag)

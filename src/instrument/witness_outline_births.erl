@@ -195,6 +195,9 @@ item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := M
             Tracer = witness_outline_partition:start_link(Partition, Grouped, {P, Signature, Label}, Config),
             B#births{tracers = (B#births.tracers)#{Tracer => []}}
     end;
+item({hidden, P}, B = #births{config = #{run := Run}}) ->
+    Run ! {hidden, P},
+    B;
 item(ended, B = #births{config = #{run := Run}}) ->
     Run ! {ended, self()},
     B.

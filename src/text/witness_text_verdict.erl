@@ -136,6 +136,8 @@ is_crash(Reason) -> string:prefix(Reason, ?CRASH) =/= nomatch.
 gap(overflow) -> ~"there were more of one process or group than could be kept for its monitors (partition_memory)";
 gap(memory) -> ~"there were more in all than could be kept for the monitors (memory)";
 gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
+gap(rate) -> ~"there were more in a second than was asked for (rate)";
+gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
 gap(lost) -> ~"the VM has not reported the end of a process";
 gap(late) -> ~"some came too late to be put in order";
 gap(tracer_lost) -> ~"a tracer of Witness has ended";

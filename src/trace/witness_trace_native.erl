@@ -35,13 +35,13 @@ rather too large than too small. A message of more than `message_size` bytes is 
 
 -export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2, traced/2, close/1, counts/1, resources/0,
          guarantees/0]).
--export([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-         trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
+-export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+         trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
 -compile({no_auto_import, [size/1]}).
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
--nifs([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-       trace/5, trace_send/5, trace_receive/5, trace_procs/5,
+-nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+       trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5,
        new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
 -on_load(load/0).
 
@@ -67,18 +67,20 @@ rather too large than too small. A message of more than `message_size` bytes is 
                      flush => pos_integer()}.
 
 -doc """
-What the births partition holds: a process with a partition of its own, and whether the run waits for its end; or that the
-last such process has ended.
+What the births partition holds: a process with a partition of its own, and whether the run waits for its end; that the
+last such process has ended; or that one that somebody reads, or that the run waits for, has hidden itself.
 """.
--type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended.
+-type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended
+               | {hidden, pid()}.
 -type mfargs() :: {module(), atom(), [term()]}.
 
 -doc """
 What comes after a batch: more; nothing, since all processes of the partition have ended, or watching has; or nothing,
-since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `lost`: the VM has not
+since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `sensitive`: a
+process has hidden itself, and what is missing is not known; `lost`: the VM has not
 reported an exit).
 """.
--type status() :: open | complete | stopped | {gap, overflow | memory | message_size | lost, Missing :: non_neg_integer()}.
+-type status() :: open | complete | stopped | {gap, overflow | memory | message_size | sensitive | lost, Missing :: non_neg_integer()}.
 
 %% --- sessions --------------------------------------------------------------------
 
@@ -228,6 +230,8 @@ load() ->
 -doc false.
 enabled(_, _, _) -> discard.
 -doc false.
+enabled_call(_, _, _) -> discard.
+-doc false.
 enabled_send(_, _, _) -> discard.
 -doc false.
 enabled_receive(_, _, _) -> discard.
@@ -235,6 +239,8 @@ enabled_receive(_, _, _) -> discard.
 enabled_procs(_, _, _) -> discard.
 -doc false.
 trace(_, _, _, _, _) -> ok.
+-doc false.
+trace_call(_, _, _, _, _) -> ok.
 -doc false.
 trace_send(_, _, _, _, _) -> ok.
 -doc false.
