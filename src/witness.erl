@@ -19,7 +19,7 @@ The process that calls `start/1` owns the run: when it dies, the run ends, and w
 every trace flag and every process of the run.
 
 Verdicts also go to `logger` (violations, domain `[witness]`) and, where `telemetry` is
-loaded, to the event `[witness, verdict]`.
+loaded, to the event `[witness, verdict]` (`m:witness_telemetry`).
 """.
 
 -export([start/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
@@ -108,6 +108,8 @@ Starts a system under observation, or checks a log of what a system did.
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
 | `log` | whether violations are logged | `true` |
+| `log_rate` | violations of a property that are logged in a second at most, ten times as many of all properties; of the others it is logged how many they were | `10` |
+| `redact` | whether messages, arguments, reasons and values are told by their shape only, wherever they are told (`docs/operations.md`); not with `log_file` or `save` | `false` |
 | `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes | none |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |

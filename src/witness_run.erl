@@ -18,7 +18,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 -behaviour(gen_server).
 
 -export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
                   spec := binary() | log, name := binary() | undefined}.
@@ -51,6 +51,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               tracers = 1 :: pos_integer(),
               started :: integer(),
               ended :: undefined | integer(),
+              telling = false :: boolean(),        % the summary is on its way to the world
               awaiting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
@@ -153,7 +154,7 @@ handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
     #{held := Held} = Counted = Counts(),
     {reply, (maps:remove(held, Counted))#{
-              phase => Phase, waiting_for => Held, monitors => shown(Live), verdicts => witness_tally:verdicts(Tally),
+              phase => Phase, waiting_for => Held, monitors => counted(Live), verdicts => witness_tally:verdicts(Tally),
               system => R#run.system, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -182,12 +183,12 @@ handle_info({log_ended, Ended}, R) ->
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
-    proceed(R#run{system = {ended, Reason}});
+    proceed(R#run{system = {ended, shown(Reason, R)}});
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
-    {noreply, incomplete(tracer_lost, tracer_lost(Reason), R)};
+    {noreply, incomplete(tracer_lost, tracer_lost(Reason, R), R)};
 handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
@@ -207,7 +208,10 @@ handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
-handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
+handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling = false}) when map_size(Live) =:= 0 ->
+    ok = witness_notifier:summary(Notifier, summary(R)),
+    {noreply, R#run{telling = true}};
+handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
 handle_info(overdue, R = #run{phase = draining, live = Live}) ->
     Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed({crashed, overdue})}, A) end,
@@ -225,6 +229,11 @@ terminate(_, R = #run{specs = Specs, live = Live}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
     lists:foreach(fun witness_spec:unload/1, Specs).
+
+%% A report of a crash would hold all verdicts, and the contents of messages.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
 
 %% --- phases ----------------------------------------------------------------------
 
@@ -276,10 +285,10 @@ let_go(R = #run{counts = Counts}) ->
 %% Events are missing from now on, for everybody.
 lost(Reason, R = #run{live = Live}) ->
     maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, tracer_lost) end, Live),
-    drain((incomplete(tracer_lost, tracer_lost(Reason), R))#run{lost = true}).
+    drain((incomplete(tracer_lost, tracer_lost(Reason, R), R))#run{lost = true}).
 
-tracer_lost(Reason) ->
-    ["a tracer has ended, events are missing from then on: ", witness_event:format_term(Reason, 400)].
+tracer_lost(Reason, R) ->
+    ["a tracer has ended, events are missing from then on: ", witness_event:format_term(shown(Reason, R), 400)].
 
 %% However few, nobody knows what the events that are missing would have shown.
 incomplete(Code, Text, R = #run{warnings = Warnings}) ->
@@ -294,7 +303,6 @@ close_log(R = #run{logging = Logging}) ->
 
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
-    ok = witness_notifier:summary(R#run.notifier, Summary),
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
     R1 = R#run{awaiting = [], stopping = []},
     case Stopping of
@@ -315,7 +323,8 @@ announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     link(Runner),
     _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
-    lists:foldl(fun report/2, R#run{live = Live#{Runner => Meta}, early = maps:remove(Runner, Early),
+    Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
+    lists:foldl(fun report/2, R#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
                                     tally = started(Meta, Tally)}, Reports).
 
 started(Meta, Tally) ->
@@ -324,7 +333,7 @@ started(Meta, Tally) ->
         false -> witness_tally:started(key(Meta), Tally)
     end.
 
-shown(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
+counted(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
 
 early(Report = {_, Runner, _}, R = #run{early = Early}) ->
     R#run{early = maps:update_with(Runner, fun(Before) -> [Report | Before] end, [Report], Early)}.
@@ -376,9 +385,17 @@ log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0)
 
 verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
     Found = maps:merge(Outcome, Meta),
-    V = Found#{source => witness_instrumentation:source(Found, Sources)},
+    V = redacted(Found#{source => witness_instrumentation:source(Found, Sources)}, R),
     ok = witness_notifier:verdict(Notifier, V),
     keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
+
+%% Nobody has been told yet.
+redacted(V = #{spec := Spec}, #run{options = #{redact := true}, sources = Sources}) ->
+    witness_redaction:verdict(is_map_key(Spec, Sources), V);
+redacted(V, _) -> V.
+
+shown(Reason, #run{options = #{redact := true}}) -> witness_event_redact:term(Reason);
+shown(Reason, _) -> Reason.
 
 keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := Max}}) when Kept < Max ->
     R#run{verdicts = [V | Verdicts], kept = Kept + 1};
