@@ -87,7 +87,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
@@ -114,7 +114,22 @@ Starts a system under observation, or checks a log of what a system did.
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
-Of these, a log has what concerns specifications, monitors and verdicts; and
+## What runs already
+
+`{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
+registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends
+when all of these have ended. `node` observes every process of the node, those to come included, until `stop/1`. When
+`start/1` returns, everything is observed; nothing was suspended, asked or sent a message.
+
+The trace of such a process begins with `{attached, Process, {Module, Function, Arity}, Time}`, in the place of its `init`:
+the function is what the VM still knows of its signature, its arguments are not known. So a specification that depends on
+them is refused, and a monitor that was written by hand needs the callback `attached/3` (`m:witness_monitor`). Messages
+that the process had received before are no events; those that it sends or receives later all are. A property with `group`
+gathers what is spawned after that. Events come from `evm` always.
+
+## Logs
+
+Of these options, a log has what concerns specifications, monitors and verdicts; and
 
 | Option | Value | Default |
 |---|---|---|
@@ -188,7 +203,7 @@ subscribe(Run) -> witness_run:subscribe(Run).
 
 -doc "An error of `start/1` or `await/2` for people.".
 -spec format_error(term()) -> unicode:chardata().
-format_error({log, Text}) -> Text;
+format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
 format_error(timeout) -> "the run has not ended in time";

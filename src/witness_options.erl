@@ -5,8 +5,9 @@ The options of a run: one clause for each, and the defaults.
 ## Errors
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
-`{missing_option, Key}`, `{only_for_logs, Key}` and `{not_for_logs, Key}` for an option that does not go with
-the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it, `{source_unavailable, Reason}` where `native` was asked for and
+`{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does not go with
+the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
+`{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
 """.
@@ -22,7 +23,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type log() :: {file, file:name_all()} | standard_input.
 
 -doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]} | {log, log()},
+-type options() :: #{system := {module(), atom(), [term()]} | node | {attach, [witness_attach:target(), ...]} | {log, log()},
                      scope := tree | node,
                      specs := [file:name_all()],
                      include := [file:name_all()],
@@ -61,6 +62,8 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      redact := boolean(),
                      warnings := [witness:warning()]}.
 
+-define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
+
 defaults() ->
     #{scope => tree, specs => [], include => [], monitors => [], instrument => outline,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
@@ -78,18 +81,27 @@ check(Options) when is_map(Options) ->
         Complete = maps:merge(defaults(), Options),
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
+        ok = attachable(Complete),
         {ok, source(partition_memory(fitting(Complete, Options)))}
     catch
         throw:Reason -> {error, Reason}
     end;
 check(_) -> {error, {bad_option, options, "a map"}}.
 
+%% Of what runs already a monitor must not expect the beginning.
+attachable(#{system := System, monitors := Monitors}) when System =:= node; element(1, System) =:= attach ->
+    lists:foreach(fun({_, {Monitor, _}}) ->
+        erlang:function_exported(Monitor, attached, 3) orelse throw({monitor_callbacks, Monitor, [{attached, 3}]})
+    end, Monitors);
+attachable(_) -> ok.
+
 %% Options of logs and those of systems that run are nothing to each other.
 fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
+        _ when System =:= node; element(1, System) =:= attach -> {not_attached, [scope, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
                                     message_size, batch, flush, log_file]};
-        _ -> {only_for_logs, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]}
+        _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
     [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
@@ -106,9 +118,12 @@ fitting(Complete = #{system := System}, Given) ->
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
 
-%% The native source, where it can be loaded, unless the user has chosen.
+%% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
 source(Options = #{system := {log, _}}) ->
     Options#{warnings => []};
+source(Options = #{system := System}) when System =:= node; element(1, System) =:= attach ->
+    maps:get(source, Options, evm) =:= evm orelse expected(source, "evm, for what is running already"),
+    Options#{source => evm, warnings => []};
 source(Options = #{source := evm}) ->
     Options#{warnings => []};
 source(Options) ->
@@ -125,7 +140,10 @@ source(Options) ->
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
 option(system, {log, standard_input}) -> ok;
 option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
-option(system, _) -> expected(system, "{Module, Function, Arguments}, {log, {file, File}} or {log, standard_input}");
+option(system, node) -> ok;
+option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
+option(system, _) ->
+    expected(system, "{Module, Function, Arguments}, node, {attach, Targets}, {log, {file, File}} or {log, standard_input}");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
 option(Key, Files) when Key =:= specs; Key =:= include ->
@@ -168,6 +186,11 @@ option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= f
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 
+target(P) when is_pid(P), node(P) =:= node() -> ok;
+target({application, App}) when is_atom(App) -> ok;
+target(Name) when is_atom(Name) -> ok;
+target(_) -> expected(system, "{attach, Targets} with processes of this node, registered names and {application, App}").
+
 monitor_option({{M, F, A}, {Monitor, _}})
   when is_atom(M), is_atom(F), (A =:= '_' orelse is_integer(A) andalso A >= 0), is_atom(Monitor) ->
     case witness_monitor:check(Monitor) of
@@ -206,6 +229,8 @@ format_error({not_redacted, log_file}) ->
     "a log (log_file) holds the contents of messages, so a run that is redacted has none";
 format_error({not_redacted, save}) ->
     "a position (save) holds the contents of messages, so a run that is redacted has none";
+format_error({not_attached, Key}) ->
+    io_lib:format("option ~ts: not for what is running already", [Key]);
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
 format_error({undefined_module, M, Reason}) ->

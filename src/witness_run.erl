@@ -82,7 +82,7 @@ call(Run, Request, Timeout) ->
     end.
 
 -doc false.
--spec init(witness_options:options()) -> {ok, #run{}, {continue, start}} | {stop, term()}.
+-spec init(witness_options:options()) -> {ok, #run{}} | {ok, #run{}, {continue, start}} | {stop, term()}.
 init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
@@ -90,30 +90,37 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     Compile = case Options of
         %% What a log tells of need not be here.
         #{system := {log, _}} -> Given;
-        #{} -> Given#{exports => fun witness_exports:of_module/1}
+        #{system := System} -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
     end,
     case compile(Files, Compile, [], []) of
         {ok, Specs, Warnings} ->
             maybe
+                {ok, Chosen} ?= chosen(Options),
                 {ok, Logging} ?= witness_logging:open(Options),
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
-                {ok, #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
-                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
-                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
-                          warnings = maps:get(warnings, Options) ++ Warnings,
-                          notifier = witness_notifier:start_link(Options),
-                          started = erlang:monotonic_time(millisecond)},
-                 {continue, start}}
+                R = #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                         instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
+                         tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
+                         warnings = maps:get(warnings, Options) ++ Warnings,
+                         notifier = witness_notifier:start_link(Options),
+                         started = erlang:monotonic_time(millisecond)},
+                begun(Chosen, R)
             else
-                {error, Text} ->
+                {error, Why} ->
                     lists:foreach(fun witness_spec:unload/1, Specs),
-                    {stop, {shutdown, {log, text(Text)}}}
+                    {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
             end;
         {error, Diagnostics} ->
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
+
+%% Whoever has the run knows that all that runs already is observed.
+begun(none, R) -> {ok, R, {continue, start}};
+begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
+    ok = Module:attach(Pool, Chosen, System =/= node),
+    {ok, R}.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
 compile([File | Files], Options, Specs, Warnings) ->
@@ -135,6 +142,17 @@ handle_continue(start, R = #run{options = Options, instrumentation = Module, poo
     _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
     {ok, _} = Module:launch(Pool, System, GroupLeader),
     {noreply, R}.
+
+%% Processes that run already; `none` where the system is started.
+chosen(#{system := node, unobserved := Unobserved}) ->
+    Own = witness_instrumentation:own(Unobserved),
+    {ok, fun(P) -> not Own(P) end};
+chosen(#{system := {attach, Targets}, unobserved := Unobserved}) ->
+    witness_attach:chosen(Targets, witness_instrumentation:own(Unobserved));
+chosen(_) -> {ok, none}.
+
+is_attached(node) -> true;
+is_attached(System) -> element(1, System) =:= attach.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
@@ -180,6 +198,8 @@ handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifie
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
+handle_info({ended, _}, R = #run{options = #{system := {attach, _}}}) ->
+    proceed(R#run{tree_ended = true, system = {ended, normal}});
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->

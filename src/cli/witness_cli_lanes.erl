@@ -62,6 +62,7 @@ chart(Steps, Modules, Decided, Look) ->
     heading(Lanes, Spawned, Pitch) ++ [line(Lanes, Pitch) | draw(Rows, Lanes, Pitch, Decided, Look)].
 
 spawned(#{event := {init, Child, _, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
+spawned(#{event := {attached, Proc, {Module, _, _}, _}}, Modules) -> Modules#{Proc => Module};
 spawned(#{event := {fork, _, Child, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
 spawned(_, Modules) -> Modules.
 
@@ -79,6 +80,8 @@ row(#{event := Event} = Step, Callers) ->
 event({init, Child, Parent, Signature, _}, _) ->
     By = case Parent of undefined -> ~""; _ -> [~", spawned by ", name(Parent, 40)] end,
     local(Child, $*, [~"starts ", witness_event:format_signature(Signature), By]);
+event({attached, Proc, Function, _}, _) ->
+    local(Proc, $*, [~"was running already, in ", witness_event:format_function(Function)]);
 event({fork, Parent, Child, Signature, _}, _) ->
     local(Parent, $*, [~"spawns ", name(Child, 40), ~", ", witness_event:format_signature(Signature)]);
 event({exit, Proc, Reason, _}, _) ->

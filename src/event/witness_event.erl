@@ -24,7 +24,7 @@ every event of the child; more than that holds only where the source of the even
 """.
 
 -export([kind/1, proc/1, ts/1]).
--export([format/1, format/2, format_term/2, format_signature/1, format_proc/1]).
+-export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
 
 -export_type([signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
 
@@ -119,6 +119,10 @@ A signature as text, `m:f(A1,A2)`, cut to 200 characters. A module of Elixir is 
 """.
 -spec format_signature(signature()) -> binary().
 format_signature(Signature) -> witness_event_term:call(Signature, ?LIMIT).
+
+-doc "A function as text, `m:f/2`, cut to 200 characters.".
+-spec format_function(mfa()) -> binary().
+format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?LIMIT)]).
 
 -doc "A process, as it stands in the text of an event.".
 -spec format_proc(proc()) -> binary().

@@ -29,7 +29,7 @@ What has another shape is left as it is. Shapes that OTP and Elixir use between 
 OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 """.
 
--export([resolve/1]).
+-export([resolve/1, running/1, unknown/1]).
 
 -type mfargs() :: {module(), atom(), [term()]}.
 
@@ -53,6 +53,25 @@ resolve({'Elixir.Task.Supervised', noreply, Args} = Raw) ->
     task(Args, Raw);
 resolve(Raw) ->
     Raw.
+
+-doc """
+The function of the signature that a living process of this node was spawned with, as far as the VM still knows it: a
+process of OTP keeps it in its dictionary, one that was spawned with a fun is in `erlang:apply/2`. `undefined` if it has
+ended.
+""".
+-spec running(pid()) -> mfa() | undefined.
+running(P) ->
+    case {proc_lib:translate_initial_call(P), process_info(P, initial_call)} of
+        {_, undefined} -> undefined;
+        {{proc_lib, init_p, 5}, {initial_call, MFA}} -> MFA;
+        {{Behaviour, Module, 1}, _} when Behaviour =:= supervisor; Behaviour =:= supervisor_bridge -> {Module, init, 1};
+        {{gen_event, _, _}, _} -> {gen_event, init, 1};
+        {MFA, _} -> MFA
+    end.
+
+-doc "A signature whose arguments are not known: each of them is `'_'`.".
+-spec unknown(mfa()) -> witness_event:signature().
+unknown({Module, Function, Arity}) -> {Module, Function, lists:duplicate(Arity, '_')}.
 
 function(Fun, Args) ->
     {module, Module} = erlang:fun_info(Fun, module),

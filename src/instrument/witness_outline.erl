@@ -9,7 +9,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, stop/1, info/1]).
+-export([start_link/1, launch/3, adopt_node/2, attach/3, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -44,6 +44,13 @@ launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA,
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
 adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
+
+-doc """
+Observes the processes that are chosen, which run already, and all that they spawn from now on; their monitors begin with
+an `attached`. `Held`: whether the run is to wait for their end.
+""".
+-spec attach(pid(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
+attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
 root(Pool) -> gen_server:call(Pool, root, infinity).
 

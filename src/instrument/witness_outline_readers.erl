@@ -15,7 +15,7 @@ What the monitors of a run have in common. `ordered` says whether groups have to
 may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 """.
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
-                    take => witness_monitor_runner:take(), tracer => pid()}.
+                    take => witness_monitor_runner:take(), tracer => pid(), attached => mfa()}.
 
 -doc "How many processes the monitor of each group still waits for.".
 -type alive() :: #{witness_outline_map:reader() => pos_integer()}.

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -87,6 +87,13 @@ Owns every process of the node but those for which `Own` is true, and all that t
 """.
 -spec adopt_node(handle(), fun((pid()) -> boolean())) -> ok.
 adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
+
+-doc """
+Owns the processes that are chosen and run already, and all that they spawn. When it returns, none of them is left out,
+whatever they have spawned meanwhile.
+""".
+-spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
+attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
@@ -268,15 +275,21 @@ question({traced, P, Session}, T = #tracer{source = Source}) ->
 question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
     {Source:share(Session, Sink, P), T}.
 
-start_monitors(P, Signature, Label, T = #tracer{config = Config, alive = Alive}) ->
-    Given = maps:with([run, explain, max_slices], Config),
+start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Label, T).
+
+start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive}) ->
+    Given = maps:merge(maps:with([run, explain, max_slices], Config), More),
     {Label1, Alive1} = witness_outline_readers:start(P, Signature, Label, Given#{ordered => true}, Alive),
     {Label1, T#tracer{alive = Alive1}}.
 
 %% --- requests --------------------------------------------------------------------
 
 request({adopt_node, Own}, From, T) ->
-    T1 = adopt_all(Own, T),
+    T1 = adopt_all(fun(P) -> not Own(P) end, fun adopt_process/2, T),
+    reply(From, ok),
+    T1;
+request({attach, Chosen, Held}, From, T) ->
+    T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
     reply(From, ok),
     T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
@@ -308,11 +321,13 @@ launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
 reply({Caller, Ref}, Reply) -> Caller ! {Ref, Reply}, ok.
 
 %% Each look at all processes may show new ones whose parents were not on yet. When it
-%% shows none, every process is on, and what comes later inherits.
-adopt_all(Own, T = #tracer{source = Source, session = Session}) ->
-    case [P || P <- processes(), not Own(P), Source:traced(Session, P) =:= false] of
+%% shows none, every process is on, and what comes later inherits. What a process that is on
+%% has spawned is on by birth, and stays so until its fork is read, which is after this: it
+%% is not taken twice.
+adopt_all(Chosen, Adopt, T = #tracer{source = Source, session = Session}) ->
+    case [P || P <- processes(), Chosen(P), Source:traced(Session, P) =:= false] of
         [] -> T;
-        New -> adopt_all(Own, lists:foldl(fun adopt_process/2, T, New))
+        New -> adopt_all(Chosen, Adopt, lists:foldl(Adopt, T, New))
     end.
 
 adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps}}) ->
@@ -322,6 +337,35 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
             Label = witness_outline_map:new(Maps, #{held => false}),
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
+
+%% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then
+%% are nobody's.
+attach_process(P, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
+    #{maps := Maps, held := Count, counters := Counters} = Config,
+    case witness_event_signature:running(P) of
+        undefined -> T;
+        Function ->
+            Attached = {Source:now(), {attached, P, Function, erlang:monotonic_time(nanosecond)}},
+            case Source:on(Session, P) of
+                dead -> T;
+                ok ->
+                    _ = Held andalso atomics:add(Count, 1, 1),
+                    counters:add(Counters, ?PROCESSES, 1),
+                    Signature = witness_event_signature:unknown(Function),
+                    Label = witness_outline_map:new(Maps, #{held => Held, signature => Signature}),
+                    {Label1, T1} = start_monitors(P, Signature, #{attached => Function}, Label, T),
+                    T2 = analyse(Attached, Label1, T1),
+                    T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)}
+            end
+    end.
+
+%% While processes are attached, those that end meanwhile do not end the run.
+hold_open(false, Fun, T) -> Fun(T);
+hold_open(true, Fun, T = #tracer{config = #{held := Held, run := Run}}) ->
+    atomics:add(Held, 1, 1),
+    T1 = Fun(T),
+    _ = atomics:sub_get(Held, 1, 1) =:= 0 andalso (Run ! {ended, self()}),
+    T1.
 
 %% --- the end of a partition, and of a run ----------------------------------------
 

@@ -42,6 +42,13 @@ for each event (`slice/2`) whether it is to see it. `slices`: there is a state m
 -callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) ->
     {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
 
+-doc """
+The same for a process that was running already when it was attached to, in this function: its past is not known, and no
+`init` event comes. Monitors without it cannot be attached.
+""".
+-callback attached(mfa(), witness_event:proc(), Arg :: term()) ->
+    {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
+
 -doc "The next event. The first of a process is its `init`, the last its `exit`.".
 -callback handle_event(witness_event:event(), State :: term()) ->
     {ok, State :: term()} | {verdict, verdict(), info()}.
@@ -87,7 +94,7 @@ action with the `id` 7 by `put('$witness_7', 7)`; the runs tell which of them ha
 -callback describe(State :: term()) ->
     #{formula := binary(), bindings := [{Name :: binary(), Value :: term()}]}.
 
--optional_callbacks([handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
+-optional_callbacks([attached/3, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
 
 -doc """
 Whether a module is a monitor: it can be loaded and exports the mandatory callbacks.

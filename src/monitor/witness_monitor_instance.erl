@@ -7,7 +7,7 @@ asked for (`c:witness_monitor:describe/1`) when a verdict is explained. Whatever
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, new/1, run/3, chosen/2, ended/3, inconclusive/3, crash/2, crash/3, save/1, load/1]).
+-export([config/2, config/3, new/1, run/3, chosen/2, ended/3, inconclusive/3, crash/2, crash/3, save/1, load/1]).
 -export_type([config/0, choice/0, instance/0, outcome/0, step/0, reason/0, saved/0]).
 
 -doc """
@@ -48,7 +48,11 @@ number of events.
 
 -doc "For machines with these callbacks, whose explanations have so many steps.".
 -spec config(module(), Explain :: pos_integer()) -> config().
-config(Module, Explain) -> {Module, Explain, fun Module:handle_event/2}.
+config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
+
+-doc "The same with another function in the place of `handle_event/2`.".
+-spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
+config(Module, Explain, Handle) -> {Module, Explain, Handle}.
 
 -doc "A machine in its first state.".
 -spec new(State :: term()) -> instance().

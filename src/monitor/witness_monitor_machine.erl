@@ -21,13 +21,15 @@ dictionary of whoever runs the machine (`covered/0`).
 
 -doc """
 What to run: the monitor, the process that it is started for, how many steps an explanation has, and how many slices may
-be alive (100,000 without it). Other keys are ignored.
+be alive (100,000 without it). `attached`: the process was running already, in this function; its first item is
+`{attached, P, MFA, Ts}`, and its signature has no arguments that mean anything. Other keys are ignored.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc(),
                   signature := witness_event:signature(),
                   explain := pos_integer(),
                   max_slices => pos_integer(),
+                  attached => mfa(),
                   atom() => term()}.
 
 -doc "A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share.".
@@ -76,9 +78,9 @@ prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
 
 -doc "Starts a monitor. It may refuse its process, or crash at once.".
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
-new(#{monitor := {Module, Arg}, process := P, signature := Signature} = Spec) ->
+new(Spec) ->
     Config = config(Spec),
-    try started(Module:init(Signature, P, Arg), Config, Spec) of
+    try started(first(Spec), Config, Spec) of
         ignore -> {decided, ignored};
         {crashed, _} = Crash -> {decided, nothing(Crash, Config)};
         Machine -> {ok, Machine}
@@ -86,12 +88,36 @@ new(#{monitor := {Module, Arg}, process := P, signature := Signature} = Spec) ->
         Class:Reason:Stack -> {decided, nothing(witness_monitor_instance:crash(Class, Reason, Stack), Config)}
     end.
 
+first(#{attached := MFA, monitor := {Module, Arg}, process := P, signature := Signature}) ->
+    case erlang:function_exported(Module, attached, 3) of
+        true -> Module:attached(MFA, P, Arg);
+        false -> Module:init(Signature, P, Arg)
+    end;
+first(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
+    Module:init(Signature, P, Arg).
+
 config(#{config := Config}) -> Config;
-config(#{monitor := {Module, _}, explain := Explain}) -> witness_monitor_instance:config(Module, Explain).
+config(#{monitor := {Module, _}, explain := Explain} = Spec) ->
+    Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
+    witness_monitor_instance:config(Module, Explain, Handle).
+
+%% A specification looks at nothing in the `init` of an attached process that is not known (`m:witness_spec_attach`). A
+%% monitor that was written by hand has been told by `attached/3`.
+callback(Callback, Told, #{attached := _, monitor := {Module, _}}) ->
+    Attached = case erlang:function_exported(Module, attached, 3) of
+        true -> fun(_, State) -> Told(State) end;
+        false -> fun({attached, P, MFA, Ts}, State) ->
+                         Callback({init, P, undefined, witness_event_signature:unknown(MFA), Ts}, State)
+                 end
+    end,
+    fun(Item, State) when element(1, Item) =:= attached -> Attached(Item, State);
+       (Item, State) -> Callback(Item, State)
+    end;
+callback(Callback, _, _) -> Callback.
 
 started({ok, State}, Config, Spec) -> whole(witness_monitor_instance:new(State), Config, Spec);
 started({ok, State, Filter}, Config, Spec) -> filtered(Filter, witness_monitor_instance:new(State), Config, Spec);
-started({slices, Filter}, Config, Spec) -> {sliced, Config, sliced(Filter, Spec)};
+started({slices, Filter}, Config, Spec) -> {sliced, Config, sliced(Filter, Config, Spec)};
 started(ignore, _, _) -> ignore;
 started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
@@ -111,12 +137,15 @@ choice(Monitor) ->
         Alphabet -> {alphabet, {fun witness_monitor_alphabet:slice/2, witness_monitor_alphabet:compile(Alphabet)}}
     end.
 
-filtered(Filter, Instance, Config, #{monitor := {Module, _}}) ->
-    {chosen, Config, {monitor, {fun Module:slice/2, Filter}}, Instance}.
+filtered(Filter, Instance, Config, Spec) ->
+    {chosen, Config, {monitor, chooses(Filter, Spec)}, Instance}.
 
-sliced(Filter, #{monitor := {Module, _}, explain := Explain} = Spec) ->
+chooses(Filter, #{monitor := {Module, _}} = Spec) ->
+    {callback(fun Module:slice/2, fun(_) -> skip end, Spec), Filter}.
+
+sliced(Filter, Config, #{monitor := {Module, _}} = Spec) ->
     Max = maps:get(max_slices, Spec, ?MAX_SLICES),
-    witness_monitor_sliced:new(Module, Explain, Filter, Module:slice_names(Filter), Max).
+    witness_monitor_sliced:new(Module, Config, chooses(Filter, Spec), Module:slice_names(Filter), Max).
 
 -doc "Takes events.".
 -spec run([witness_event:event()], machine()) -> result().
@@ -207,8 +236,9 @@ load({whole, Saved}, Spec) ->
 load({filtered, Filter, Saved}, Spec) ->
     loaded(witness_monitor_instance:load(Saved), fun(Instance) -> filtered(Filter, Instance, config(Spec), Spec) end);
 load({sliced, Filter, Saved}, Spec) ->
-    try sliced(Filter, Spec) of
-        Empty -> loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, config(Spec), Sliced} end)
+    Config = config(Spec),
+    try sliced(Filter, Config, Spec) of
+        Empty -> loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, Config, Sliced} end)
     catch
         Class:Reason:Stack -> {error, witness_monitor_instance:crash(Class, Reason, Stack)}
     end;

@@ -25,11 +25,15 @@ others; only when it cannot be said to which slice an event belongs can the moni
                  count = 0 :: non_neg_integer()}).
 -opaque sliced() :: #sliced{}.
 
--doc "`Names` are those of the values in a key. When `Max` slices are alive, the oldest one makes room for the next.".
--spec new(module(), Explain :: pos_integer(), Filter :: term(), Names :: [binary()], Max :: pos_integer()) -> sliced().
-new(Module, Explain, Filter, Names, Max) ->
-    #sliced{config = witness_monitor_instance:config(Module, Explain), slice = fun Module:slice/2,
-            instance = fun Module:instance/2, filter = Filter, names = Names, slices = witness_monitor_slices:new(Max)}.
+-doc """
+`Choice` says to which slice an event belongs. `Names` are those of the values in a key. When `Max` slices are alive, the
+oldest one makes room for the next.
+""".
+-spec new(module(), witness_monitor_instance:config(), witness_monitor_instance:choice(), Names :: [binary()],
+          Max :: pos_integer()) -> sliced().
+new(Module, Config, {Slice, Filter}, Names, Max) ->
+    #sliced{config = Config, slice = Slice, instance = fun Module:instance/2, filter = Filter, names = Names,
+            slices = witness_monitor_slices:new(Max)}.
 
 -doc "How many slices there have been.".
 -spec count(sliced()) -> non_neg_integer().

@@ -85,6 +85,7 @@ What compilation may be told; each key may be missing:
 - `include`: folders where `-include` looks after that of the specification itself; none by default;
 - `max_obligations`: how many formulas a monitor may have to satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
+- `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
 - `exports`: the functions of modules. With it, signatures that name a function which its module does not have get a
   warning, and so do modules that are unknown.
 
@@ -92,6 +93,7 @@ An option that is unknown or has a wrong value raises `{bad_option, Key}`.
 """.
 -type options() :: #{include => [file:name_all()],
                      max_obligations => pos_integer(),
+                     attach => boolean(),
                      exports => witness_spec_export:exports()}.
 
 -define(MAX_FINDINGS, 50).
@@ -174,10 +176,11 @@ name(File) ->
 
 options(Options) when is_map(Options) ->
     maps:foreach(fun(Key, Value) -> option(Key, Value) orelse error({bad_option, Key}) end, Options),
-    maps:merge(#{include => [], max_obligations => 1000}, Options).
+    maps:merge(#{include => [], max_obligations => 1000, attach => false}, Options).
 
 option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
 option(max_obligations, Count) -> is_integer(Count) andalso Count > 0;
+option(attach, Attach) -> is_boolean(Attach);
 option(exports, Exports) -> is_function(Exports, 1);
 option(_, _) -> false.
 
@@ -207,7 +210,7 @@ shortened(Diagnostics) ->
     [Diagnostic || Diagnostic <- Diagnostics, lists:member(Diagnostic, Kept)].
 
 %% Scanner, parser and checker; a specification without errors has at least one property.
-analyse(Source, #{include := Folders} = Options) ->
+analyse(Source, #{include := Folders, attach := Attach} = Options) ->
     maybe
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
@@ -216,7 +219,8 @@ analyse(Source, #{include := Folders} = Options) ->
         {Plain, Unknown} = case Undeclared of [] -> witness_spec_record:expand(Written, Records); _ -> {[], []} end,
         {Properties, Misused} = witness_spec_otp:expand(Plain),
         Checked = witness_spec_check:properties(Properties, Options),
-        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked,
+        Unattachable = case Attach of true -> witness_spec_attach:properties(Properties); false -> [] end,
+        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable,
         ok ?= sound(Properties, Findings),
         {ok, Units} ?= witness_spec_build:units(Properties),
         {ok, Properties, Units, Findings}

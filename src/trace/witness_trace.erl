@@ -30,9 +30,13 @@ compare it.
 
 -doc """
 An event with its stamp. `{other, P}` stands for something that the source reports of
-`P` and that is no trace event: it proves how far the source has come with `P`.
+`P` and that is no trace event: it proves how far the source has come with `P`. No source
+delivers an `attached`: it is the tracer's own.
 """.
--type stamped() :: {stamp(), witness_event:event() | {other, witness_event:proc()}}.
+-type stamped() :: {stamp(), witness_event:event() | attached() | {other, witness_event:proc()}}.
+
+-doc "The mark at which the trace of a process begins that was running already.".
+-type attached() :: {attached, witness_event:proc(), mfa(), witness_event:ts()}.
 
 -doc """
 What a source promises:

@@ -1,0 +1,55 @@
+-module(witness_spec_attach).
+-moduledoc """
+Whether a property can be about a process that was running before it was observed.
+
+Of such a process the function is known that it was spawned with, but neither its arguments nor its parent. So what the
+property says of them must not matter: each stands for anything, as `_` or as a variable that is not used again.
+""".
+
+-export([properties/1]).
+
+-doc "An error for each place that needs what is not known.".
+-spec properties([witness_spec_parse:property()]) -> [witness_spec_diagnostic:finding()].
+properties(Properties) -> lists:append([property(Property) || Property <- Properties]).
+
+property(#{signatures := Signatures} = Property) ->
+    Used = occurrences(maps:values(maps:with([signatures, over, formula], Property)),
+                       maps:from_keys(maps:get(per, Property, []), 1)),
+    [needed("arguments", Signature) || #{pattern := Pattern} = Signature <- Signatures, not called(Pattern, Used)]
+        ++ [needed("parent or arguments", Action) || #{pattern := Pattern} = Action <- births(Property),
+                                                     not born(Pattern, Used)].
+
+needed(What, #{location := Location}) ->
+    witness_spec_diagnostic:error(Location, needs_arguments,
+        ["this depends on the ", What, " that a process was spawned with, which are not known of one that was running already"],
+        "write `_` for what is not known, or start the system under observation").
+
+%% `init` actions, wherever they stand.
+births(Property) ->
+    Over = case Property of #{over := [_ | _] = Actions} -> Actions; #{} -> [] end,
+    [Action || #{kind := init} = Action <- Over ++ actions(maps:get(formula, Property, none))].
+
+actions({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia -> [Action | actions(Formula)];
+actions({Fixpoint, _, _, Formula}) when Fixpoint =:= max; Fixpoint =:= min -> actions(Formula);
+actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' -> lists:append([actions(F) || F <- Formulas]);
+actions(_) -> [].
+
+born({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso called(Signature, Used).
+
+called({tuple, _, [_, _, Arguments]}, Used) -> arguments(Arguments, Used);
+called(Pattern, Used) -> anything(Pattern, Used).
+
+arguments({cons, _, Argument, Rest}, Used) -> anything(Argument, Used) andalso arguments(Rest, Used);
+arguments({nil, _}, _) -> true;
+arguments(Rest, Used) -> anything(Rest, Used).
+
+anything({var, _, '_'}, _) -> true;
+anything({var, _, Name}, Used) -> maps:get(Name, Used) =:= 1;
+anything(_, _) -> false.
+
+%% How often each variable occurs. Recursion variables are counted too, which only refuses what is hard to read anyway.
+occurrences({var, _, Name}, Used) when is_atom(Name) -> maps:update_with(Name, fun(N) -> N + 1 end, 1, Used);
+occurrences(Tuple, Used) when is_tuple(Tuple) -> occurrences(tuple_to_list(Tuple), Used);
+occurrences(Map, Used) when is_map(Map) -> occurrences(maps:values(Map), Used);
+occurrences([First | Rest], Used) -> occurrences(Rest, occurrences(First, Used));
+occurrences(_, Used) -> Used.

@@ -1,0 +1,75 @@
+-module(witness_attach).
+-moduledoc """
+Which of the processes that run already are to be observed.
+
+An application is its supervision tree and whatever else it has spawned: the processes with its application master as
+group leader, which they inherit, and those that name its top supervisor among their ancestors. This asks no process of
+the application anything, so it adds no message to what they do.
+
+## Errors
+
+`{attach, Text}`, where there is no such process, or it is one of Witness's own.
+""".
+
+-export([chosen/2]).
+
+-export_type([target/0]).
+
+-doc "A process, a registered name, or an application that is running.".
+-type target() :: pid() | atom() | {application, atom()}.
+
+-doc "Whether a process is one of those that were named. It may be asked again and again, while processes come and go.".
+-spec chosen([target()], Own :: fun((pid()) -> boolean())) ->
+    {ok, fun((pid()) -> boolean())} | {error, {attach, unicode:chardata()}}.
+chosen(Targets, Own) ->
+    try [target(Target, Own) || Target <- Targets] of
+        Found ->
+            Pids = #{P => [] || {process, P} <- Found},
+            Trees = [{Master, Top} || {application, Master, Top} <- Found],
+            {ok, fun(P) -> is_map_key(P, Pids) orelse Trees =/= [] andalso belongs(P, Trees) andalso not Own(P) end}
+    catch
+        throw:Text -> {error, {attach, Text}}
+    end.
+
+target({application, App}, _) ->
+    case application_controller:get_master(App) of
+        Master when is_pid(Master) ->
+            case application_master:get_child(Master) of
+                {Top, _} when is_pid(Top) -> {application, Master, names(Top)};
+                _ -> {application, Master, []}
+            end;
+        undefined ->
+            Running = [atom_to_binary(A) || {A, _, _} <- application:which_applications(),
+                                            is_pid(application_controller:get_master(A))],
+            throw(io_lib:format("the application ~tp is not running, or has no processes; there are ~ts",
+                                [App, lists:join(", ", lists:sort(Running))]))
+    end;
+target(Name, Own) when is_atom(Name) ->
+    case whereis(Name) of
+        P when is_pid(P) -> process(P, Name, Own);
+        _ -> throw(io_lib:format("no process is registered as ~tp", [Name]))
+    end;
+target(P, Own) ->
+    is_process_alive(P) orelse throw(io_lib:format("the process ~tp is not alive", [P])),
+    process(P, P, Own).
+
+process(P, Shown, Own) ->
+    Own(P) andalso throw(io_lib:format("~tp is a process of Witness", [Shown])),
+    {process, P}.
+
+%% Ancestors stand in the dictionary by name, where they have one.
+names(P) ->
+    case process_info(P, registered_name) of
+        {registered_name, Name} -> [P, Name];
+        _ -> [P]
+    end.
+
+belongs(P, Trees) ->
+    case process_info(P, [group_leader, {dictionary, '$ancestors'}]) of
+        undefined -> false;
+        [{group_leader, Leader}, {_, Ancestors}] ->
+            lists:any(fun({Master, Top}) ->
+                P =:= Master orelse Leader =:= Master
+                    orelse is_list(Ancestors) andalso lists:any(fun(A) -> lists:member(A, Top) end, Ancestors)
+            end, Trees)
+    end.
