@@ -76,7 +76,8 @@ loop(N = #notifier{run = Run}) ->
             loop(N2);
         {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
         {reached, Fun} -> ok = Fun(), loop(N);
-        flush -> Run ! {flushed, self()}, loop(N)
+        flush -> Run ! {flushed, self()}, loop(N);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
     end.
 
 callback(_, N = #notifier{callback = undefined}) -> N;

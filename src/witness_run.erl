@@ -248,6 +248,8 @@ handle_info(_, R) ->
 terminate(_, R = #run{specs = Specs, live = Live}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
+    %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
+    exit(R#run.notifier, kill),
     lists:foreach(fun witness_spec:unload/1, Specs).
 
 %% A report of a crash would hold all verdicts, and the contents of messages.

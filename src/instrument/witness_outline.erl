@@ -11,7 +11,7 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 
 -export([start_link/1, launch/3, adopt_node/2, attach/3, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% Every so many milliseconds tracers that were idle all the time go, but only so many:
 %% ending a session blocks code loading for about a millisecond.
@@ -129,6 +129,12 @@ handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
     {stop, {tracer_ended, Pid, Reason}, P}.
+
+-doc false.
+-spec terminate(term(), #pool{}) -> ok.
+terminate(_, #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free]).
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a

@@ -29,7 +29,7 @@ have named further ones), and without this process the run ends every monitor wi
 -behaviour(gen_server).
 
 -export([start_link/1, launch/3, adopt_node/2, stop/1, info/1, session/1, counts/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
 
@@ -131,6 +131,17 @@ handle_info({'EXIT', Pid, Reason}, B) ->
     {noreply, ended(Pid, Reason, B)};
 handle_info(_, B) ->
     {noreply, B}.
+
+-doc false.
+-spec terminate(term(), #births{}) -> ok.
+terminate(_, #births{tracers = Tracers}) ->
+    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
+
+%% A report of a crash would hold the arguments of processes.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
 
 take(B = #births{births = Births}) ->
     _ = witness_trace_native:take(Births),

@@ -71,7 +71,8 @@ loop(T = #partition{unread = Unread}) ->
                 #{Runner := {N, Bytes}} -> loop(T#partition{unread = Unread#{Runner := {N - 1, Bytes - Size}}});
                 #{} -> loop(T)
             end;
-        {'DOWN', _, process, Runner, _} -> loop(T#partition{unread = maps:remove(Runner, Unread)})
+        {'DOWN', _, process, Runner, _} -> loop(T#partition{unread = maps:remove(Runner, Unread)});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, T)
     end.
 
 status(open, T) ->

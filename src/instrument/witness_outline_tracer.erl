@@ -55,6 +55,7 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% behind: so many messages wait that it goes before the system
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
+%% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
                  session :: witness_trace:session(),
@@ -69,7 +70,8 @@ when the pool names it to somebody, 0 from the end of the partition.
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
-                 timer :: undefined | reference()}).
+                 timer :: undefined | reference(),
+                 asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
 
 -doc "Starts a tracer that waits for its first partition.".
 -spec start_link(config()) -> handle().
@@ -129,6 +131,8 @@ new_core(#{maps := Maps}, Session) ->
     Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
     witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
 
+loop(T = #tracer{asked = {From, Request}}) ->
+    witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
 loop(T) ->
     receive
         Message -> loop(message(Message, T))
@@ -146,6 +150,7 @@ message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
         {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
