@@ -280,8 +280,7 @@ own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
 is_own(Label) ->
-    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_timer, witness_notifier,
-                          witness_launcher]).
+    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_timer, witness_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->
