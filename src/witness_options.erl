@@ -60,6 +60,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      log := boolean(),
                      log_rate := pos_integer() | infinity,
                      redact := boolean(),
+                     replaceable := boolean(),
                      warnings := [witness:warning()]}.
 
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
@@ -72,7 +73,7 @@ defaults() ->
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
-      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false}.
+      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false}.
 
 -doc "Completes and checks the options of a user.".
 -spec check(map()) -> {ok, options()} | {error, term()}.
@@ -100,7 +101,7 @@ fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
         _ when System =:= node; element(1, System) =:= attach -> {not_attached, [scope, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
-                                    message_size, batch, flush, log_file]};
+                                    message_size, batch, flush, log_file, replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -182,7 +183,7 @@ option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory;
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed;
-                       Key =:= redact ->
+                       Key =:= redact; Key =:= replaceable ->
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 

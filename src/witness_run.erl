@@ -17,7 +17,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1]).
+-export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -34,6 +34,11 @@ run itself dies, the links take everything with it, and with the tracers their s
               notifier :: pid(),
               logging :: witness_logging:logging(),
               specs :: [witness_spec:instrumentation_map()],
+              version = 1 :: pos_integer(),        % of the specifications
+              maps :: witness_instrumentation:maps(),
+              gathered :: witness_instrumentation:gathered(),
+              old = #{} :: #{Version :: pos_integer() => [witness_spec:instrumentation_map()]},
+              users = #{} :: #{Version :: pos_integer() => pos_integer()},    % monitors that are alive
               sources :: witness_instrumentation:sources(),
               system = running :: running | {ended, term()},
               tree_ended = false :: boolean(),
@@ -70,6 +75,9 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
 
+-spec replace(pid(), [file:name_all()]) -> {ok, [witness:warning()]} | {error, term()}.
+replace(Run, Files) -> call(Run, {replace, Files}, infinity).
+
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
 
@@ -86,13 +94,7 @@ call(Run, Request, Timeout) ->
 init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
-    Given = maps:with([include, max_obligations], Options),
-    Compile = case Options of
-        %% What a log tells of need not be here.
-        #{system := {log, _}} -> Given;
-        #{system := System} -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
-    end,
-    case compile(Files, Compile, [], []) of
+    case compile(Files, compile_options(Options), [], []) of
         {ok, Specs, Warnings} ->
             maybe
                 {ok, Chosen} ?= chosen(Options),
@@ -100,7 +102,8 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
-                R = #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                R = #run{options = Options, specs = Specs, maps = witness_instrumentation:maps(Options, Specs, Logging),
+                         gathered = gathered(Module, witness_instrumentation:gathered(Options, Specs, Logging)), sources = witness_instrumentation:sources(Specs),
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
@@ -121,6 +124,17 @@ begun(none, R) -> {ok, R, {continue, start}};
 begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
     {ok, R}.
+
+compile_options(Options = #{system := System}) ->
+    Given = maps:with([include, max_obligations], Options),
+    case System of
+        %% What a log tells of need not be here.
+        {log, _} -> Given;
+        _ -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
+    end.
+
+gathered(witness_outline_births, Gathered) -> Gathered#{native => true};
+gathered(_, Gathered) -> Gathered.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
 compile([File | Files], Options, Specs, Warnings) ->
@@ -165,6 +179,9 @@ handle_call(stop, _, R = #run{phase = finished}) ->
     {stop, shutdown, {ok, summary(R)}, R};
 handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
+handle_call({replace, Files}, _, R) ->
+    {Reply, R1} = replaced(Files, R),
+    {reply, Reply, R1};
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
@@ -226,6 +243,8 @@ handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc 
     end;
 handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
+handle_info(unload, R) ->
+    {noreply, unload(R)};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
 handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling = false}) when map_size(Live) =:= 0 ->
@@ -250,7 +269,7 @@ terminate(_, R = #run{specs = Specs, live = Live}) ->
     _ = stop_pool(R),
     %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
     exit(R#run.notifier, kill),
-    lists:foreach(fun witness_spec:unload/1, Specs).
+    lists:foreach(fun witness_spec:unload/1, Specs ++ lists:append(maps:values(R#run.old))).
 
 %% A report of a crash would hold all verdicts, and the contents of messages.
 -doc false.
@@ -332,13 +351,72 @@ finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
         _ -> {stop, shutdown, R1}
     end.
 
+%% --- other specifications --------------------------------------------------------
+
+%% They are compiled and compared with what is gathered before anything is changed.
+replaced(_, R = #run{options = #{system := {log, _}}}) -> {{error, {not_replaced, log}}, R};
+replaced(_, R = #run{phase = Phase, pool = Pool}) when Phase =/= running; Pool =:= undefined ->
+    {{error, {not_replaced, ended}}, R};
+replaced(Files, R = #run{options = Options, version = Before, maps = Maps, gathered = Gathered}) ->
+    case compile(Files, compile_options(Options), [], []) of
+        {ok, Specs, Warnings} ->
+            maybe
+                {ok, Maps1} ?= witness_instrumentation:replaced(Specs, Before + 1, Maps, Gathered),
+                ok ?= give(Maps1, R),
+                {{ok, Warnings}, replaced(Specs, Warnings, Maps1, R)}
+            else
+                {error, Why} ->
+                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    {{error, {not_replaced, Why}}, R}
+            end;
+        {error, Diagnostics} -> {{error, {specification, Diagnostics}}, R}
+    end.
+
+give(Maps, #run{instrumentation = Module, pool = Pool}) ->
+    try Module:replace(Pool, [Map || {_, Map} <- Maps])
+    catch exit:_ -> {error, ended}
+    end.
+
+replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = Tally}) ->
+    Version = Before + 1,
+    Properties = [P#{key := {Spec, Name, Version}}
+                  || #{key := {Spec, Name, _}} = P <- witness_instrumentation:properties(Specs, [])],
+    Sources = #{{Spec, Version} => Source || {Spec, _} := Source <- witness_instrumentation:sources(Specs)},
+    R1 = R#run{specs = Specs, version = Version, maps = Maps, old = (R#run.old)#{Before => Old},
+               tally = witness_tally:add(Properties, Tally), sources = maps:merge(R#run.sources, Sources),
+               warnings = R#run.warnings ++ (Warnings -- R#run.warnings)},
+    %% Monitors that the instrumentation has started before it had the new maps are announced by now, in the mailbox.
+    self() ! unload,
+    R1.
+
+%% A group still asks its specification whom it names, after its monitor has ended as before.
+unload(R = #run{old = Old, users = Users}) ->
+    Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs, not lists:any(fun(#{group := G}) -> G end, Entries)]
+               || Version := Specs <- Old, not is_map_key(Version, Users)},
+    maps:foreach(fun(_, Specs) -> lists:foreach(fun witness_spec:unload/1, Specs) end, Unused),
+    R#run{old = maps:filtermap(fun(Version, Specs) ->
+                                       case Specs -- maps:get(Version, Unused, []) of [] -> false; Left -> {true, Left} end
+                               end, Old)}.
+
 %% --- verdicts --------------------------------------------------------------------
 
 failed(Reason) ->
     #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
       event => undefined, steps => [], skipped => 0, covered => 0}.
 
-key(#{spec := Spec, name := Name}) -> {Spec, Name}.
+key(Of) -> witness_instrumentation:key(Of).
+
+%% What is written in a file has a version.
+used(Meta, Count, R = #run{users = Users, sources = Sources}) ->
+    {Spec, _, Version} = key(Meta),
+    case is_map_key({Spec, Version}, Sources) of
+        false -> R;
+        true ->
+            case maps:get(Version, Users, 0) + Count of
+                0 -> unload(R#run{users = maps:remove(Version, Users)});
+                Now -> R#run{users = Users#{Version => Now}}
+            end
+    end.
 
 announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
@@ -346,7 +424,7 @@ announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
     Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
-    lists:foldl(fun report/2, R#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
+    lists:foldl(fun report/2, (used(Meta, 1, R))#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
                                     tally = started(Meta, Tally)}, Reports).
 
 started(Meta, Tally) ->
@@ -364,7 +442,7 @@ report({slice, Runner, Outcome}, R = #run{live = Live}) ->
     verdict(Outcome, maps:get(Runner, Live), R);
 report({verdict, Runner, Outcome}, R = #run{live = Live}) ->
     {Meta, Live1} = maps:take(Runner, Live),
-    R1 = R#run{live = Live1},
+    R1 = used(Meta, -1, R#run{live = Live1}),
     case witness_logging:is_hidden(Meta) of
         true -> logged(Outcome, Meta, R1);
         false -> ended(Outcome, Meta, R1)
@@ -412,8 +490,9 @@ verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = 
     keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
 
 %% Nobody has been told yet.
-redacted(V = #{spec := Spec}, #run{options = #{redact := true}, sources = Sources}) ->
-    witness_redaction:verdict(is_map_key(Spec, Sources), V);
+redacted(V, #run{options = #{redact := true}, sources = Sources}) ->
+    {Spec, _, Version} = key(V),
+    witness_redaction:verdict(is_map_key({Spec, Version}, Sources), V);
 redacted(V, _) -> V.
 
 shown(Reason, #run{options = #{redact := true}}) -> witness_event_redact:term(Reason);

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, launch/3, replace/3, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -105,6 +105,10 @@ the run as `{system_ended, Reason}`.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
+-doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
+replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
+
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
 stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
@@ -128,8 +132,9 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
                  core = new_core(Config, Session)}).
 
 new_core(#{maps := Maps}, Session) ->
-    Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
-    witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
+    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Maps)}).
+
+assign(Maps) -> fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end.
 
 loop(T = #tracer{asked = {From, Request}}) ->
     witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
@@ -150,6 +155,9 @@ message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message({replace, From, Tag, Maps}, T = #tracer{config = Config, core = Core}) ->
+    From ! {replaced, self(), Tag},
+    T#tracer{config = Config#{maps := Maps}, core = witness_outline_core:reassign(assign(Maps), Core)};
 message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message(Message, T = #tracer{source = Source, core = Core}) ->
     case Source:decode(Message) of
