@@ -38,6 +38,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               maps :: witness_instrumentation:maps(),
               gathered :: witness_instrumentation:gathered(),
               old = #{} :: #{Version :: pos_integer() => [witness_spec:instrumentation_map()]},
+              settled = 0 :: non_neg_integer(),    % versions up to this one start no monitors any more
               users = #{} :: #{Version :: pos_integer() => pos_integer()},    % monitors that are alive
               sources :: witness_instrumentation:sources(),
               system = running :: running | {ended, term()},
@@ -243,8 +244,8 @@ handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc 
     end;
 handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
-handle_info(unload, R) ->
-    {noreply, unload(R)};
+handle_info({settled, Version}, R) ->
+    {noreply, unload(R#run{settled = Version})};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
 handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling = false}) when map_size(Live) =:= 0 ->
@@ -386,13 +387,13 @@ replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = 
                tally = witness_tally:add(Properties, Tally), sources = maps:merge(R#run.sources, Sources),
                warnings = R#run.warnings ++ (Warnings -- R#run.warnings)},
     %% Monitors that the instrumentation has started before it had the new maps are announced by now, in the mailbox.
-    self() ! unload,
+    self() ! {settled, Before},
     R1.
 
 %% A group still asks its specification whom it names, after its monitor has ended as before.
 unload(R = #run{old = Old, users = Users}) ->
     Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs, not lists:any(fun(#{group := G}) -> G end, Entries)]
-               || Version := Specs <- Old, not is_map_key(Version, Users)},
+               || Version := Specs <- Old, Version =< R#run.settled, not is_map_key(Version, Users)},
     maps:foreach(fun(_, Specs) -> lists:foreach(fun witness_spec:unload/1, Specs) end, Unused),
     R#run{old = maps:filtermap(fun(Version, Specs) ->
                                        case Specs -- maps:get(Version, Unused, []) of [] -> false; Left -> {true, Left} end
