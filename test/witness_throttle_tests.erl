@@ -23,7 +23,9 @@ without_a_limit_all_pass_test() ->
     ?assertMatch({[], _}, witness_throttle:take(T)).
 
 %% Every report is either let through or counted, and never more than the limit pass in a window.
-every_report_passes_or_is_counted_test() ->
+every_report_passes_or_is_counted_test_() -> {timeout, 60, fun every_report_passes_or_is_counted/0}.
+
+every_report_passes_or_is_counted() ->
     Reports = ?LET(Steps, list({oneof([p, q, r]), integer(0, 300)}),
                    element(1, lists:mapfoldl(fun({Key, Step}, Now) -> {{Key, Now + Step}, Now + Step} end, -5000, Steps))),
     ?assert(proper:quickcheck(?FORALL({Given, Rate}, {Reports, integer(1, 3)}, begin
@@ -35,7 +37,7 @@ every_report_passes_or_is_counted_test() ->
             andalso lists:all(fun({Key, Now}) ->
                                       length([x || {K, T1} <- Passed, K =:= Key, T1 >= Now, T1 < Now + 1000]) =< 2 * Rate
                               end, Passed)
-    end), [{numtests, 500}, {to_file, user}])).
+    end), [{numtests, 200}, {to_file, user}])).
 
 allow(Reports, Throttle) ->
     lists:mapfoldl(fun({Key, Now}, T) -> witness_throttle:allow(Key, Now, T) end, Throttle, Reports).
