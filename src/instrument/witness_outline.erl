@@ -111,7 +111,7 @@ start_tracer(Config = #{budget := Budget}) ->
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
-    {reply, term(), #pool{}} | {stop, normal, term(), #pool{}}.
+    {reply, term(), #pool{}} | {noreply, #pool{}} | {stop, normal, term(), #pool{}}.
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->

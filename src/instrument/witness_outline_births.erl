@@ -114,7 +114,7 @@ handle_continue(take, B) -> {noreply, take(B)}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #births{}) ->
-    {reply, term(), #births{}} | {stop, normal, term(), #births{}}.
+    {reply, term(), #births{}} | {noreply, #births{}} | {stop, normal, term(), #births{}}.
 handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = witness_trace_native:launcher(Session, Launcher),
