@@ -6,7 +6,8 @@ The options of a run: one clause for each, and the defaults.
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
 `{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does not go with
-the `system`, `{source_unavailable, Reason}` where `native` was asked for and
+the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
+`{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
 `witness_application:check/1`.
@@ -66,6 +67,9 @@ installed (`m:witness_remote`), `modules` are its modules by the names that they
                      drain := timeout(),
                      halt := boolean(),
                      log := boolean(),
+                     log_rate := pos_integer() | infinity,
+                     redact := boolean(),
+                     replaceable := boolean(),
                      warnings := [witness:warning()]}.
 
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
@@ -79,7 +83,7 @@ defaults() ->
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
-      drain => 30_000, halt => true, log => true}.
+      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false}.
 
 -doc "Completes and checks the options of a user.".
 -spec check(map()) -> {ok, options()} | {error, term()}.
@@ -108,10 +112,11 @@ fitting(Complete = #{system := System}, Given) ->
         _ when System =:= node; element(1, System) =:= attach ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back, memory,
-                                    partition_memory, message_size, rate, duration, batch, flush, log_file]};
+                                    partition_memory, message_size, rate, duration, batch, flush, log_file, replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
+    [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
     case Complete of
         #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
         #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
@@ -206,14 +211,15 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= rate; Key =:= duration; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
+                    Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
-option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed ->
+option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed;
+                       Key =:= redact; Key =:= replaceable ->
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 
@@ -256,6 +262,10 @@ format_error({only_for_logs, Key}) ->
     io_lib:format("option ~ts: only for logs", [Key]);
 format_error({not_for_logs, Key}) ->
     io_lib:format("option ~ts: not for logs", [Key]);
+format_error({not_redacted, log_file}) ->
+    "a log (log_file) holds the contents of messages, so a run that is redacted has none";
+format_error({not_redacted, save}) ->
+    "a position (save) holds the contents of messages, so a run that is redacted has none";
 format_error({not_attached, Key}) ->
     io_lib:format("option ~ts: not for what is running already", [Key]);
 format_error({source_unavailable, Reason}) ->

@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([new/1, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add/2, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -28,6 +28,10 @@ Pure: the run says what has happened, and asks for the numbers of its summary an
 -spec new([witness_instrumentation:property()]) -> tally().
 new(Properties) -> #tally{properties = Properties}.
 
+-doc "Further properties, which nothing has happened to.".
+-spec add([witness_instrumentation:property()], tally()) -> tally().
+add(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before ++ Properties}.
+
 -doc "A monitor of this property was started.".
 -spec started(witness_instrumentation:key(), tally()) -> tally().
 started(Key, T) -> update(Key, fun(C) -> C#count{monitors = C#count.monitors + 1} end, T).
@@ -38,11 +42,11 @@ covered(Key, Mask, T) -> update(Key, fun(C) -> C#count{covered = C#count.covered
 
 -doc "A verdict, of a monitor or of one of its slices.".
 -spec verdict(witness:verdict(), tally()) -> tally().
-verdict(V = #{spec := Spec, name := Name, verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
+verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
     Count = fun(C) ->
         C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + one(Vacuous)}
     end,
-    T1 = update({Spec, Name}, Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
+    T1 = update(witness_instrumentation:key(V), Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
     T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
              gaps = gap(V, T1#tally.gaps), crashes = T1#tally.crashes + one(crashed(V))}.
 
@@ -77,9 +81,9 @@ summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices, gaps =
 
 %% A property that had no monitor has a warning of its own.
 coverage(T = #tally{properties = Properties}) ->
-    [#{spec => Spec, name => Name,
+    [#{spec => Spec, name => Name, version => Version,
        actions => [(maps:remove(id, A))#{taken => Mask band (1 bsl Id) =/= 0} || A = #{id := Id} <- Actions]}
-     || #{key := Key = {Spec, Name}, actions := Actions = [_ | _]} <- Properties,
+     || #{key := Key = {Spec, Name, Version}, actions := Actions = [_ | _]} <- Properties,
         #count{monitors = Monitors, covered = Mask} <- [count(Key, T)], Monitors > 0].
 
 -doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
@@ -102,7 +106,7 @@ missing(N) -> [integer_to_list(N), " monitors or slices miss events: "].
 all(1) -> " has a vacuous verdict only: ";
 all(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].
 
-describe({Spec, undefined}) -> Spec;
-describe({Spec, Name}) -> [Spec, " (", Name, ")"].
+describe({Spec, Name, Version}) ->
+    [Spec, [[" (", Name, ")"] || Name =/= undefined], [[", version ", integer_to_list(Version), ","] || Version > 1]].
 
 text(Chars) -> unicode:characters_to_binary(Chars).

@@ -170,7 +170,7 @@ properties(Command, Options) ->
     Specs =/= [] orelse Monitors =/= [] orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml, or a monitor with ",
                           ~"--monitor 'm:f/1=module'"]),
-    {Folders, (maps:with([include, max_slices, max_obligations], Options))#{specs => Specs, monitors => Monitors}}.
+    {Folders, (maps:with([include, max_slices, max_obligations, redact], Options))#{specs => Specs, monitors => Monitors}}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->
     case witness_cli_run:run(#{start => maps:merge(Properties, System), json => Json,

@@ -231,6 +231,9 @@ properties() ->
         #{name => include, short => $I, long => "-include", action => append, type => string,
           help => {"[-I DIR | --include DIR]...",
                    ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+        #{name => redact, long => "-redact", type => boolean,
+          help => {"[--redact]", ["show the shape of messages, arguments and values without their contents; not with --log "
+                                  "or --save"]}},
         #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
           help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
                                              "ends the oldest, undecided"]}},

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, sync/2, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, replace/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -56,6 +56,7 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% hidden: processes that the source does not report any more, which are monitored instead
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
+%% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
                  session :: witness_trace:session(),
@@ -73,7 +74,8 @@ when the pool names it to somebody, 0 from the end of the partition.
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
-                 timer :: undefined | reference()}).
+                 timer :: undefined | reference(),
+                 asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
 
 -doc "Starts a tracer that waits for its first partition.".
 -spec start_link(config()) -> handle().
@@ -111,6 +113,10 @@ the run as `{system_ended, Reason}`.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
+-doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
+replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
+
 -doc """
 The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
 then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
@@ -142,9 +148,12 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
                  limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session)}).
 
 new_core(#{maps := Maps}, Session) ->
-    Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
-    witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
+    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Maps)}).
 
+assign(Maps) -> fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end.
+
+loop(T = #tracer{asked = {From, Request}}) ->
+    witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
 loop(T) ->
     receive
         Message -> loop(message(Message, T))
@@ -163,6 +172,10 @@ message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
 message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message({replace, From, Tag, Maps}, T = #tracer{config = Config, core = Core}) ->
+    From ! {replaced, self(), Tag},
+    T#tracer{config = Config#{maps := Maps}, core = witness_outline_core:reassign(assign(Maps), Core)};
+message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
     %% Nobody reads this exit, but the choreography needs it, and what waits for the process to end.
     recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
