@@ -210,20 +210,36 @@ static ERL_NIF_TERM narrow_to(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return am_ok;
 }
 
-static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* A process that nobody reads; its children are held: those of a launcher, and those of a parent, which is held too. */
+static ERL_NIF_TERM add_unread(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool is_launcher)
 {
     wn_run *run = wn_run_of(env, argv[0]);
     ErlNifPid pid;
-    (void)argc;
     if (!run || !enif_get_local_pid(env, argv[1], &pid))
         return enif_make_badarg(env);
     wn_slot *slot = wn_table_slot(&run->table, pid.pid);
     wn_lock_take(&slot->lock);
     wn_tracee *tracee = wn_slot_find(slot, pid.pid) ? NULL : wn_slot_insert(slot, pid.pid, NULL, false);
-    if (tracee)
-        tracee->launcher = true;
+    if (tracee) {
+        tracee->launcher = is_launcher;
+        tracee->held = !is_launcher;
+        if (tracee->held)
+            atomic_fetch_add(&run->held, 1);
+    }
     wn_lock_give(&slot->lock);
     return tracee ? am_ok : enif_make_badarg(env);
+}
+
+static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return add_unread(env, argv, true);
+}
+
+static ERL_NIF_TERM parent(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return add_unread(env, argv, false);
 }
 
 /* The process is not traced any more; its events until now are in its partition. */
@@ -375,6 +391,7 @@ static ErlNifFunc functions[] = {
     {"unread", 1, unread, 0},
     {"narrow_to", 2, narrow_to, 0},
     {"add_launcher", 2, launcher, 0},
+    {"add_parent", 2, parent, 0},
     {"forget", 2, forget, 0},
     {"close_run", 1, close_run, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"tick", 2, tick, 0},

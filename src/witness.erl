@@ -19,10 +19,10 @@ The process that calls `start/1` owns the run: when it dies, the run ends, and w
 every trace flag and every process of the run.
 
 Verdicts also go to `logger` (violations, domain `[witness]`) and, where `telemetry` is
-loaded, to the event `[witness, verdict]`.
+loaded, to the event `[witness, verdict]` (`m:witness_telemetry`).
 """.
 
--export([start/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, format_error/1]).
+-export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, format_error/1]).
 
 -export_type([run/0, verdict/0, source/0, summary/0, warning/0]).
 
@@ -35,7 +35,7 @@ What a monitor found, or one of its slices. `spec` is `file:line`, or the monito
 values of a property with `per`, with their names; `event` is the one that decided, `index`
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
-it was decided, where that is one action; `log`, where a log was checked, `file:line` of what
+it was decided, where that is one action; `version` is there from 2 on, where specifications were replaced (`replace/2`); `log`, where a log was checked, `file:line` of what
 decided. `steps` are the last events up to the deciding one,
 each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
@@ -43,7 +43,7 @@ each with the formula that was left after it and its bindings; `skipped` counts 
                      spec := binary(), name := binary() | undefined,
                      process := witness_event:proc(), signature := witness_event:signature(),
                      slice := undefined | [{Name :: binary(), Value :: term()}],
-                     log => binary(),
+                     log => binary(), version => pos_integer(),
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
                      reason := undefined | stopped | max_slices | {gap, term()} | {crashed, term()},
                      source := undefined | source(),
@@ -74,7 +74,7 @@ system had ended and all its events were gathered.
                      verdicts := #{witness_monitor:verdict() => non_neg_integer()},
                      vacuous := non_neg_integer(), gaps := non_neg_integer(),
                      monitored := non_neg_integer(), slices := non_neg_integer(),
-                     coverage := [#{spec := binary(), name := binary() | undefined,
+                     coverage := [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
                                     actions := [#{line := pos_integer(), column := pos_integer(), text := binary(),
                                                   decides := yes | no | undefined, taken := boolean()}]}],
                      warnings := [warning()],
@@ -87,8 +87,9 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
-| `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
+| `applications` | those that are started, with all that they need, before the function is called, under observation: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
@@ -110,9 +111,19 @@ Starts a system under observation, or checks a log of what a system did.
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
 | `log` | whether violations are logged | `true` |
+| `log_rate` | violations of a property that are logged in a second at most, ten times as many of all properties; of the others it is logged how many they were | `10` |
+| `redact` | whether messages, arguments, reasons and values are told by their shape only, wherever they are told (`docs/operations.md`); not with `log_file` or `save` | `false` |
 | `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes | none |
+| `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` but for new groups); otherwise it takes those that need no more than what the first ones need | `false` |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
+
+## Applications
+
+An application is started when every process of the node is observed, so that each process that it spawns is seen from its
+first event. `start/1` returns before it has started, and `await_started/2` waits until then. The run ends
+when the application has stopped: reason `normal` or `shutdown` is a normal end, the latter with a warning, any other a crash,
+and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
 
 ## Limits
 
@@ -128,6 +139,9 @@ gap `sensitive`; a warning with that code says of how many processes this is so,
 observed either.
 
 ## What runs already
+
+`{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
+first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes included.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
 registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends
@@ -177,10 +191,17 @@ started({error, {shutdown, Reason}}) -> {error, Reason};
 started({error, Reason}) -> {error, {not_started, Reason}}.
 
 -doc """
+Waits until the applications that the run starts have started, with what they need. An error is that they did not start
+(`{not_started, Application, Reason}`), or that the run was stopped before.
+""".
+-spec await_started(run(), timeout()) -> ok | {error, timeout | stopped | {not_started, atom(), term()} | {run_died, term()}}.
+await_started(Run, Timeout) -> witness_run:await_started(Run, Timeout).
+
+-doc """
 Waits until the run has ended and every event has been analysed, and every verdict told.
 
 With `halt => true` a run ends when the system's first process and all its descendants
-have ended.
+have ended, or the application has stopped.
 """.
 -spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> witness_run:await(Run, Timeout).
@@ -214,12 +235,40 @@ caller. A caller whose mailbox is full misses verdicts; `{witness, Ref, {missed,
 -spec subscribe(run()) -> {ok, reference()}.
 subscribe(Run) -> witness_run:subscribe(Run).
 
--doc "An error of `start/1` or `await/2` for people.".
+-doc """
+Replaces the specifications of a run while it goes on, by those of these files: a process that is born from now on gets the
+new ones, all of them or, if its birth has been dealt with, none. Monitors that have begun go on to their end with the
+specification that they began with, groups with all their descendants. Monitors given as modules stay.
+
+Verdicts and coverage of the new ones have a `version`, 2 after the first time: places in files are those of that version. The
+warnings are those about the new specifications, which the summary has too.
+
+## Errors
+
+The run goes on as it was.
+
+- `{specification, Diagnostics}`: they are wrong;
+- `{not_replaced, messages | signatures | groups}`: they need what the run does not gather, since nobody wanted it when it was
+  started. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
+- `{not_replaced, log | ended}`: a log is checked, or the run does not watch any more;
+- `{run_died, Reason}`.
+""".
+-spec replace(run(), Specs :: [file:name_all()]) -> {ok, [warning()]} | {error, term()}.
+replace(Run, Specs) -> witness_run:replace(Run, Specs).
+
+-doc "An error of `start/1`, `await_started/2`, `await/2` or `replace/2` for people.".
 -spec format_error(term()) -> unicode:chardata().
 format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
-format_error(timeout) -> "the run has not ended in time";
+format_error({not_replaced, log}) -> "specifications are not replaced while a log is checked";
+format_error({not_replaced, ended}) -> "the run does not watch any more: there are no processes for other specifications";
+format_error({not_replaced, What}) ->
+    ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the option replaceable",
+     [", over the source evm" || What =/= messages]];
+format_error(timeout) -> "the run has not ended, or its application not started, in time";
+format_error(stopped) -> "the run was stopped before its application had started";
+format_error({not_started, App, Reason}) -> witness_application:ended({not_started, App, Reason});
 format_error({run_died, Reason}) ->
     ["the run has died: ", witness_event:format_term(Reason, 400)];
 format_error({not_started, Reason}) ->

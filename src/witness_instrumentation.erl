@@ -6,12 +6,19 @@ given to, which depends on the source of events.
 """.
 
 -export([start_link/3, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
--export([log_name/1]).
+-export([log_name/1, gathered/3, maps/3, replaced/4, key/1]).
 
--export_type([key/0, property/0, sources/0, counts/0]).
+-export_type([key/0, property/0, sources/0, counts/0, gathered/0, maps/0]).
 
--doc "Names a property in verdicts and warnings.".
--type key() :: {Spec :: binary(), Name :: binary() | undefined}.
+-doc "Names a property in verdicts and warnings. The version is 1 until specifications are replaced.".
+-type key() :: {Spec :: binary(), Name :: binary() | undefined, Version :: pos_integer()}.
+
+-doc "What a source delivers, what signatures may be told apart, and whether groups are put in order.".
+-type gathered() :: #{filter := witness_trace_filter:filter(), names := [witness_trace_native:pattern()],
+                      ordered := boolean()}.
+
+-doc "The maps of a run; those of specifications have the version of these.".
+-type maps() :: [{Version :: pos_integer() | fixed, witness_outline_map:instrumentation()}].
 
 -doc """
 A property, the text of its signature patterns, and its actions, numbered as in the coverage that its monitors report
@@ -22,7 +29,7 @@ A property, the text of its signature patterns, and its actions, numbered as in 
                                     text := binary(), decides := yes | no | undefined}]}.
 
 -doc "Files of specifications with their lines, by the `spec` of their properties.".
--type sources() :: #{Spec :: binary() => {File :: binary(), Lines :: tuple()}}.
+-type sources() :: #{{Spec :: binary(), Version :: pos_integer()} => {File :: binary(), Lines :: tuple()}}.
 
 -doc """
 What was seen so far: processes, events, and processes that are alive of those that the run waits for. Of a log also the
@@ -37,29 +44,75 @@ Starts the instrumentation of a run, which is the calling process: the module th
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
     {ok, {module(), pid(), fun(() -> counts())}} | {error, unicode:chardata()}.
-start_link(Options = #{monitors := Monitors}, Specs, Logging) ->
-    Maps = [of_spec(S) || S <- Specs] ++ [of_monitor(M) || M <- Monitors] ++ witness_logging:map(Logging),
+start_link(Options, Specs, Logging) ->
+    Maps = [Map || {_, Map} <- maps(Options, Specs, Logging)],
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
         #{source := Source} ->
-            Hidden = witness_logging:monitors(Logging),
-            Common = #{run => self(), filter => filter(Specs, Monitors ++ Hidden), maps => Maps, hidden => Hidden},
-            {ok, start_link(Source, Options, Specs, Common)}
+            {ok, start_link(Source, Options, gathered(Options, Specs, Logging), #{run => self(), maps => Maps})}
     end.
 
-start_link(native, Options = #{monitors := Monitors}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
+-doc "What is gathered for these specifications; everything if they are to be replaced by any others.".
+-spec gathered(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) -> gathered().
+gathered(#{monitors := Monitors, replaceable := Replaceable}, Specs, Logging) ->
+    Hidden = witness_logging:monitors(Logging),
+    #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Monitors ++ Hidden) end,
+      names => names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden]
+          ++ [{'_', '_', '_', false} || Replaceable],
+      ordered => Replaceable orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs)}.
+
+-doc "The maps with which a run begins.".
+-spec maps(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) -> maps().
+maps(#{monitors := Monitors}, Specs, Logging) ->
+    [{1, of_spec(S)} || S <- Specs] ++ [{fixed, of_monitor(M)} || M <- Monitors]
+        ++ [{fixed, Map} || Map <- witness_logging:map(Logging)].
+
+-doc """
+The maps with the specifications of this version in the place of those before; an error says what these need that is not
+gathered. Maps keep their numbers, which the groups that are read already are known by.
+""".
+-spec replaced([witness_spec:instrumentation_map()], Version :: pos_integer(), maps(), gathered()) ->
+    {ok, maps()} | {error, messages | signatures | groups}.
+replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered} = Gathered) ->
+    Needed = filter(Specs, []),
+    IsNative = is_map_key(native, Gathered),
+    maybe
+        ok ?= needs(messages, lists:all(fun(Kind) -> covers(maps:get(Kind, Filter), maps:get(Kind, Needed)) end, [send, recv])),
+        ok ?= needs(signatures, not IsNative orelse lists:all(fun(Name) -> is_named(Name, Names) end, names(Specs, []))),
+        ok ?= needs(groups, Ordered orelse IsNative orelse not lists:any(fun has_group/1, Specs)),
+        {ok, [case Of of fixed -> {fixed, Map}; _ -> {Of, witness_outline_map:retire(Map)} end || {Of, Map} <- Maps]
+             ++ [{Version, of_spec(S, #{version => Version})} || S <- Specs]}
+    end.
+
+needs(_, true) -> ok;
+needs(What, false) -> {error, What}.
+
+covers(all, _) -> true;
+covers(_, all) -> false;
+covers(Clauses, Needed) -> Needed -- Clauses =:= [].
+
+is_named({M, F, A, Group}, Names) ->
+    lists:any(fun({M1, F1, A1, Group1}) ->
+                      lists:member(M1, ['_', M]) andalso lists:member(F1, ['_', F]) andalso lists:member(A1, ['_', A])
+                          andalso (Group1 orelse not Group)
+              end, Names).
+
+-doc "The property that a monitor or verdict is of.".
+-spec key(#{spec := binary(), name := binary() | undefined, _ => _}) -> key().
+key(#{spec := Spec, name := Name} = Of) -> {Spec, Name, maps:get(version, Of, 1)}.
+
+start_link(native, Options, #{filter := Filter, names := Names}, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
     Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
-    Names = names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden],
     {ok, Pid} = witness_outline_births:start_link(
                   Config#{source_options => Given#{names => Names, filter => Filter}}),
     Session = witness_outline_births:session(Pid),
     {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link(evm, Options = #{timestamps := Timestamps}, Specs, #{filter := Filter, hidden := Hidden} = Common) ->
+start_link(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered}, Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
     %% Only a group has to put events in order.
-    Stamps = case Timestamps orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs) of
+    Stamps = case Timestamps orelse Ordered of
         true -> always;
         false -> handover
     end,
@@ -110,9 +163,14 @@ log_name({file, File}) ->
 log_name(standard_input) -> ~"standard input".
 
 -spec of_spec(witness_spec:instrumentation_map()) -> witness_outline_map:instrumentation().
-of_spec(Map = #{module := Module, entries := Entries}) ->
-    Compiled = #{Index => entry(Map, E) || E = #{index := Index} <- Entries},
+of_spec(Map) -> of_spec(Map, #{}).
+
+of_spec(Map = #{module := Module, entries := Entries}, Version) ->
+    Compiled = #{Index => versioned(entry(Map, E), Version) || E = #{index := Index} <- Entries},
     fun(Signature) -> [maps:get(Index, Compiled) || Index <- Module:match(Signature)] end.
+
+versioned(none, _) -> none;
+versioned(Entry, Version) -> maps:merge(Entry, Version).
 
 entry(_, #{action := none}) -> none;
 entry(#{file := File, module := Module}, E = #{index := Index, name := Name, group := Group}) ->
@@ -139,10 +197,10 @@ monitor_entry(Monitor = {Module, _}) ->
 -spec properties([witness_spec:instrumentation_map()],
                  [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
 properties(Maps, Monitors) ->
-    [#{key => {spec(File, E), Name}, signature => Signature, actions => actions(Module, Index)}
+    [#{key => {spec(File, E), Name, 1}, signature => Signature, actions => actions(Module, Index)}
      || #{file := File, module := Module, entries := Entries} <- Maps,
         E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
-    ++ [#{key => {atom_to_binary(Module), undefined},
+    ++ [#{key => {atom_to_binary(Module), undefined, 1},
           signature => unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].
@@ -178,22 +236,31 @@ names(Maps, Monitors) ->
 
 -spec sources([witness_spec:instrumentation_map()]) -> sources().
 sources(Maps) ->
-    #{spec(File, E) => {File, Lines} || #{file := File, lines := Lines, entries := Entries} <- Maps, E <- Entries}.
+    #{{spec(File, E), 1} => {File, Lines} || #{file := File, lines := Lines, entries := Entries} <- Maps, E <- Entries}.
 
 -doc "Where in its specification a verdict was decided, with the text of that line.".
 -spec source(#{spec := binary(), info := witness_monitor:info(), _ => _}, sources()) -> witness:source() | undefined.
-source(#{spec := Spec, info := #{line := Line} = Info}, Sources) when is_map_key(Spec, Sources) ->
-    {File, Lines} = maps:get(Spec, Sources),
-    #{file => File, line => Line, column => maps:get(column, Info, undefined), text => element(Line, Lines)};
+source(#{spec := Spec, info := #{line := Line} = Info} = Found, Sources) ->
+    Key = {Spec, maps:get(version, Found, 1)},
+    case Sources of
+        #{Key := {File, Lines}} ->
+            #{file => File, line => Line, column => maps:get(column, Info, undefined), text => element(Line, Lines)};
+        #{} -> undefined
+    end;
 source(_, _) -> undefined.
 
 -doc """
-Whether a process is Witness's own: one that runs a module of this application, or one of
-those named. They are never observed.
+Whether a process is Witness's own: one that runs a module of this application, whatever the modules are called here,
+or one of those named. They are never observed.
 """.
--spec own([pid()]) -> fun((pid()) -> boolean()).
-own(Unobserved) ->
-    {ok, Modules} = application:get_key(witness, modules),
+-spec own(witness_options:options()) -> fun((pid()) -> boolean()).
+own(#{unobserved := Unobserved} = Options) ->
+    Modules = case Options of
+        #{modules := Here} -> Here;
+        #{} ->
+            {ok, Installed} = application:get_key(witness, modules),
+            Installed
+    end,
     fun(P) ->
             Calls = [proc_lib:translate_initial_call(P) | [MFA || {_, MFA} <- [process_info(P, initial_call)]]],
             lists:member(P, Unobserved)

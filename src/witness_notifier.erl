@@ -5,18 +5,27 @@ Tells the world of verdicts: the user's callback, the logger, telemetry, and sub
 It is a process of its own, so that a slow callback delays nobody. A callback that raises
 is taken off and reported. A subscriber whose mailbox is full misses verdicts, and is told
 how many when there is room again.
+
+Violations are logged as reports, level `warning`, domain `[witness]`, with the whole verdict as `verdict` in the
+metadata. When many come in a second (option `log_rate`), the others are counted, and a report says within a second
+how many they were, at the latest before the run has ended.
 """.
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
--export([init/2]).
+-export([init/2, format/1]).
 
 -define(MAILBOX, 1000).
+%% Milliseconds until it is told what was not logged.
+-define(LEFT_OUT, 1000).
 
 -record(notifier, {run :: pid(),
                    callback :: undefined | fun((witness:verdict()) -> term()),
                    log :: boolean(),
+                   throttle :: witness_throttle:throttle(),
+                   timer :: undefined | reference(),
+                   telemetry :: witness_telemetry:run(),
                    subscribers = #{} :: #{reference() => {pid(), Missed :: non_neg_integer()}}}).
 
 -spec start_link(witness_options:options()) -> pid().
@@ -36,6 +45,7 @@ reached(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
 -spec flush(pid()) -> ok.
 flush(Notifier) -> Notifier ! flush, ok.
 
+-doc "Tells how the run has ended, which is the last that is told, and asks for `{told, Notifier}` then.".
 -spec summary(pid(), witness:summary()) -> ok.
 summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
 
@@ -47,20 +57,27 @@ subscribe(Notifier, Pid) ->
 
 -doc false.
 -spec init(pid(), witness_options:options()) -> no_return().
-init(Run, #{on_verdict := Callback, log := Log}) ->
+init(Run, #{on_verdict := Callback, log := Log, log_rate := Rate} = Options) ->
     proc_lib:set_label(witness_notifier),
-    loop(#notifier{run = Run, callback = Callback, log = Log}).
+    loop(#notifier{run = Run, callback = Callback, log = Log, throttle = witness_throttle:new(Rate),
+                   telemetry = witness_telemetry:started(Run, Options)}).
 
 loop(N = #notifier{run = Run}) ->
     receive
         {verdict, V} ->
-            log(V, N),
-            telemetry(V),
-            loop(callback(V, tell({verdict, V}, N)));
-        {summary, S} -> loop(tell({summary, S}, N));
+            ok = witness_telemetry:verdict(V, N#notifier.telemetry),
+            loop(callback(V, tell({verdict, V}, log(V, N))));
+        left_out -> loop(log_left_out(N));
+        {summary, S} ->
+            N1 = log_left_out(N),
+            ok = witness_telemetry:ended(S, N1#notifier.telemetry),
+            N2 = tell({summary, S}, N1),
+            Run ! {told, self()},
+            loop(N2);
         {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
         {reached, Fun} -> ok = Fun(), loop(N);
-        flush -> Run ! {flushed, self()}, loop(N)
+        flush -> Run ! {flushed, self()}, loop(N);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
     end.
 
 callback(_, N = #notifier{callback = undefined}) -> N;
@@ -74,23 +91,39 @@ callback(V, N = #notifier{callback = Callback}) ->
             N#notifier{callback = undefined}
     end.
 
-log(#{verdict := no} = V, #notifier{log = true}) ->
-    #{spec := Spec, name := Name, slice := Slice, process := P, signature := Signature} = V,
-    ?LOG_WARNING("~ts~ts violated by ~tp, ~ts~ts",
-                 [Spec, case Name of undefined -> ""; _ -> [" (", Name, ")"] end, P,
-                  witness_event:format_signature(Signature), slice(Slice)],
-                 #{domain => [witness], verdict => V});
-log(_, _) -> ok.
+log(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
+    case witness_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
+        {true, Throttle1} ->
+            report((maps:with([spec, name, process, signature, slice], V))#{label => {witness, violation}}, #{verdict => V}),
+            N#notifier{throttle = Throttle1};
+        {false, Throttle1} -> remind(N#notifier{throttle = Throttle1})
+    end;
+log(_, N) -> N.
+
+remind(N = #notifier{timer = undefined}) -> N#notifier{timer = erlang:send_after(?LEFT_OUT, self(), left_out)};
+remind(N) -> N.
+
+log_left_out(N = #notifier{throttle = Throttle}) ->
+    {LeftOut, Throttle1} = witness_throttle:take(Throttle),
+    [report(#{label => {witness, violations_left_out}, spec => Spec, name => Name, count => Count}, #{})
+     || {{Spec, Name}, Count} <- LeftOut],
+    N#notifier{throttle = Throttle1, timer = undefined}.
+
+report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], report_cb => fun ?MODULE:format/1}).
+
+-doc "A report of the logger as text.".
+-spec format(logger:report()) -> {io:format(), [term()]}.
+format(#{label := {witness, violation}, spec := Spec, name := Name, process := P, signature := Signature, slice := Slice}) ->
+    {"~ts~ts violated by ~ts, ~ts~ts",
+     [Spec, name(Name), witness_event:format_proc(P), witness_event:format_signature(Signature), slice(Slice)]};
+format(#{label := {witness, violations_left_out}, spec := Spec, name := Name, count := Count}) ->
+    {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, name(Name), Count]}.
+
+name(undefined) -> "";
+name(Name) -> [" (", Name, ")"].
 
 slice(undefined) -> "";
 slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
-
-%% The library is the user's: it is called where it is loaded, and nothing depends on it.
-telemetry(V) ->
-    Telemetry = telemetry,
-    _ = erlang:function_exported(Telemetry, execute, 3) andalso
-        Telemetry:execute([witness, verdict], #{count => 1}, V),
-    ok.
 
 tell(Message, N = #notifier{subscribers = Subscribers}) ->
     N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> tell(Message, Ref, S) end, Subscribers)}.

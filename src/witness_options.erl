@@ -6,9 +6,11 @@ The options of a run: one clause for each, and the defaults.
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
 `{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does not go with
-the `system`, `{source_unavailable, Reason}` where `native` was asked for and
+the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
+`{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
-be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
+be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
+`witness_application:check/1`.
 """.
 
 -export([check/1, format_error/1]).
@@ -21,10 +23,16 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -doc "Where a log is.".
 -type log() :: {file, file:name_all()} | standard_input.
 
--doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]} | node | {attach, [witness_attach:target(), ...]} | {log, log()},
+-doc """
+The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is not
+installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are compiled.
+""".
+-type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
+                               | {attach, [witness_attach:target(), ...]} | {log, log()},
+                     applications := [atom()],
                      scope := tree | node,
-                     specs := [file:name_all()],
+                     specs := [file:name_all() | witness_spec:instrumentation_map()],
+                     modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline | central,
@@ -59,12 +67,15 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      drain := timeout(),
                      halt := boolean(),
                      log := boolean(),
+                     log_rate := pos_integer() | infinity,
+                     redact := boolean(),
+                     replaceable := boolean(),
                      warnings := [witness:warning()]}.
 
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
 
 defaults() ->
-    #{scope => tree, specs => [], include => [], monitors => [], instrument => outline,
+    #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
@@ -72,7 +83,7 @@ defaults() ->
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
-      drain => 30_000, halt => true, log => true}.
+      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false}.
 
 -doc "Completes and checks the options of a user.".
 -spec check(map()) -> {ok, options()} | {error, term()}.
@@ -98,20 +109,31 @@ attachable(_) -> ok.
 %% Options of logs and those of systems that run are nothing to each other.
 fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
-        _ when System =:= node; element(1, System) =:= attach -> {not_attached, [scope, group_leader | ?ONLY_LOGS]};
-        {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
-                                    message_size, rate, duration, batch, flush, log_file]};
+        _ when System =:= node; element(1, System) =:= attach ->
+            {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
+        {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back, memory,
+                                    partition_memory, message_size, rate, duration, batch, flush, log_file, replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
+    [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
     case Complete of
         #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
         #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
         #{system := {log, standard_input}, save := _} -> expected(save, "a file to go on with");
         #{system := {log, _}} -> Complete;
-        #{instrument := outline} -> Complete;
+        #{instrument := outline} -> application(Complete, Given);
         #{} -> expected(instrument, "outline, for a system that runs")
     end.
+
+%% The application controller starts what is needed, so a tree of processes would miss it.
+application(#{system := {application, _}}, #{scope := tree}) -> expected(scope, "node, for an application");
+application(#{system := {application, _}}, #{applications := [_ | _]}) ->
+    expected(applications, "none, where the system is an application");
+application(Complete = #{system := {application, _}}, _) -> Complete#{scope => node};
+application(#{applications := [_ | _]}, #{scope := tree}) -> expected(scope, "node, where applications are started");
+application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
+application(Complete, _) -> Complete.
 
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
@@ -141,12 +163,24 @@ source(Options) ->
     end.
 
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
+option(system, {application, App}) when is_atom(App) ->
+    case witness_application:check(App) of
+        ok -> ok;
+        {error, Reason} -> throw(Reason)
+    end;
 option(system, {log, standard_input}) -> ok;
 option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
 option(system, node) -> ok;
+option(system, {children, [_ | _] = Parents}) ->
+    lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
+        orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, node, {attach, Targets}, {log, {file, File}} or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, "
+                     "{log, {file, File}} or {log, standard_input}");
+option(applications, Apps) when is_list(Apps) ->
+    lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
+option(applications, _) -> expected(applications, "a list of names of applications");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
 option(Key, Files) when Key =:= specs; Key =:= include ->
@@ -177,14 +211,15 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= rate; Key =:= duration; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
+                    Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
-option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed ->
+option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed;
+                       Key =:= redact; Key =:= replaceable ->
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 
@@ -227,10 +262,17 @@ format_error({only_for_logs, Key}) ->
     io_lib:format("option ~ts: only for logs", [Key]);
 format_error({not_for_logs, Key}) ->
     io_lib:format("option ~ts: not for logs", [Key]);
+format_error({not_redacted, log_file}) ->
+    "a log (log_file) holds the contents of messages, so a run that is redacted has none";
+format_error({not_redacted, save}) ->
+    "a position (save) holds the contents of messages, so a run that is redacted has none";
 format_error({not_attached, Key}) ->
     io_lib:format("option ~ts: not for what is running already", [Key]);
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
+format_error(Reason) when element(1, Reason) =:= no_application; element(1, Reason) =:= application_file;
+                          element(1, Reason) =:= running_already; element(1, Reason) =:= library_application ->
+    witness_application:format_error(Reason);
 format_error({undefined_module, M, Reason}) ->
     io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->

@@ -17,8 +17,8 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1, replace/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
                   spec := binary() | log, name := binary() | undefined}.
@@ -34,8 +34,15 @@ run itself dies, the links take everything with it, and with the tracers their s
               notifier :: pid(),
               logging :: witness_logging:logging(),
               specs :: [witness_spec:instrumentation_map()],
+              version = 1 :: pos_integer(),        % of the specifications
+              maps :: witness_instrumentation:maps(),
+              gathered :: witness_instrumentation:gathered(),
+              old = #{} :: #{Version :: pos_integer() => [witness_spec:instrumentation_map()]},
+              settled = 0 :: non_neg_integer(),    % versions up to this one start no monitors any more
+              users = #{} :: #{Version :: pos_integer() => pos_integer()},    % monitors that are alive
               sources :: witness_instrumentation:sources(),
-              system = running :: running | {ended, term()},
+              starter :: undefined | pid(),        % of applications, as long as it is needed
+              system = running :: starting | running | {ended, term()},
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               lost = none :: none | atom(),        % why every monitor that is not decided misses events
@@ -52,7 +59,9 @@ run itself dies, the links take everything with it, and with the tracers their s
               tracers = 1 :: pos_integer(),
               started :: integer(),
               ended :: undefined | integer(),
+              telling = false :: boolean(),        % the summary is on its way to the world
               awaiting = [] :: [gen_server:from()],
+              starting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
@@ -60,6 +69,13 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fu
 
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
+
+-spec await_started(pid(), timeout()) -> ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
+await_started(Run, Timeout) -> call(Run, await_started, Timeout).
+
+-doc "Ends observation, as `stop/1`, but the run stays to be asked.".
+-spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
+finish(Run) -> call(Run, finish, infinity).
 
 -spec stop(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
 stop(Run) -> call(Run, stop, infinity).
@@ -69,6 +85,13 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
+
+-doc "The processes that are observed and have not ended, but for Witness's own.".
+-spec alive(pid()) -> [pid()].
+alive(Run) -> gen_server:call(Run, alive, infinity).
+
+-spec replace(pid(), [file:name_all()]) -> {ok, [witness:warning()]} | {error, term()}.
+replace(Run, Files) -> call(Run, {replace, Files}, infinity).
 
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
@@ -86,13 +109,7 @@ call(Run, Request, Timeout) ->
 init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
-    Given = maps:with([include, max_obligations], Options),
-    Compile = case Options of
-        %% What a log tells of need not be here.
-        #{system := {log, _}} -> Given;
-        #{system := System} -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
-    end,
-    case compile(Files, Compile, [], []) of
+    case compile(Files, compile_options(Options), [], []) of
         {ok, Specs, Warnings} ->
             maybe
                 {ok, Chosen} ?= chosen(Options),
@@ -101,7 +118,9 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
                 ok = witness_limits:start(Options),
-                R = #run{options = Options, specs = Specs, sources = witness_instrumentation:sources(Specs),
+                R = #run{options = Options, specs = Specs, maps = witness_instrumentation:maps(Options, Specs, Logging),
+                         gathered = gathered(Module, witness_instrumentation:gathered(Options, Specs, Logging)),
+                         sources = witness_instrumentation:sources(Specs),
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
@@ -110,46 +129,75 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 begun(Chosen, R)
             else
                 {error, Why} ->
-                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    ok = unload(Specs, Files),
                     {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
             end;
-        {error, Diagnostics} ->
+        {error, {Diagnostics, Specs}} ->
+            ok = unload(Specs, Files),
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
+begun(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+    ok = Module:parents(Pool, lists:usort(Parents)),
+    {ok, R};
 begun(none, R) -> {ok, R, {continue, start}};
 begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
     {ok, R}.
 
+compile_options(Options = #{system := System}) ->
+    Given = maps:with([include, max_obligations], Options),
+    case System of
+        %% What a log tells of need not be here.
+        {log, _} -> Given;
+        _ -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
+    end.
+
+gathered(witness_outline_births, Gathered) -> Gathered#{native => true};
+gathered(_, Gathered) -> Gathered.
+
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
 compile([File | Files], Options, Specs, Warnings) ->
     case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
             New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
             compile(Files, Options, [Map | Specs], Warnings ++ New);
         {error, Diagnostics} ->
-            lists:foreach(fun witness_spec:unload/1, Specs),
-            {error, Diagnostics}
+            {error, {Diagnostics, Specs}}
     end.
+
+%% What was given compiled is not this run's own.
+unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    #{system := System, scope := Scope, applications := Needed} = Options,
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
+    case {System, Needed} of
+        %% Nobody is waited for but the application.
+        {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
+        {_, []} -> {noreply, launch(R)};
+        {_, _} -> {noreply, starting({applications, Needed}, R)}
+    end.
+
+starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
+
+launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
     {ok, _} = Module:launch(Pool, System, GroupLeader),
-    {noreply, R}.
+    R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
-chosen(#{system := node, unobserved := Unobserved}) ->
-    Own = witness_instrumentation:own(Unobserved),
+chosen(Options = #{system := node}) ->
+    Own = witness_instrumentation:own(Options),
     {ok, fun(P) -> not Own(P) end};
-chosen(#{system := {attach, Targets}, unobserved := Unobserved}) ->
-    witness_attach:chosen(Targets, witness_instrumentation:own(Unobserved));
+chosen(Options = #{system := {attach, Targets}}) ->
+    witness_attach:chosen(Targets, witness_instrumentation:own(Options));
 chosen(_) -> {ok, none}.
 
 is_attached(node) -> true;
@@ -158,22 +206,36 @@ is_attached(System) -> element(1, System) =:= attach.
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
     {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
-handle_call(await, _, R = #run{phase = finished}) ->
+handle_call(Wait, _, R = #run{phase = finished}) when Wait =:= await; Wait =:= finish ->
     {reply, {ok, summary(R)}, R};
+handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
+    proceed(drain(R#run{awaiting = [From | Awaiting]}));
 handle_call(await, From, R = #run{awaiting = Awaiting}) ->
     {noreply, R#run{awaiting = [From | Awaiting]}};
+handle_call(await_started, From, R = #run{phase = running, system = starting, starting = Starting}) ->
+    {noreply, R#run{starting = [From | Starting]}};
+handle_call(await_started, _, R) ->
+    {reply, is_started(R), R};
 handle_call(stop, _, R = #run{phase = finished}) ->
     {stop, shutdown, {ok, summary(R)}, R};
 handle_call(stop, From, R = #run{stopping = Stopping}) ->
     proceed(drain(R#run{stopping = [From | Stopping]}));
+handle_call({replace, Files}, _, R) ->
+    {Reply, R1} = replaced(Files, R),
+    {reply, Reply, R1};
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own(Options#{unobserved := []}),
+    {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
+handle_call(alive, _, R) ->
+    {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
     #{held := Held} = Counted = Counts(),
     {reply, (maps:remove(held, Counted))#{
-              phase => Phase, waiting_for => Held, monitors => shown(Live), verdicts => witness_tally:verdicts(Tally),
+              phase => Phase, waiting_for => Held, monitors => counted(Live), verdicts => witness_tally:verdicts(Tally),
               system => R#run.system, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -199,12 +261,23 @@ handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifie
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
-handle_info({ended, _}, R = #run{options = #{system := {attach, _}}}) ->
+handle_info({ended, _}, R = #run{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
     proceed(R#run{tree_ended = true, system = {ended, normal}});
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
-    proceed(R#run{system = {ended, Reason}});
+    proceed(R#run{system = {ended, shown(Reason, R)}});
+handle_info({applications_started, _}, R = #run{phase = running, options = #{system := {application, _}}}) ->
+    {noreply, told_started(R#run{system = running})};
+handle_info({applications_started, _}, R = #run{phase = running}) ->
+    {noreply, told_started(launch(R))};
+handle_info({not_started, Reason}, R) ->
+    proceed(told_started(R#run{system = {ended, shown(Reason, R)}, tree_ended = true}));
+handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
+    {noreply, R#run{starter = undefined}};
+handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
+    Text = ["nobody watches the application any more: ", witness_event:format_term(shown(Reason, R), 400)],
+    proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
 handle_info({limit, duration}, R = #run{phase = running, options = #{duration := Duration}}) ->
@@ -223,7 +296,7 @@ handle_info({hidden, _}, R = #run{hidden = Hidden}) ->
     {noreply, R#run{hidden = Hidden + 1, incomplete = true}};
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
-    {noreply, incomplete(tracer_lost, tracer_lost(Reason), R)};
+    {noreply, incomplete(tracer_lost, tracer_lost(Reason, R), R)};
 handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
@@ -239,9 +312,14 @@ handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc 
     end;
 handle_info({'EXIT', _, _}, R) ->
     {noreply, R};
+handle_info({settled, Version}, R) ->
+    {noreply, unload(R#run{settled = Version})};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
-handle_info({flushed, _}, R = #run{phase = draining, live = Live}) when map_size(Live) =:= 0 ->
+handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling = false}) when map_size(Live) =:= 0 ->
+    ok = witness_notifier:summary(Notifier, summary(R)),
+    {noreply, R#run{telling = true}};
+handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
 handle_info(overdue, R = #run{phase = draining, live = Live, lost = Lost}) ->
     Why = case Lost of none -> {crashed, overdue}; _ -> {gap, Lost} end,
@@ -256,10 +334,17 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live}) ->
+terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
-    lists:foreach(fun witness_spec:unload/1, Specs).
+    %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
+    exit(R#run.notifier, kill),
+    unload(Specs ++ lists:append(maps:values(R#run.old)), Given).
+
+%% A report of a crash would hold all verdicts, and the contents of messages.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
 
 %% --- phases ----------------------------------------------------------------------
 
@@ -273,7 +358,17 @@ proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier =
 proceed(R) ->
     {noreply, R}.
 
-drain(R = #run{phase = running, options = #{drain := Drain}}) ->
+told_started(R = #run{starting = Starting}) ->
+    Started = is_started(R),
+    lists:foreach(fun(From) -> gen_server:reply(From, Started) end, Starting),
+    R#run{starting = []}.
+
+is_started(#run{system = {ended, {not_started, _, _} = Reason}}) -> {error, Reason};
+is_started(#run{system = starting}) -> {error, stopped};
+is_started(_) -> ok.
+
+drain(R0 = #run{phase = running, options = #{drain := Drain}}) ->
+    R = told_started(R0),
     R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
     case stop_pool(R1) of
@@ -308,17 +403,17 @@ let_go(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
-lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_tally:describe_gap(Why)], R);
+lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
 lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
-lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason), R).
+lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
 
 %% Events are missing from now on, for everybody.
 given_up(Why, Text, R = #run{live = Live}) ->
     maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, Why) end, Live),
     drain((incomplete(Why, Text, R))#run{lost = Why}).
 
-tracer_lost(Reason) ->
-    ["a tracer has ended, events are missing from then on: ", witness_event:format_term(Reason, 400)].
+tracer_lost(Reason, R) ->
+    ["a tracer has ended, events are missing from then on: ", witness_event:format_term(shown(Reason, R), 400)].
 
 %% However few, nobody knows what the events that are missing would have shown.
 incomplete(Code, Text, R) -> (warning(Code, Text, R))#run{incomplete = true}.
@@ -335,13 +430,59 @@ close_log(R = #run{logging = Logging}) ->
 
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
-    ok = witness_notifier:summary(R#run.notifier, Summary),
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
     R1 = R#run{awaiting = [], stopping = []},
     case Stopping of
         [] -> {noreply, R1};
         _ -> {stop, shutdown, R1}
     end.
+
+%% --- other specifications --------------------------------------------------------
+
+%% They are compiled and compared with what is gathered before anything is changed.
+replaced(_, R = #run{options = #{system := {log, _}}}) -> {{error, {not_replaced, log}}, R};
+replaced(_, R = #run{phase = Phase, pool = Pool}) when Phase =/= running; Pool =:= undefined ->
+    {{error, {not_replaced, ended}}, R};
+replaced(Files, R = #run{options = Options, version = Before, maps = Maps, gathered = Gathered}) ->
+    case compile(Files, compile_options(Options), [], []) of
+        {ok, Specs, Warnings} ->
+            maybe
+                {ok, Maps1} ?= witness_instrumentation:replaced(Specs, Before + 1, Maps, Gathered),
+                ok ?= give(Maps1, R),
+                {{ok, Warnings}, replaced(Specs, Warnings, Maps1, R)}
+            else
+                {error, Why} ->
+                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    {{error, {not_replaced, Why}}, R}
+            end;
+        {error, Diagnostics} -> {{error, {specification, Diagnostics}}, R}
+    end.
+
+give(Maps, #run{instrumentation = Module, pool = Pool}) ->
+    try Module:replace(Pool, [Map || {_, Map} <- Maps])
+    catch exit:_ -> {error, ended}
+    end.
+
+replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = Tally}) ->
+    Version = Before + 1,
+    Properties = [P#{key := {Spec, Name, Version}}
+                  || #{key := {Spec, Name, _}} = P <- witness_instrumentation:properties(Specs, [])],
+    Sources = #{{Spec, Version} => Source || {Spec, _} := Source <- witness_instrumentation:sources(Specs)},
+    R1 = R#run{specs = Specs, version = Version, maps = Maps, old = (R#run.old)#{Before => Old},
+               tally = witness_tally:add(Properties, Tally), sources = maps:merge(R#run.sources, Sources),
+               warnings = R#run.warnings ++ (Warnings -- R#run.warnings)},
+    %% Monitors that the instrumentation has started before it had the new maps are announced by now, in the mailbox.
+    self() ! {settled, Before},
+    R1.
+
+%% A group still asks its specification whom it names, after its monitor has ended as before.
+unload(R = #run{old = Old, users = Users, options = #{specs := Given}}) ->
+    Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs, not lists:any(fun(#{group := G}) -> G end, Entries)]
+               || Version := Specs <- Old, Version =< R#run.settled, not is_map_key(Version, Users)},
+    maps:foreach(fun(_, Specs) -> unload(Specs, Given) end, Unused),
+    R#run{old = maps:filtermap(fun(Version, Specs) ->
+                                       case Specs -- maps:get(Version, Unused, []) of [] -> false; Left -> {true, Left} end
+                               end, Old)}.
 
 %% --- verdicts --------------------------------------------------------------------
 
@@ -355,14 +496,27 @@ died({shutdown, {gap, _} = Gap}) -> failed(Gap);
 died(noproc) -> failed({crashed, killed});
 died(Reason) -> failed({crashed, Reason}).
 
-key(#{spec := Spec, name := Name}) -> {Spec, Name}.
+key(Of) -> witness_instrumentation:key(Of).
+
+%% What is written in a file has a version.
+used(Meta, Count, R = #run{users = Users, sources = Sources}) ->
+    {Spec, _, Version} = key(Meta),
+    case is_map_key({Spec, Version}, Sources) of
+        false -> R;
+        true ->
+            case maps:get(Version, Users, 0) + Count of
+                0 -> unload(R#run{users = maps:remove(Version, Users)});
+                Now -> R#run{users = Users#{Version => Now}}
+            end
+    end.
 
 announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
     link(Runner),
     _ = R#run.lost =:= none orelse witness_monitor_runner:gap(Runner, R#run.lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
-    lists:foldl(fun report/2, R#run{live = Live#{Runner => Meta}, early = maps:remove(Runner, Early),
+    Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
+    lists:foldl(fun report/2, (used(Meta, 1, R))#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
                                     tally = started(Meta, Tally)}, Reports).
 
 started(Meta, Tally) ->
@@ -371,7 +525,7 @@ started(Meta, Tally) ->
         false -> witness_tally:started(key(Meta), Tally)
     end.
 
-shown(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
+counted(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
 
 early(Report = {_, Runner, _}, R = #run{early = Early}) ->
     R#run{early = maps:update_with(Runner, fun(Before) -> [Report | Before] end, [Report], Early)}.
@@ -380,7 +534,7 @@ report({slice, Runner, Outcome}, R = #run{live = Live}) ->
     verdict(Outcome, maps:get(Runner, Live), R);
 report({verdict, Runner, Outcome}, R = #run{live = Live}) ->
     {Meta, Live1} = maps:take(Runner, Live),
-    R1 = R#run{live = Live1},
+    R1 = used(Meta, -1, R#run{live = Live1}),
     case witness_logging:is_hidden(Meta) of
         true -> logged(Outcome, Meta, R1);
         false -> ended(Outcome, Meta, R1)
@@ -391,7 +545,7 @@ logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped 
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
     Why = case Reason of
-        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
     end,
     incomplete(log_incomplete, ["the log is not complete: ", Why], R).
@@ -423,9 +577,18 @@ log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0)
 
 verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
     Found = maps:merge(Outcome, Meta),
-    V = Found#{source => witness_instrumentation:source(Found, Sources)},
+    V = redacted(Found#{source => witness_instrumentation:source(Found, Sources)}, R),
     ok = witness_notifier:verdict(Notifier, V),
     keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
+
+%% Nobody has been told yet.
+redacted(V, #run{options = #{redact := true}, sources = Sources}) ->
+    {Spec, _, Version} = key(V),
+    witness_redaction:verdict(is_map_key({Spec, Version}, Sources), V);
+redacted(V, _) -> V.
+
+shown(Reason, #run{options = #{redact := true}}) -> witness_event_redact:term(Reason);
+shown(Reason, _) -> Reason.
 
 keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := Max}}) when Kept < Max ->
     R#run{verdicts = [V | Verdicts], kept = Kept + 1};
@@ -439,8 +602,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
-          running -> undefined;
-          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
+          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end;
+          _ -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
@@ -456,23 +619,36 @@ outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-crashed(running) -> false;
 crashed({ended, normal}) -> false;
 crashed({ended, shutdown}) -> false;
 crashed({ended, {shutdown, _}}) -> false;
-crashed({ended, _}) -> true.
+crashed({ended, _}) -> true;
+crashed(_) -> false.
 
 warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
-        ++ [#{code => system_crashed,
-              text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
-            || {ended, Reason} <- [System], crashed(System)]
+        ++ system_warnings(System, R#run.options)
         ++ [#{code => sensitive, text => text(hidden(Hidden))} || #run{hidden = Hidden} <- [R], Hidden > 0]
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
             || #{max_verdicts := Max} <- [R#run.options], Max > 0,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+
+system_warnings({ended, Reason} = System, Options) ->
+    Crashed = crashed(System),
+    case Options of
+        #{system := {application, _}} when Reason =:= shutdown ->
+            [#{code => application_shutdown, text => text(witness_application:ended(Reason))}];
+        _ when Crashed ->
+            Text = case witness_application:ended(Reason) of
+                undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+                Told -> Told
+            end,
+            [#{code => system_crashed, text => text(Text)}];
+        _ -> []
+    end;
+system_warnings(_, _) -> [].
 
 hidden(1) -> ["a process has", hid()];
 hidden(N) -> [integer_to_list(N), " processes have", hid()].

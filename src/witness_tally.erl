@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([describe_gap/1, new/1, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add/2, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -28,6 +28,10 @@ Pure: the run says what has happened, and asks for the numbers of its summary an
 -spec new([witness_instrumentation:property()]) -> tally().
 new(Properties) -> #tally{properties = Properties}.
 
+-doc "Further properties, which nothing has happened to.".
+-spec add([witness_instrumentation:property()], tally()) -> tally().
+add(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before ++ Properties}.
+
 -doc "A monitor of this property was started.".
 -spec started(witness_instrumentation:key(), tally()) -> tally().
 started(Key, T) -> update(Key, fun(C) -> C#count{monitors = C#count.monitors + 1} end, T).
@@ -38,11 +42,11 @@ covered(Key, Mask, T) -> update(Key, fun(C) -> C#count{covered = C#count.covered
 
 -doc "A verdict, of a monitor or of one of its slices.".
 -spec verdict(witness:verdict(), tally()) -> tally().
-verdict(V = #{spec := Spec, name := Name, verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
+verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
     Count = fun(C) ->
         C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + one(Vacuous)}
     end,
-    T1 = update({Spec, Name}, Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
+    T1 = update(witness_instrumentation:key(V), Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
     T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
              gaps = gap(V, T1#tally.gaps), crashes = T1#tally.crashes + one(crashed(V))}.
 
@@ -77,15 +81,15 @@ summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices, gaps =
 
 %% A property that had no monitor has a warning of its own.
 coverage(T = #tally{properties = Properties}) ->
-    [#{spec => Spec, name => Name,
+    [#{spec => Spec, name => Name, version => Version,
        actions => [(maps:remove(id, A))#{taken => Mask band (1 bsl Id) =/= 0} || A = #{id := Id} <- Actions]}
-     || #{key := Key = {Spec, Name}, actions := Actions = [_ | _]} <- Properties,
+     || #{key := Key = {Spec, Name, Version}, actions := Actions = [_ | _]} <- Properties,
         #count{monitors = Monitors, covered = Mask} <- [count(Key, T)], Monitors > 0].
 
 -doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
-    [#{code => code(Reason), text => text([missing(N), describe_gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
+    [#{code => code(Reason), text => text([missing(N), witness_text_verdict:gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ [#{code => nothing_monitored,
        text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
@@ -99,22 +103,10 @@ code(_) -> gap.
 missing(1) -> "a monitor misses events: ";
 missing(N) -> [integer_to_list(N), " monitors or slices miss events: "].
 
--doc "Why events are missing, for people.".
--spec describe_gap(term()) -> unicode:chardata().
-describe_gap(overflow) -> ~"there were more of one process or group than could be kept for its monitors (partition_memory)";
-describe_gap(memory) -> ~"there were more in all than could be kept for the monitors (memory)";
-describe_gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
-describe_gap(rate) -> ~"there were more in a second than was asked for (rate)";
-describe_gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
-describe_gap(lost) -> ~"the VM has not reported the end of a process";
-describe_gap(late) -> ~"some came too late to be put in order";
-describe_gap(tracer_lost) -> ~"a tracer of Witness has ended";
-describe_gap(Reason) -> witness_event:format_term(Reason, 120).
-
 all(1) -> " has a vacuous verdict only: ";
 all(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].
 
-describe({Spec, undefined}) -> Spec;
-describe({Spec, Name}) -> [Spec, " (", Name, ")"].
+describe({Spec, Name, Version}) ->
+    [Spec, [[" (", Name, ")"] || Name =/= undefined], [[", version ", integer_to_list(Version), ","] || Version > 1]].
 
 text(Chars) -> unicode:characters_to_binary(Chars).

@@ -152,7 +152,8 @@ a_violation_is_logged_with_its_slice_test() ->
         ok = logger:remove_handler(?MODULE)
     end.
 
-log(#{msg := {Format, Args}, meta := #{verdict := Verdict}}, #{config := #{to := Pid}}) ->
+log(#{msg := {report, Report}, meta := #{verdict := Verdict, report_cb := Text}}, #{config := #{to := Pid}}) ->
+    {Format, Args} = Text(Report),
     Pid ! {logged, unicode:characters_to_list(io_lib:format(Format, Args)), Verdict}.
 
 %% Running

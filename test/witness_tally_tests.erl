@@ -1,8 +1,8 @@
 -module(witness_tally_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--define(SUM, {~"calc.hml:3", ~"sum"}).
--define(MUL, {~"calc.hml:9", undefined}).
+-define(SUM, {~"calc.hml:3", ~"sum", 1}).
+-define(MUL, {~"calc.hml:9", undefined, 1}).
 
 nothing_monitored_is_not_trusted_and_says_which_property_test() ->
     T = new(),
@@ -43,7 +43,7 @@ gaps_are_told_by_their_reasons_test() ->
 the_actions_of_all_monitors_of_a_property_are_merged_test() ->
     T = witness_tally:covered(?SUM, 2#100, witness_tally:covered(?SUM, 2#010, started())),
     Actions = [action(4, ~"_ ? a", undefined, true), action(5, ~"_ ? b", no, true), action(6, ~"_ ? c", yes, false)],
-    ?assertEqual([#{spec => ~"calc.hml:3", name => ~"sum", actions => Actions}],
+    ?assertEqual([#{spec => ~"calc.hml:3", name => ~"sum", version => 1, actions => Actions}],
                  maps:get(coverage, witness_tally:summary(T))).
 
 another_property_covers_nothing_of_this_one_test() ->
@@ -80,5 +80,5 @@ verdicts(Verdicts, T) ->
 
 undecided(Reason, T) -> witness_tally:verdict((of_property(?SUM, inconclusive))#{reason := Reason}, T).
 
-of_property({Spec, Name}, Verdict) ->
+of_property({Spec, Name, _}, Verdict) ->
     #{spec => Spec, name => Name, verdict => Verdict, reason => undefined, slice => undefined, vacuous => false}.

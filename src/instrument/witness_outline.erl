@@ -10,24 +10,29 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, attach/3, stop/1, info/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% Every so many milliseconds tracers that were idle all the time go, but only so many:
 %% ending a session blocks code loading for about a millisecond.
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
+%% More rounds than this are made by a system that does not stand still.
+-define(ROUNDS, 30).
+-define(AGREEING, 2).
+
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
-%% ones that were told to go
+%% ones that were told to go; replacing: who waits until these tracers have the new maps
 -record(pool, {config :: witness_outline_tracer:config(),
                root :: witness_outline_tracer:handle(),
                free = [] :: [witness_outline_tracer:handle()],
                idle = 0 :: non_neg_integer(),
                least = 0 :: non_neg_integer(),
-               busy = #{} :: #{pid() => []},
+               busy = #{} :: #{pid() => witness_trace:session()},
                going = #{} :: #{pid() => []},
+               replacing :: undefined | {Round :: 1 | 2, gen_server:from(), Tag :: reference(), #{pid() => []}},
                most = 1 :: pos_integer()}).
 
 -doc """
@@ -42,6 +47,14 @@ start_link(Config) ->
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
 
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Pool) -> gen_server:call(Pool, alive, infinity).
+
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
 adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
@@ -53,11 +66,19 @@ an `attached`. `Held`: whether the run is to wait for their end.
 -spec attach(pid(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
+-doc """
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it returns,
+no monitor is started by the old ones any more, and the run was told of every one that was.
+""".
+-spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
+replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
+
 root(Pool) -> gen_server:call(Pool, root, infinity).
 
 -doc """
 Ends observation in good order. When it returns, every event that was gathered has been
-handed to its monitors, and every monitor has been told that watching has ended.
+handed to its monitors, those of new processes included, and every monitor has been told that
+watching has ended. A system that goes on spawning meanwhile is cut off somewhere.
 """.
 -spec stop(pid()) -> ok.
 stop(Pool) -> gen_server:call(Pool, stop, infinity).
@@ -90,7 +111,7 @@ start_tracer(Config = #{budget := Budget}) ->
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
-    {reply, term(), #pool{}} | {stop, normal, term(), #pool{}}.
+    {reply, term(), #pool{}} | {noreply, #pool{}} | {stop, normal, term(), #pool{}}.
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
@@ -98,9 +119,16 @@ handle_call(tracer, _, P = #pool{config = Config}) ->
     {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
+%% Tracers may wait for this process meanwhile, so it does not wait for them.
+handle_call({replace, Maps}, From, P = #pool{config = Config}) ->
+    {noreply, replace(1, From, P#pool{config = Config#{maps := Maps}})};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
-handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
+    Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
+    {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
+handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
+    P = #pool{busy = Busy, free = Free} = settled(0, ?ROUNDS, P0),
     Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
@@ -108,9 +136,9 @@ handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) -
     {stop, normal, ok, P}.
 
 %% The tracer may see events of its new partition before it is told of it.
-lent({Pid, _, Lent}, P = #pool{busy = Busy, most = Most}) ->
+lent({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
     ok = atomics:put(Lent, 1, 1),
-    Busy1 = Busy#{Pid => []},
+    Busy1 = Busy#{Pid => Session},
     P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
 
 -doc false.
@@ -131,6 +159,14 @@ handle_info(sweep, P = #pool{free = Free, idle = Idle, least = Least, going = Go
     {noreply, P#pool{free = Kept, idle = Idle1, least = Idle1, going = Going1}};
 handle_info({stopped, _, _}, P) ->
     {noreply, P};
+handle_info({replaced, Pid, Tag}, P = #pool{replacing = {Round, From, Tag, Pids}}) ->
+    case maps:remove(Pid, Pids) of
+        Left when map_size(Left) > 0 -> {noreply, P#pool{replacing = {Round, From, Tag, Left}}};
+        _ when Round =:= 1 -> {noreply, replace(2, From, P)};
+        _ ->
+            gen_server:reply(From, ok),
+            {noreply, P#pool{replacing = undefined}}
+    end;
 handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
@@ -138,6 +174,55 @@ handle_info({'EXIT', Pid, Reason}, P) ->
 
 ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
 ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
+
+%% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
+%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
+%% on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to agree.
+settled(?AGREEING, _, P) -> P;
+settled(_, 0, P) -> P;
+settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+    Tag = make_ref(),
+    Pids = [Root | maps:keys(Busy)],
+    lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
+    case round(Pids, Tag, settled, P) of
+        {settled, P1} -> settled(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1} -> timer:sleep(1), settled(0, Rounds - 1, P1);
+        {moved, P1} -> settled(0, Rounds - 1, P1)
+    end.
+
+round([], _, State, P) -> {State, P};
+round([Pid | Pids], Tag, State, P) ->
+    receive
+        {synced, Pid, Tag, Other} -> round(Pids, Tag, restless(State, Other), P);
+        {'$gen_call', From, tracer} ->
+            {reply, Handle, P1} = handle_call(tracer, From, P),
+            gen_server:reply(From, Handle),
+            round([Pid | Pids], Tag, moved, P1);
+        {'$gen_cast', {give_back, _} = GiveBack} ->
+            {noreply, P1} = handle_cast(GiveBack, P),
+            round([Pid | Pids], Tag, State, P1);
+        {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
+            exit({tracer_ended, Tracer, Reason})
+    end.
+
+restless(moved, _) -> moved;
+restless(_, moved) -> moved;
+restless(waiting, _) -> waiting;
+restless(settled, Other) -> Other.
+
+%% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may have
+%% been given a process that another has assigned before: when all have said it once more, they have also read that.
+replace(Round, From, P = #pool{config = #{maps := Maps}, busy = Busy, free = Free, root = {Root, _, _}}) ->
+    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_tracer:replace(Pid, Maps, Tag) end, Pids),
+    P#pool{replacing = {Round, From, Tag, maps:from_keys(Pids, [])}}.
+
+-doc false.
+-spec terminate(term(), #pool{}) -> ok.
+terminate(_, #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free]).
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a

@@ -28,8 +28,8 @@ have named further ones), and without this process the run ends every monitor wi
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, stop/1, info/1, session/1, counts/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
 
@@ -40,12 +40,14 @@ have named further ones), and without this process the run ends every monitor wi
 %% runners: how many read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
 %% most: partitions that were read at the same time
+%% replacing: who waits until these tracers have the new maps
 %% kinds: of events that a monitor reads, for those that have been started
 -record(births, {config :: config(),
                  session :: witness_trace_native:session(),
                  births :: witness_trace_native:partition(),
                  runners = 0 :: non_neg_integer(),
                  tracers = #{} :: #{pid() => []},
+                 replacing :: undefined | {gen_server:from(), Tag :: reference(), #{pid() => []}},
                  kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
                  most = 0 :: non_neg_integer()}).
 
@@ -59,9 +61,24 @@ start_link(Config) ->
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
 
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Births) -> gen_server:call(Births, alive, infinity).
+
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
 adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
+
+-doc """
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it returns,
+no monitor is started by the old ones any more, and the run was told of every one that was.
+""".
+-spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
+replace(Births, Maps) -> gen_server:call(Births, {replace, Maps}, infinity).
 
 -doc """
 Ends observation in good order. When it returns, the run was told of every monitor, and every monitor is told, by its
@@ -97,14 +114,25 @@ handle_continue(take, B) -> {noreply, take(B)}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #births{}) ->
-    {reply, term(), #births{}} | {stop, normal, term(), #births{}}.
+    {reply, term(), #births{}} | {noreply, #births{}} | {stop, normal, term(), #births{}}.
 handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = witness_trace_native:launcher(Session, Launcher),
     {reply, {ok, witness_outline_launcher:launch_known(Launcher)}, B};
+handle_call({parents, Parents}, _, B = #births{session = Session}) ->
+    lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
+    {reply, ok, B};
+handle_call(alive, _, B = #births{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], B};
 handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, B};
+%% The names of modules of specifications are used again, so nothing that is known by them stays.
+handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers}) ->
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
+    Waiting = maps:map(fun(_, _) -> [] end, Tracers),
+    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
 handle_call(session, _, B = #births{session = Session}) ->
     {reply, Session, B};
 handle_call(info, _, B = #births{most = Most}) ->
@@ -125,12 +153,25 @@ handle_info({witness_batch, Items, Status}, B) ->
     {noreply, take(B1)};
 handle_info(witness_data, B) ->
     {noreply, take(B)};
+handle_info({replaced, Pid, Tag}, B = #births{replacing = {From, Tag, Waiting}}) ->
+    {noreply, replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}})};
 handle_info({'DOWN', _, process, _, _}, B = #births{runners = Runners}) ->
     {noreply, B#births{runners = Runners - 1}};
 handle_info({'EXIT', Pid, Reason}, B) ->
     {noreply, ended(Pid, Reason, B)};
 handle_info(_, B) ->
     {noreply, B}.
+
+-doc false.
+-spec terminate(term(), #births{}) -> ok.
+terminate(_, #births{tracers = Tracers}) ->
+    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
+
+%% A report of a crash would hold the arguments of processes.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
 
 take(B = #births{births = Births}) ->
     _ = witness_trace_native:take(Births),
@@ -209,6 +250,11 @@ adopt_all(Own, Seen, Session) ->
             adopt_all(Own, maps:merge(Seen, #{P => [] || P <- New}), Session)
     end.
 
+replaced(B = #births{replacing = {From, _, Waiting}}) when map_size(Waiting) =:= 0 ->
+    gen_server:reply(From, ok),
+    B#births{replacing = undefined};
+replaced(B) -> B.
+
 %% --- deaths ----------------------------------------------------------------------
 
 %% A tracer that dies takes nobody with it: the source drops what it would have read, its monitors know by themselves.
@@ -216,7 +262,11 @@ ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
     case Tracers of
         #{Pid := _} ->
             _ = Reason =:= normal orelse (Run ! {tracer_lost, Reason}),
-            B#births{tracers = maps:remove(Pid, Tracers)};
+            Replacing = case B#births.replacing of
+                {From, Tag, Waiting} -> {From, Tag, maps:remove(Pid, Waiting)};
+                undefined -> undefined
+            end,
+            replaced(B#births{tracers = maps:remove(Pid, Tracers), replacing = Replacing});
         #{} when Reason =:= normal -> B;
         #{} -> exit({process_ended, Pid, Reason})
     end.

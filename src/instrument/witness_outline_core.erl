@@ -70,7 +70,7 @@ errors name the invariant of the RIARC text, appendix B.2, see
 `docs/internals/outline.md`).
 """.
 
--export([new/1, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3, maps/1,
+-export([new/1, reassign/2, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3, maps/1,
          with_maps/2]).
 
 -doc "Names a tracer; only compared and passed on.".
@@ -193,6 +193,10 @@ are still to come; `stash` and `unpaired` of those whose birth has not been repo
                         unpaired := #{witness_event:proc() => []}}.
 maps(#core{own = Own, route = Route, stash = Stash, unpaired = Unpaired}) ->
     #{own => Own, route => Route, stash => Stash, unpaired => Unpaired}.
+
+-doc "From now on new processes are assigned in this way.".
+-spec reassign(assign(), core()) -> core().
+reassign(Assign, C) -> C#core{assign = Assign}.
 
 -doc "A tracer that owns nothing yet, with what `maps/1` has given of one that was between two messages.".
 -spec with_maps(#{own := #{witness_event:proc() => own()}, route := #{witness_event:proc() => route()},

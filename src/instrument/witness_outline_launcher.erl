@@ -30,10 +30,15 @@ launch_known(Launcher) ->
 -doc false.
 -spec init({module(), atom(), [term()]}, pid(), pid()) -> term().
 init({M, F, Args}, GroupLeader, Run) ->
+    proc_lib:set_label(witness_launcher),
     Told = receive {launch, Callers} -> Callers end,
     group_leader(GroupLeader, self()),
     {Root, Ref} = spawn_monitor(M, F, Args),
     [Caller ! {Asked, Root} || {Caller, Asked} <- Told],
+    wait({Root, Ref, Run}).
+
+wait({_, Ref, Run} = L) ->
     receive
-        {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, Reason}
+        {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, Reason};
+        {system, From, Request} -> witness_event_process:system(Request, From, fun wait/1, L)
     end.

@@ -12,19 +12,23 @@ A new process goes to a tracer of its own when it has monitors and shares none o
 with its parent; otherwise it stays with the tracer of its parent.
 """.
 
--export([new/2, assign/3, label/2, with_readers/2, starts/1]).
+-export([new/2, assign/3, retire/1, label/2, with_readers/2, starts/1]).
 
 -export_type([instrumentation/0, entry/0, label/0, reader/0, member/0]).
 
 -doc """
 One map. It gives the entries that name a signature; `[]` when none does. `unless_read`: they only count for a process
-that is left to no group of the map.
+that is left to no group of the map. One that is `retired` starts no monitors any more; its groups go on as they began.
 """.
--type instrumentation() :: fun((witness_event:signature()) -> [entry()] | {unless_read, [entry()]}).
+-type instrumentation() :: match() | {retired, match()}.
 
--doc "A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`.".
+-type match() :: fun((witness_event:signature()) -> [entry()] | {unless_read, [entry()]}).
+
+-doc "A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`; `version` counts
+how often the specifications of the run were replaced, from 2.".
 -type entry() :: none | #{monitor := {module(), Arg :: term()},
-                          spec := binary() | log, name := binary() | undefined, group := boolean()}.
+                          spec := binary() | log, name := binary() | undefined, group := boolean(),
+                          version => pos_integer()}.
 
 -doc "What stands for a monitor that was started: its runner, or whatever else its tracers know it by.".
 -type reader() :: term().
@@ -65,6 +69,14 @@ assign(Signature, #label{held = Held, members = Members}, Maps) ->
 
 assign(_, _, [], _, Start, Inherited) ->
     {lists:reverse(Start), lists:reverse(Inherited)};
+assign(Signature, Members, [{retired, Match} | Maps], N, Start, Inherited) ->
+    case [M || M = {I, _, true} <- Members, I =:= N] of
+        [] -> assign(Signature, Members, Maps, N + 1, Start, Inherited);
+        Groups ->
+            %% What it names is not of its groups, as ever.
+            Left = case named(Match(Signature), Groups) of [] -> Groups; _ -> [] end,
+            assign(Signature, Members, Maps, N + 1, Start, Left ++ Inherited)
+    end;
 assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
     Groups = [M || M = {I, _, true} <- Members, I =:= N],
     case named(Match(Signature), Groups) of
@@ -81,6 +93,11 @@ assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
 named({unless_read, Entries}, []) -> Entries;
 named({unless_read, _}, _) -> [];
 named(Entries, _) -> Entries.
+
+-doc "A map that starts no monitors any more: others may stand behind it in its place.".
+-spec retire(instrumentation()) -> instrumentation().
+retire({retired, _} = Map) -> Map;
+retire(Map) -> {retired, Map}.
 
 -doc "The monitors that must be started when the process is adopted.".
 -spec starts(label()) -> [start()].

@@ -21,7 +21,7 @@ To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of 
 -behaviour(gen_server).
 
 -export([start_link/1, launch/3, told/2, stop/1, counts/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, checked/0, ended/0, counter/0]).
 
@@ -194,6 +194,11 @@ handle_info({told, Number}, O = #offline{untold = Untold}) ->
     done(more(Block, O#offline{untold = Rest}));
 handle_info(_, O) ->
     {noreply, O}.
+
+%% A report of a crash would hold the contents of messages.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
 
 -doc false.
 -spec terminate(term(), #offline{}) -> ok.

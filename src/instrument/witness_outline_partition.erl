@@ -14,7 +14,7 @@ read, and one whose unread events take more than a partition may hold gets a gap
 The process ends with its partition, and at once when nobody is left who reads it.
 """.
 
--export([start_link/4]).
+-export([start_link/4, replace/3]).
 -export([init/4]).
 
 -doc "A process by which a partition began.".
@@ -38,6 +38,10 @@ start_link(Partition, Grouped, First, Config) ->
     Pid = spawn_opt(?MODULE, init, [Partition, Grouped, First, Config], [link, {message_queue_data, off_heap}]),
     true = is_pid(Pid),
     Pid.
+
+-doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
+replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
 -doc false.
 -spec init(witness_trace_native:partition(), boolean(), first(), witness_outline_births:config()) -> ok.
@@ -71,7 +75,11 @@ loop(T = #partition{unread = Unread}) ->
                 #{Runner := {N, Bytes}} -> loop(T#partition{unread = Unread#{Runner := {N - 1, Bytes - Size}}});
                 #{} -> loop(T)
             end;
-        {'DOWN', _, process, Runner, _} -> loop(T#partition{unread = maps:remove(Runner, Unread)})
+        {'DOWN', _, process, Runner, _} -> loop(T#partition{unread = maps:remove(Runner, Unread)});
+        {replace, From, Tag, Maps} ->
+            From ! {replaced, self(), Tag},
+            loop(T#partition{maps = Maps});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, T)
     end.
 
 status(open, T) ->

@@ -22,11 +22,12 @@ may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 
 -doc "Starts a monitor, and announces it to the run.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:entry(), config()) -> pid().
-start(P, Signature, #{monitor := Monitor, spec := Spec, name := Name, group := Group}, Config) ->
+start(P, Signature, #{monitor := Monitor, spec := Spec, name := Name, group := Group} = Entry, Config) ->
     #{run := Run, ordered := Ordered} = Config,
     Runner = witness_monitor_runner:start(Config#{process => P, signature => Signature, monitor => Monitor,
                                                   ordered := Group andalso Ordered}),
-    Run ! {monitor, Runner, #{process => P, signature => Signature, spec => Spec, name => Name}},
+    Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
+    Run ! {monitor, Runner, maps:merge(Meta, maps:with([version], Entry))},
     Runner.
 
 -doc "Starts the monitors that a label names.".

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, replace/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -51,10 +51,12 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% batch: events for `readers', newest first
 %% handled: messages since the last look at the budget
 %% pressed: it goes before the system
+%% moved: something was sent to another tracer since the pool has asked last
 %% limit: bytes beyond which a message is a gap
 %% hidden: processes that the source does not report any more, which are monitored instead
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
+%% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
                  session :: witness_trace:session(),
@@ -66,12 +68,14 @@ when the pool names it to somebody, 0 from the end of the partition.
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
                  pressed = false :: boolean(),
+                 moved = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
                  hidden = #{} :: #{pid() => reference()},
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
-                 timer :: undefined | reference()}).
+                 timer :: undefined | reference(),
+                 asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
 
 -doc "Starts a tracer that waits for its first partition.".
 -spec start_link(config()) -> handle().
@@ -97,6 +101,10 @@ whatever they have spawned meanwhile.
 -spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
+-doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
+
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
 event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
@@ -104,6 +112,18 @@ the run as `{system_ended, Reason}`.
 """.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
+
+-doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
+replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
+
+-doc """
+The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
+then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
+processes have ended whose end was not told yet.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
 
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
@@ -128,9 +148,12 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
                  limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session)}).
 
 new_core(#{maps := Maps}, Session) ->
-    Assign = fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end,
-    witness_outline_core:new(#{self => self(), sink => Session, assign => Assign}).
+    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Maps)}).
 
+assign(Maps) -> fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end.
+
+loop(T = #tracer{asked = {From, Request}}) ->
+    witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
 loop(T) ->
     receive
         Message -> loop(message(Message, T))
@@ -147,7 +170,12 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message({replace, From, Tag, Maps}, T = #tracer{config = Config, core = Core}) ->
+    From ! {replaced, self(), Tag},
+    T#tracer{config = Config#{maps := Maps}, core = witness_outline_core:reassign(assign(Maps), Core)};
+message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
     %% Nobody reads this exit, but the choreography needs it, and what waits for the process to end.
     recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
@@ -217,7 +245,7 @@ perform({Effects, Next, Core}, T0) ->
 
 %% --- effects ---------------------------------------------------------------------
 
-effect({send, To, Message}, T) -> To ! Message, T;
+effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
 effect({analyse, Label, {_, {gap, P, Reason, _, _}}}, T) -> gap(Reason, P, Label, flush(T));
 effect({analyse, Label, S}, T) -> analyse(S, Label, T);
 effect({ended, P, Label}, T) -> process_ended(Label, seen(P, T));
@@ -325,6 +353,10 @@ request({attach, Chosen, Held}, From, T) ->
     T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
     reply(From, ok),
     T1;
+request({parents, Parents}, From, T) ->
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
+    reply(From, ok),
+    T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
@@ -368,6 +400,16 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
         dead -> T;
         ok ->
             Label = witness_outline_map:new(Maps, #{held => false}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
+%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
+adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            atomics:add(Held, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => true}),
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
@@ -418,6 +460,20 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             ok = atomics:put(T#tracer.flag, 1, 0),
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
+    end.
+
+synced(From, Tag, T) ->
+    process_flag(priority, high),
+    From ! {synced, self(), Tag, state(T)},
+    T#tracer{pressed = false, moved = false}.
+
+state(#tracer{moved = true}) -> moved;
+state(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    case lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known) of
+        true -> waiting;
+        false -> settled
     end.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().

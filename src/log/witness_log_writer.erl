@@ -187,6 +187,7 @@ loop(W) ->
         {call, From, close} -> reply(From, closed(W));
         {'EXIT', Opener, _} when Opener =:= W#writer.opener -> orphaned(W);
         {'EXIT', _, _} -> loop(W);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, W);
         Lines -> loop(gather(Lines, [], 0, [], W))
     end.
 

@@ -124,6 +124,8 @@ loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
             end;
         {'DOWN', Owner, process, _, _} ->
             ok;
+        {system, From, Request} ->
+            witness_event_process:system(Request, From, fun loop/1, L);
         _ ->
             loop(L)
     end.

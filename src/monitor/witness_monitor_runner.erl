@@ -145,7 +145,8 @@ loop(R = #runner{order = Order}) ->
             Rest = witness_monitor_order:release_all(Order),
             run(Rest, How, R#runner{order = undefined});
         {gap, Reason} -> inconclusive({gap, Reason}, R);
-        {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> inconclusive({gap, tracer_lost}, R)
+        {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> inconclusive({gap, tracer_lost}, R);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, R)
     end.
 
 %% What follows when the events at hand were read: `open', `complete', `stopped' and a gap are the status of a partition.

@@ -99,7 +99,10 @@ init(Consumer, Options = #{input := Input}, Progress) ->
     end.
 
 loop(F = #feed{wanted = 0}) ->
-    receive {more, Count} -> loop(F#feed{wanted = Count}) end;
+    receive
+        {more, Count} -> loop(F#feed{wanted = Count});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, F)
+    end;
 loop(F = #feed{reader = Reader}) ->
     case witness_log_reader:read(Reader) of
         {block, Block, Position, Reader1} ->
@@ -116,7 +119,8 @@ pause(F = #feed{idle = false}) ->
     pause(F#feed{idle = true, number = F#feed.number + 1});
 pause(F = #feed{wanted = Wanted}) ->
     receive
-        {more, Count} -> loop(F#feed{wanted = Wanted + Count})
+        {more, Count} -> loop(F#feed{wanted = Wanted + Count});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun pause/1, F)
     after ?PAUSE -> loop(F)
     end.
 
@@ -161,13 +165,14 @@ progressed(F = #feed{reader = Reader, progress = Progress}) ->
 parse(Feed, Parser, Consumer) ->
     proc_lib:set_label(witness_log_parser),
     Ref = monitor(process, Feed),
-    parsing(Ref, Parser, Consumer).
+    parsing({Ref, Parser, Consumer}).
 
--spec parsing(reference(), witness_log:parser(), pid()) -> no_return().
-parsing(Ref, Parser, Consumer) ->
+-spec parsing({reference(), witness_log:parser(), pid()}) -> no_return().
+parsing({Ref, Parser, Consumer} = P) ->
     receive
         {parse, Number, Block, Position} ->
             Consumer ! {witness_feed, Number, {block, witness_log:parse(Block, Parser), Position}},
-            parsing(Ref, Parser, Consumer);
-        {'DOWN', Ref, process, _, Reason} -> exit(Reason)
+            parsing(P);
+        {'DOWN', Ref, process, _, Reason} -> exit(Reason);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun parsing/1, P)
     end.

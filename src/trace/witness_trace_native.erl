@@ -33,7 +33,7 @@ Births, which wait for their consumer too, stay within `memory` of their own. Th
 rather too large than too small. A message of more than `message_size` bytes is a gap.
 """.
 
--export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, on/2, off/2, close/1, counts/1, resources/0,
+-export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2, traced/2, close/1, counts/1, resources/0,
          guarantees/0]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -42,7 +42,7 @@ rather too large than too small. A message of more than `message_size` bytes is 
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
+       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
@@ -158,6 +158,25 @@ launcher(Session = {_, Run, _, _, _}, P) ->
     ok = add_launcher(Run, P),
     on(Session, P).
 
+-doc "Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.".
+-spec parent(session(), pid()) -> ok | dead.
+parent(Session = {_, Run, _, _, _}, P) ->
+    ok = add_parent(Run, P),
+    case on(Session, P) of
+        ok -> ok;
+        dead -> ok = forget(Run, P), dead
+    end.
+
+-doc "Whether a process is traced.".
+-spec traced(session(), pid()) -> boolean().
+traced({Session, _, _, _, _}, P) ->
+    try trace:info(Session, P, flags) of
+        {flags, [_ | _]} -> true;
+        _ -> false
+    catch
+        error:badarg -> false
+    end.
+
 -doc "Traces a process without a partition of its own, and its future children.".
 -spec on(session(), pid()) -> ok | dead.
 on({Session, _, Flags, _, _}, P) -> witness_trace:switch(Session, P, true, Flags).
@@ -232,6 +251,7 @@ trace_procs(_, _, _, _, _) -> ok.
 narrow_to(_, _) -> erlang:nif_error(not_loaded).
 new_run(_, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
 add_launcher(_, _) -> erlang:nif_error(not_loaded).
+add_parent(_, _) -> erlang:nif_error(not_loaded).
 forget(_, _) -> erlang:nif_error(not_loaded).
 close_run(_) -> erlang:nif_error(not_loaded).
 -doc false.

@@ -23,26 +23,28 @@ start(Owner, Flush) ->
 -spec init(pid(), pos_integer(), pos_integer()) -> ok.
 init(Owner, Flush, Schedulers) ->
     proc_lib:set_label(witness_timer),
-    receive {run, Run} -> rest(monitor(process, Owner), Flush, Schedulers, Run) end.
+    receive {run, Run} -> rest({monitor(process, Owner), Flush, Schedulers, Run}) end.
 
-rest(Owner, Flush, Schedulers, Run) ->
+rest({Owner, _, _, _} = T) ->
     receive
-        witness_wake -> tick(Owner, Flush, Schedulers, Run);
+        witness_wake -> tick(T);
         stop -> ok;
-        {'DOWN', Owner, process, _, _} -> ok
+        {'DOWN', Owner, process, _, _} -> ok;
+        {system, From, Request} -> witness_event_process:system(Request, From, fun rest/1, T)
     end.
 
-tick(Owner, Flush, Schedulers, Run) ->
+tick({Owner, Flush, Schedulers, Run} = T) ->
     receive
         stop -> ok;
-        {'DOWN', Owner, process, _, _} -> ok
+        {'DOWN', Owner, process, _, _} -> ok;
+        {system, From, Request} -> witness_event_process:system(Request, From, fun tick/1, T)
     after Flush ->
         Age = case erlang:statistics(total_run_queue_lengths) > Schedulers of
             true -> max(1, ?BUSY div Flush);
             false -> 1
         end,
         case witness_trace_native:tick(Run, Age) of
-            true -> tick(Owner, Flush, Schedulers, Run);
-            false -> rest(Owner, Flush, Schedulers, Run)
+            true -> tick(T);
+            false -> rest(T)
         end
     end.
