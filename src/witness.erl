@@ -97,9 +97,11 @@ Starts a system under observation, or checks a log of what a system did.
 | `instrument` | `outline`: a tracer for each partition; or for a log also `central`: one for all | `outline` |
 | `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
 | `timestamps` | whether all events carry their time; without it, over `evm` those of partitions with several processes do, and no others | `false` |
-| `memory` | bytes that events may take while they wait. Over `native` in all: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` for one tracer, which then goes before the system and thereby slows it down | a quarter of what the node may use |
+| `memory` | bytes. Over `native` what events may take while they wait: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` what all tracers and monitors may take together, with their mailboxes: beyond it the largest monitors end inconclusive, or, if it is the tracers that take it, all of them, and the system goes on unobserved (see *Limits*) | a quarter of what the node may use |
 | `partition_memory` | bytes that the events of one partition may take while they wait, likewise (`native`) | half of `memory` |
-| `message_size` | bytes; a larger message is a gap in the trace of its process (`native`) | 64 MB |
+| `message_size` | bytes, or `infinity`; a larger message is a gap in the trace of its process | 64 MB; over `evm` `infinity`, since to measure a message takes about half a microsecond |
+| `rate` | events a second, or `infinity`; with more in some second gathering is given up | `infinity` |
+| `duration` | milliseconds, or `infinity`, after which watching ends as planned: what is undecided is `stopped` | `infinity` |
 | `batch`, `flush` | how many events of a partition, or how many milliseconds, pass at most before it is read (`native`) | `64`, `2` |
 | `hold_back` | milliseconds that events of a partition with several processes wait to be put in order (`evm`) | `100` |
 | `explain` | steps kept for an explanation | `12` |
@@ -122,6 +124,19 @@ An application is started when every process of the node is observed, so that ea
 first event. `start/1` returns before it has started, and `await_started/2` waits until then. The run ends
 when the application has stopped: reason `normal` or `shutdown` is a normal end, the latter with a warning, any other a crash,
 and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
+
+## Limits
+
+A limit that strikes is told by a warning of the summary whose `code` is its name: `memory`, `message_size`, `rate`,
+`duration`. But for `duration`, which is a planned end, every monitor that misses events because of it is inconclusive
+with the reason `{gap, Limit}`, and the outcome is `untrusted`. The system is never stopped, and never waits.
+
+Where gathering is given up (`rate`, over `evm` also `memory`), nothing more is traced, monitors work off what they have,
+and the run ends; the system goes on, if it is not the end of the run that ends its node.
+
+A process that sets its flag `sensitive` is not traced any more by the VM. Its monitors, or those of its group, have the
+gap `sensitive`; a warning with that code says of how many processes this is so, and that what they spawn meanwhile is not
+observed either.
 
 ## What runs already
 

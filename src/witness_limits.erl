@@ -15,7 +15,7 @@ Events count when they are gathered for monitors, so what waits for that is a ma
 %% Milliseconds.
 -define(SECOND, 1000).
 
--doc "Has the run, which calls this, told of its limits: `{limit, duration}`, and `{limit, rate()}` after each second.".
+-doc "Tells the run, which calls this, of its limits: `{limit, duration}`, and `{limit, rate()}` after a second.".
 -spec start(witness_options:options()) -> ok.
 start(#{duration := Duration, rate := Rate}) ->
     _ = is_integer(Duration) andalso erlang:send_after(Duration, self(), {limit, duration}),
@@ -36,7 +36,7 @@ rate(Events, Rate) -> rate(Events, erlang:monotonic_time(), Rate).
 rate(Events, Now, {Limit, Before, At}) ->
     case (Events - Before) / max(1, Now - At) * erlang:convert_time_unit(1, second, native) of
         Found when Found > Limit ->
-            {exceeded, io_lib:format("gathering was given up, since there were ~w events in a second, and no more than ~w are "
-                                     "asked for (rate)", [round(Found), Limit])};
+            {exceeded, io_lib:format("gathering was given up, since there were ~w events in a second, and no more than ~w "
+                                     "are asked for (rate)", [round(Found), Limit])};
         _ -> {ok, {Limit, Events, Now}}
     end.

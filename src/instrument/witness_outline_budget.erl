@@ -2,16 +2,17 @@
 -moduledoc """
 Keeps the tracers and monitors of a run over mailboxes within their budget of memory.
 
-Nothing bounds a mailbox, so they are looked at, by a process that goes before all others: every 20 milliseconds, less often
-where a look takes long. When all together take more than the budget,
+Nothing bounds a mailbox, so they are looked at, by a process that goes before all others: every 20 milliseconds, less
+often where a look takes long. When all together take more than the budget,
 
 - the largest monitors are ended, inconclusive with the gap `memory`, if it is the monitors that take it: also one that
   never returns to its mailbox. Nobody else notices;
-- otherwise the system does more than can be traced: **all gathering is given up**. The tracers are ended, and with them their
-  sessions and what waits for them; every monitor that is undecided has the gap `memory`. The system goes on unobserved.
+- otherwise the system does more than can be traced: **all gathering is given up**. The tracers are ended, and with them
+  their sessions and what waits for them; every monitor that is undecided has the gap `memory`. The system goes on
+  unobserved.
 
-Before that, when tracers have fallen behind, they are given a higher priority than the system, which thereby slows down to
-what can be analysed (`is_pressed/1`).
+Before that, when tracers have fallen behind, they are given a higher priority than the system, which thereby slows down
+to what can be analysed (`is_pressed/1`).
 
 The process ends when the pool of tracers has ended and no monitor is left.
 """.
