@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
+.PHONY: help all build demo test test-otp27 agreement soak attach-races fuzz oracle explore-deep remote native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -26,8 +26,14 @@ agreement: ## The shared set of systems, 100 runs each, also with one scheduler:
 explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
 	@bin/witness explore --all --deep
 
+remote: ## Kill the tool that is attached to a remote node, and cut its connection, at 100 random moments each
+	@$(toolchain) && WITNESS_REMOTE_RANDOM=100 WITNESS_EVERY=1 rebar3 ct --suite=test/witness_remote_SUITE
+
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak
+
+attach-races: ## Attach to a busy application and leave it again, 10,000 times: nothing is missed, nothing is left
+	@$(toolchain) && WITNESS_ATTACH_CYCLES=10000 rebar3 ct --suite=test/witness_attach_SUITE --case=races
 
 fuzz: ## 200,000 damaged specifications and two million damaged logs, never the same: each is read or refused
 	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_LOG_FUZZ_INPUTS=1000000 WITNESS_FUZZ_SEED=$$(date +%s) \

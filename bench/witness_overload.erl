@@ -1,19 +1,20 @@
 -module(witness_overload).
 -moduledoc """
 What happens when monitors cannot keep up: the saturated load of `m:witness_load`, every
-worker with a slow monitor, over the native source.
+worker with a slow monitor.
 
 - `prompt`: the monitor needs no time; the unit of the ratios;
 - `busy`: it computes for a millisecond at each event;
-- `sleeping`: it waits for ten at each event (one is about what a worker itself has).
+- `sleeping`: it waits for ten at each event (one is about what a worker itself has);
+- `never`: it never returns from its first event.
 
-The buffers must stay within their budget, the system must go on, and what is missing must be
-told: the monitors that miss events are inconclusive with a gap, and the run is untrusted,
-which is exit code 3 on the command line.
+The buffers must stay within their budget (over `evm`, whose budget is sampled, what goes beyond it is
+shown), the system must go on, and what is missing must be told: the monitors that miss events are
+inconclusive with a gap, and the run is untrusted, which is exit code 3 on the command line.
 
-Usage: `witness_overload:main([Workers, Alive, Requests, Megabytes])`, with a small budget of so
+Usage: `witness_overload:main([Source, Workers, Alive, Requests, Megabytes])`, with a small budget of so
 many megabytes and with the default one. Beside the most that the buffers took stands what the
-whole node took (`erlang:memory(total)`).
+whole node took (`erlang:memory(total)`). Over `evm` buffers are all that the tracers and monitors have.
 """.
 -behaviour(witness_monitor).
 
@@ -22,13 +23,14 @@ whole node took (`erlang:memory(total)`).
 -export_type([options/0, result/0, pace/0]).
 
 -doc "What the monitors do at each event.".
--type pace() :: prompt | {busy, Iterations :: pos_integer()} | {sleeping, Milliseconds :: pos_integer()}.
+-type pace() :: prompt | never | {busy, Iterations :: pos_integer()} | {sleeping, Milliseconds :: pos_integer()}.
 
 -doc """
 `memory` is the budget in bytes, without it the default. What is undecided `drain` milliseconds after the end of the load
 stays so.
 """.
--type options() :: #{load := {Workers :: pos_integer(), Alive :: pos_integer(), Requests :: pos_integer()},
+-type options() :: #{source => native | evm,
+                     load := {Workers :: pos_integer(), Alive :: pos_integer(), Requests :: pos_integer()},
                      pace := pace(),
                      memory => pos_integer(), partition_memory => pos_integer(), drain => timeout()}.
 
@@ -36,7 +38,7 @@ stays so.
 `microseconds`: of the system, by itself; `bytes`: the most that the buffers took in any of the `samples`; `node`: the most
 that the node took; `reasons`: why verdicts are inconclusive.
 """.
--type result() :: #{microseconds := non_neg_integer(), budget := pos_integer(), samples := non_neg_integer(),
+-type result() :: #{source := native | evm, microseconds := non_neg_integer(), budget := pos_integer(), samples := non_neg_integer(),
                     bytes := non_neg_integer(), node := non_neg_integer(),
                     summary := witness:summary(), reasons := #{term() => pos_integer()}}.
 
@@ -45,12 +47,13 @@ that the node took; `reasons`: why verdicts are inconclusive.
 
 -spec main([string()]) -> no_return().
 main(Args) ->
-    [Workers, Alive, Requests, Megabytes] = [list_to_integer(A) || A <- Args],
-    io:format("OTP ~s, ~w scheduler(s): ~w workers, ~w alive, ~w requests each~n",
-              [erlang:system_info(otp_release), erlang:system_info(schedulers_online), Workers, Alive, Requests]),
+    [Workers, Alive, Requests, Megabytes] = [list_to_integer(A) || A <- tl(Args)],
+    Source = list_to_existing_atom(hd(Args)),
+    io:format("~w, OTP ~s, ~w scheduler(s): ~w workers, ~w alive, ~w requests each~n",
+              [Source, erlang:system_info(otp_release), erlang:system_info(schedulers_online), Workers, Alive, Requests]),
     io:format("~-9s ~10s ~9s ~9s ~11s ~8s ~9s ~7s ~10s~n",
               ["monitors", "budget MB", "system s", "x prompt", "buffers MB", "node MB", "started", "gaps", "outcome"]),
-    Load = #{load => {Workers, Alive, Requests}, drain => 2_000},
+    Load = #{source => Source, load => {Workers, Alive, Requests}, drain => 2_000},
     Small = Load#{memory => Megabytes bsl 20},
     Faults = compared(Small, fun no_gap/1) ++ compared(Load, fun(_) -> [] end),
     lists:foreach(fun(Fault) -> io:format(standard_error, "~ts~n", [Fault]) end, Faults),
@@ -63,7 +66,7 @@ compared(Options, Demand) ->
                       R = run(Options#{pace => Pace}),
                       show(Name, R, Prompt),
                       Demand(R) ++ faults(R)
-                  end || Pace = {Name, _} <- [busy(), {sleeping, 10}]]).
+                  end || {Name, Pace} <- [{busy, busy()}, {sleeping, {sleeping, 10}}, {never, never}]]).
 
 show(Name, #{microseconds := T, budget := Budget, bytes := Bytes, node := Node, summary := Summary}, #{microseconds := Unit}) ->
     #{monitored := Monitored, gaps := Gaps, outcome := Outcome} = Summary,
@@ -75,9 +78,9 @@ mega(Bytes) -> Bytes / (1 bsl 20).
 no_gap(#{budget := Budget, summary := #{gaps := Gaps}}) ->
     [io_lib:format("no gap was told with a budget of ~w bytes", [Budget]) || Gaps =:= 0].
 
-faults(#{budget := Budget, bytes := Bytes, summary := Summary}) ->
+faults(#{source := Source, budget := Budget, bytes := Bytes, summary := Summary}) ->
     #{outcome := Outcome, verdicts := #{no := No, inconclusive := Inconclusive}} = Summary,
-    [io_lib:format("the buffers took ~w bytes of ~w", [Bytes, Budget]) || Bytes > Budget]
+    [io_lib:format("the buffers took ~w bytes of ~w", [Bytes, Budget]) || Source =:= native, Bytes > Budget]
         ++ [io_lib:format("~w verdicts are wrong", [No]) || No > 0]
         ++ [io_lib:format("~w monitors are undecided, and the outcome is ~w", [Inconclusive, Outcome])
             || Inconclusive > 0, Outcome =/= untrusted].
@@ -93,19 +96,20 @@ busy() ->
 run(Options = #{load := {Workers, Alive, Requests}, pace := Pace}) ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
     Self = self(),
+    Source = maps:get(source, Options, native),
     Given = maps:with([memory, partition_memory, drain], Options),
-    {ok, Run} = witness:start(Given#{system => {?MODULE, system, [Self, Workers, Alive, Requests]}, source => native,
+    {ok, Run} = witness:start(Given#{system => {?MODULE, system, [Self, Workers, Alive, Requests]}, source => Source,
                                      monitors => [{{witness_load, node, '_'}, {?MODULE, {Pace, Requests}}}],
                                      on_verdict => fun(V) -> undecided(V, Self) end, max_verdicts => 0, log => false}),
     System = receive {system, P} -> P end,
-    Sampler = sampler(witness_outline_births:session(births(Run))),
+    Sampler = sampler(buffers(Source, Run)),
     System ! go,
     {Messages, Microseconds} = receive {done, _, M, T} -> {M, T} end,
     Messages = Workers * (Requests + 1),
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     maps:merge(samples(Sampler),
-               #{microseconds => Microseconds, budget => maps:get(memory, Given, witness_memory:available() div 4),
+               #{source => Source, microseconds => Microseconds, budget => maps:get(memory, Given, witness_memory:available() div 4),
                  summary => Summary, reasons => reasons(#{})}).
 
 -doc "The load, once the sampler is there.".
@@ -132,16 +136,28 @@ reasons(Counts) ->
 
 %% --- samples ---------------------------------------------------------------------
 
-%% It looks whatever the load of the node.
-sampler(Session) ->
-    spawn_opt(fun() -> sample(Session, 0, 0, 0) end, [link, {priority, high}]).
+%% What the buffers take now.
+buffers(native, Run) ->
+    Session = witness_outline_births:session(births(Run)),
+    fun() -> maps:get(bytes, witness_trace_native:counts(Session)) end;
+buffers(evm, _) ->
+    fun() -> lists:sum([Bytes || P <- processes(), is_buffer(P), {memory, Bytes} <- [process_info(P, memory)]]) end.
 
-sample(Session, N, Bytes, Node) ->
+is_buffer(P) ->
+    case process_info(P, initial_call) of
+        {initial_call, {Module, init, _}} -> Module =:= witness_outline_tracer orelse Module =:= witness_monitor_runner;
+        _ -> false
+    end.
+
+%% It looks whatever the load of the node.
+sampler(Look) ->
+    spawn_opt(fun() -> sample(Look, 0, 0, 0) end, [link, {priority, high}]).
+
+sample(Look, N, Bytes, Node) ->
     receive
         {stop, Caller} -> Caller ! {self(), #{samples => N, bytes => Bytes, node => Node}}
     after ?EVERY ->
-        #{bytes := Now} = witness_trace_native:counts(Session),
-        sample(Session, N + 1, max(Bytes, Now), node(N, Node))
+        sample(Look, N + 1, max(Bytes, Look()), node(N, Node))
     end.
 
 %% To ask for it waits until each scheduler is done with the process that it runs.
@@ -170,6 +186,7 @@ handle_event(E, {Pace, Left}) ->
     end.
 
 work(prompt) -> ok;
+work(never) -> work(never);
 work({busy, N}) -> compute(N);
 work({sleeping, Milliseconds}) -> receive after Milliseconds -> ok end.
 

@@ -30,6 +30,13 @@ ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_trace;
 }
 
+/* Of calls those only are traced by which a process hides itself. */
+ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_trace;
+}
+
 ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
@@ -175,8 +182,19 @@ static bool is_named(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa, bool *
     return naming.named;
 }
 
-/* The last of those that the run waits for has ended. */
-static unsigned ended(wn_run *run, uintptr_t *consumer)
+static ERL_NIF_TERM all_ended(ErlNifEnv *env, ERL_NIF_TERM process)
+{
+    (void)env, (void)process;
+    return am_ended;
+}
+
+static ERL_NIF_TERM is_hidden(ErlNifEnv *env, ERL_NIF_TERM process)
+{
+    return enif_make_tuple2(env, am_hidden, process);
+}
+
+/* What the births are told besides. */
+static unsigned told(wn_run *run, ERL_NIF_TERM (*item)(ErlNifEnv *, ERL_NIF_TERM), ERL_NIF_TERM process, uintptr_t *consumer)
 {
     unsigned todo;
     wn_partition *births = run->births;
@@ -184,7 +202,7 @@ static unsigned ended(wn_run *run, uintptr_t *consumer)
         return todo;
     if (!wn_batch_env(births))
         return wn_partition_failed(births, consumer);
-    wn_batch_add(births, am_ended);
+    wn_batch_add(births, item(wn_batch_env(births), process));
     return wn_partition_added(births, true, consumer);
 }
 
@@ -208,7 +226,8 @@ void wn_release_held(ErlNifEnv *env, wn_run *run)
     uintptr_t consumer = 0;
     if (atomic_fetch_sub(&run->held, 1) != 1)
         return;
-    unsigned todo = ended(run, &consumer);
+    /* The last of those that the run waits for has ended. */
+    unsigned todo = told(run, all_ended, 0, &consumer);
     wn_notify(env, run, todo, consumer);
 }
 
@@ -273,6 +292,62 @@ static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TE
     wn_notify(env, run, todo, consumer);
     if (held)
         wn_release_held(env, run);
+}
+
+/* --- processes that hide themselves ----------------------------------------------- */
+
+/*
+ * The VM reports the call before it takes effect, and nothing of the process after it, its exit included. So its partition has
+ * a gap here, and its end is watched for in another way.
+ */
+static void hides(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process)
+{
+    unsigned todo = 0, todo_births = 0;
+    uintptr_t consumer = 0, coordinator = 0;
+    bool first = false;
+    wn_slot *slot = wn_table_slot(&run->table, process);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, process);
+    if (tracee && !tracee->hidden && !tracee->launcher) {
+        first = tracee->hidden = true;
+        wn_partition *partition = partition_of(tracee);
+        if (partition)
+            todo = wn_partition_cut(partition, WN_SENSITIVE, &consumer);
+        if (partition || tracee->held)
+            todo_births = told(run, is_hidden, process, &coordinator);
+    }
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo_births, coordinator);
+    wn_notify(env, run, todo, consumer);
+    ErlNifPid pid;
+    if (first && enif_get_local_pid(env, process, &pid))
+        enif_monitor_process(env, run, &pid, NULL);
+}
+
+void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process)
+{
+    unsigned todo = 0;
+    uintptr_t consumer = 0;
+    bool held = false;
+    wn_slot *slot = wn_table_slot(&run->table, process);
+    wn_lock_take(&slot->lock);
+    /* Unless it has shown itself again: then its exit was reported. */
+    wn_tracee *tracee = wn_slot_find(slot, process);
+    if (tracee)
+        todo = forget(slot, tracee, false, &consumer, &held);
+    wn_lock_give(&slot->lock);
+    wn_notify(env, run, todo, consumer);
+    if (held)
+        wn_release_held(env, run);
+}
+
+ERL_NIF_TERM wn_trace_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[1]);
+    (void)argc;
+    if (run)
+        hides(env, run, argv[2]);
+    return am_ok;
 }
 
 ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])

@@ -42,6 +42,12 @@ static void run_gone(ErlNifEnv *env, void *object)
     atomic_fetch_sub(&wn_count_runs, 1);
 }
 
+static void hidden_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor)
+{
+    (void)monitor;
+    wn_hidden_down(env, object, pid->pid);
+}
+
 static void handle_gone(ErlNifEnv *env, void *object)
 {
     wn_handle *handle = object;
@@ -146,7 +152,8 @@ static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
         return am_stopped;
     case WN_GAP: {
         const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow, [WN_MEMORY] = am_memory,
-                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost};
+                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost,
+                                        [WN_SENSITIVE] = am_sensitive};
         return enif_make_tuple3(env, am_gap, reasons[taken->reason], enif_make_uint64(env, taken->missing));
     }
     default:
@@ -203,20 +210,36 @@ static ERL_NIF_TERM narrow_to(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return am_ok;
 }
 
-static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* A process that nobody reads; its children are held: those of a launcher, and those of a parent, which is held too. */
+static ERL_NIF_TERM add_unread(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool is_launcher)
 {
     wn_run *run = wn_run_of(env, argv[0]);
     ErlNifPid pid;
-    (void)argc;
     if (!run || !enif_get_local_pid(env, argv[1], &pid))
         return enif_make_badarg(env);
     wn_slot *slot = wn_table_slot(&run->table, pid.pid);
     wn_lock_take(&slot->lock);
     wn_tracee *tracee = wn_slot_find(slot, pid.pid) ? NULL : wn_slot_insert(slot, pid.pid, NULL, false);
-    if (tracee)
-        tracee->launcher = true;
+    if (tracee) {
+        tracee->launcher = is_launcher;
+        tracee->held = !is_launcher;
+        if (tracee->held)
+            atomic_fetch_add(&run->held, 1);
+    }
     wn_lock_give(&slot->lock);
     return tracee ? am_ok : enif_make_badarg(env);
+}
+
+static ERL_NIF_TERM launcher(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return add_unread(env, argv, true);
+}
+
+static ERL_NIF_TERM parent(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return add_unread(env, argv, false);
 }
 
 /* The process is not traced any more; its events until now are in its partition. */
@@ -333,7 +356,8 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
     am_agent = enif_make_atom(env, "Elixir.Agent.Server");
     am_dynamic_supervisor = enif_make_atom(env, "Elixir.DynamicSupervisor");
     am_task = enif_make_atom(env, "Elixir.Task.Supervised");
-    ErlNifResourceTypeInit run = {.dtor = run_gone}, handle = {.dtor = handle_gone, .down = consumer_down};
+    ErlNifResourceTypeInit run = {.dtor = run_gone, .down = hidden_down},
+                           handle = {.dtor = handle_gone, .down = consumer_down};
     wn_run_type = enif_open_resource_type_x(env, "witness_run", &run, flags, NULL);
     wn_handle_type = enif_open_resource_type_x(env, "witness_partition", &handle, flags, NULL);
     return wn_run_type && wn_handle_type && wn_terms_are_known(env) ? 0 : 1;
@@ -353,10 +377,12 @@ static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM info)
 
 static ErlNifFunc functions[] = {
     {"enabled", 3, wn_enabled, 0},
+    {"enabled_call", 3, wn_enabled_call, 0},
     {"enabled_send", 3, wn_enabled_message, 0},
     {"enabled_receive", 3, wn_enabled_message, 0},
     {"enabled_procs", 3, wn_enabled_procs, 0},
     {"trace", 5, wn_trace, 0},
+    {"trace_call", 5, wn_trace_call, 0},
     {"trace_send", 5, wn_trace_send, 0},
     {"trace_receive", 5, wn_trace_receive, 0},
     {"trace_procs", 5, wn_trace_procs, 0},
@@ -365,6 +391,7 @@ static ErlNifFunc functions[] = {
     {"unread", 1, unread, 0},
     {"narrow_to", 2, narrow_to, 0},
     {"add_launcher", 2, launcher, 0},
+    {"add_parent", 2, parent, 0},
     {"forget", 2, forget, 0},
     {"close_run", 1, close_run, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"tick", 2, tick, 0},

@@ -10,9 +10,9 @@
 
 #define WN_ATOMS(X)                                                                                                    \
     X(apply) X(birth) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang) X(erts_internal) X(events) X(exit)  \
-    X(extra) X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hubs) X(init) X(init_it) X(init_p) X(lost)          \
+    X(extra) X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs) X(init) X(init_it) X(init_p) X(lost)          \
     X(match_spec_result) X(memory) X(message_size) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(processes) X(recv) X(runs)    \
-    X(send) X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor) X(supervisor_bridge) X(trace) X(tracees)        \
+    X(send) X(sensitive) X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor) X(supervisor_bridge) X(trace) X(tracees)        \
     X(true) X(undefined) X(batches) X(bytes) X(witness_batch) X(witness_data) X(witness_wake)
 
 #define WN_DECLARE(name) extern ERL_NIF_TERM am_##name;
@@ -78,12 +78,16 @@ bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NI
 void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer);
 /* The run does not wait for one of its processes any more. */
 void wn_release_held(ErlNifEnv *env, wn_run *run);
+/* A process that the VM stopped reporting has ended. */
+void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process);
 ERL_NIF_TERM wn_handle_make(ErlNifEnv *env, wn_partition *partition);
 
 ERL_NIF_TERM wn_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM wn_trace_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

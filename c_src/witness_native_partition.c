@@ -251,6 +251,19 @@ unsigned wn_partition_gap(wn_partition *p, wn_reason reason, uint64_t missing, u
     return todo;
 }
 
+unsigned wn_partition_cut(wn_partition *p, wn_reason reason, uintptr_t *consumer)
+{
+    unsigned todo = 0;
+    wn_lock_take(&p->lock);
+    if (p->end == WN_OPEN && !p->unread) {
+        p->end = WN_GAP;
+        p->reason = (uint8_t)reason;
+        todo = tell(p, consumer);
+    }
+    wn_lock_give(&p->lock);
+    return todo;
+}
+
 /* `consumer`: only if it is this one; 0: whoever it is. */
 static void unread(wn_partition *p, uintptr_t consumer)
 {

@@ -8,7 +8,8 @@
  *
  *   OPEN --(its last member leaves)--> COMPLETE
  *     |  \--(wn_partition_stop)------> STOPPED
- *     \-----(an event has no room)---> GAP          what is buffered goes, so that its memory is free at once
+ *     |-----(an event has no room)---> GAP          what is buffered goes, so that its memory is free at once
+ *     \-----(a member hides itself)--> GAP          what is buffered stays: nothing before is missing
  *
  *   An end is taken once, with all that was buffered before it; nothing is added after an end. `unread` is beside these:
  *   the consumer is gone or wants no more, so that what is buffered goes, and nothing is added.
@@ -49,7 +50,7 @@ typedef struct {
 
 typedef enum { WN_OPEN, WN_COMPLETE, WN_STOPPED, WN_GAP } wn_end;
 
-typedef enum { WN_NO_GAP, WN_OVERFLOW, WN_MEMORY, WN_SIZE, WN_LOST } wn_reason;
+typedef enum { WN_NO_GAP, WN_OVERFLOW, WN_MEMORY, WN_SIZE, WN_LOST, WN_SENSITIVE } wn_reason;
 
 /* Kinds of events; a partition has those that its consumer wants. */
 enum { WN_SEND = 1, WN_RECV = 2, WN_FORK = 4, WN_INIT = 8, WN_EXIT = 16, WN_ALL = 31 };
@@ -61,6 +62,7 @@ typedef struct wn_tracee {
     wn_partition *partition; /* NULL: nobody reads its events */
     bool held;               /* the run waits for its end, and for those of its children */
     bool launcher;           /* of Witness itself: it has no events, and its children are held */
+    bool hidden;             /* the VM reports nothing of it any more, so its end is watched for */
     bool embedded;           /* in its partition, and not in memory of its own */
 } wn_tracee;
 
@@ -123,6 +125,8 @@ unsigned wn_partition_leave(wn_partition *partition, uintptr_t *consumer);
 /* Ends that come from outside. */
 unsigned wn_partition_stop(wn_partition *partition, uintptr_t *consumer);
 unsigned wn_partition_gap(wn_partition *partition, wn_reason reason, uint64_t missing, uintptr_t *consumer);
+/* From here on events are missing; those before are taken as usual. */
+unsigned wn_partition_cut(wn_partition *partition, wn_reason reason, uintptr_t *consumer);
 void wn_partition_unread(wn_partition *partition);
 /* The same, if this is the consumer. */
 void wn_partition_abandon(wn_partition *partition, uintptr_t consumer);

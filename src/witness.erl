@@ -87,8 +87,9 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
-| `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree` |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
+| `applications` | those that are started, with all that they need, before the function is called, under observation: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
@@ -115,7 +116,17 @@ Starts a system under observation, or checks a log of what a system did.
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
+## Applications
+
+An application is started when every process of the node is observed, so that each process that it spawns is seen from its
+first event. `start/1` returns before it has started; `application:ensure_all_started(Name)` waits until then. The run ends
+when the application has stopped: reason `normal` or `shutdown` is a normal end, the latter with a warning, any other a crash,
+and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
+
 ## What runs already
+
+`{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
+first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes included.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
 registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends
@@ -154,7 +165,7 @@ start(Options) ->
     case witness_options:check(Options) of
         {ok, Checked} ->
             case application:ensure_all_started(witness) of
-                {ok, _} -> started(witness_sup:start_run(Checked));
+                {ok, _} -> observed(started(witness_sup:start_run(Checked)), Checked);
                 {error, Reason} -> {error, {not_started, Reason}}
             end;
         {error, _} = Error -> Error
@@ -164,11 +175,17 @@ started({ok, Run}) when is_pid(Run) -> {ok, Run};
 started({error, {shutdown, Reason}}) -> {error, Reason};
 started({error, Reason}) -> {error, {not_started, Reason}}.
 
+%% Whoever starts the application now, in whatever way, starts it under observation.
+observed({ok, Run}, #{system := {application, _}}) ->
+    _ = witness_run:info(Run),
+    {ok, Run};
+observed(Result, _) -> Result.
+
 -doc """
 Waits until the run has ended and every event has been analysed, and every verdict told.
 
 With `halt => true` a run ends when the system's first process and all its descendants
-have ended.
+have ended, or the application has stopped.
 """.
 -spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> witness_run:await(Run, Timeout).

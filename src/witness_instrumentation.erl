@@ -116,7 +116,7 @@ start_link(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, order
         true -> always;
         false -> handover
     end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, max_slices], Options), maps:with([run, maps], Common)),
+    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices], Options), maps:with([run, maps], Common)),
     {ok, Pid} = witness_outline:start_link(
                   Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),
@@ -250,12 +250,17 @@ source(#{spec := Spec, info := #{line := Line} = Info} = Found, Sources) ->
 source(_, _) -> undefined.
 
 -doc """
-Whether a process is Witness's own: one that runs a module of this application, or one of
-those named. They are never observed.
+Whether a process is Witness's own: one that runs a module of this application, whatever the modules are called here,
+or one of those named. They are never observed.
 """.
--spec own([pid()]) -> fun((pid()) -> boolean()).
-own(Unobserved) ->
-    {ok, Modules} = application:get_key(witness, modules),
+-spec own(witness_options:options()) -> fun((pid()) -> boolean()).
+own(#{unobserved := Unobserved} = Options) ->
+    Modules = case Options of
+        #{modules := Here} -> Here;
+        #{} ->
+            {ok, Installed} = application:get_key(witness, modules),
+            Installed
+    end,
     fun(P) ->
             Calls = [proc_lib:translate_initial_call(P) | [MFA || {_, MFA} <- [process_info(P, initial_call)]]],
             lists:member(P, Unobserved)

@@ -9,7 +9,8 @@ The options of a run: one clause for each, and the defaults.
 the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
 `{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
-be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1`.
+be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
+`witness_application:check/1`.
 """.
 
 -export([check/1, format_error/1]).
@@ -22,10 +23,16 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -doc "Where a log is.".
 -type log() :: {file, file:name_all()} | standard_input.
 
--doc "The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness.".
--type options() :: #{system := {module(), atom(), [term()]} | node | {attach, [witness_attach:target(), ...]} | {log, log()},
+-doc """
+The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is not
+installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are compiled.
+""".
+-type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
+                               | {attach, [witness_attach:target(), ...]} | {log, log()},
+                     applications := [atom()],
                      scope := tree | node,
-                     specs := [file:name_all()],
+                     specs := [file:name_all() | witness_spec:instrumentation_map()],
+                     modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      instrument := outline | central,
@@ -48,7 +55,9 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
                      hold_back := pos_integer(),
                      memory := pos_integer(),
                      partition_memory := pos_integer(),
-                     message_size := pos_integer(),
+                     message_size := pos_integer() | infinity,
+                     rate := pos_integer() | infinity,
+                     duration := pos_integer() | infinity,
                      batch := pos_integer(),
                      flush := pos_integer(),
                      explain := pos_integer(),
@@ -66,10 +75,11 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
 
 defaults() ->
-    #{scope => tree, specs => [], include => [], monitors => [], instrument => outline,
+    #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
+      rate => infinity, duration => infinity,
       explain => 12, max_slices => 100_000,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
@@ -83,7 +93,7 @@ check(Options) when is_map(Options) ->
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
         ok = attachable(Complete),
-        {ok, source(partition_memory(fitting(Complete, Options)))}
+        {ok, message_size(source(partition_memory(fitting(Complete, Options))), Options)}
     catch
         throw:Reason -> {error, Reason}
     end;
@@ -99,9 +109,10 @@ attachable(_) -> ok.
 %% Options of logs and those of systems that run are nothing to each other.
 fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
-        _ when System =:= node; element(1, System) =:= attach -> {not_attached, [scope, group_leader | ?ONLY_LOGS]};
-        {log, _} -> {not_for_logs, [scope, source, group_leader, unobserved, timestamps, hold_back, memory, partition_memory,
-                                    message_size, batch, flush, log_file, replaceable]};
+        _ when System =:= node; element(1, System) =:= attach ->
+            {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
+        {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back, memory,
+                                    partition_memory, message_size, rate, duration, batch, flush, log_file, replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -111,13 +122,26 @@ fitting(Complete = #{system := System}, Given) ->
         #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
         #{system := {log, standard_input}, save := _} -> expected(save, "a file to go on with");
         #{system := {log, _}} -> Complete;
-        #{instrument := outline} -> Complete;
+        #{instrument := outline} -> application(Complete, Given);
         #{} -> expected(instrument, "outline, for a system that runs")
     end.
+
+%% The application controller starts what is needed, so a tree of processes would miss it.
+application(#{system := {application, _}}, #{scope := tree}) -> expected(scope, "node, for an application");
+application(#{system := {application, _}}, #{applications := [_ | _]}) ->
+    expected(applications, "none, where the system is an application");
+application(Complete = #{system := {application, _}}, _) -> Complete#{scope => node};
+application(#{applications := [_ | _]}, #{scope := tree}) -> expected(scope, "node, where applications are started");
+application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
+application(Complete, _) -> Complete.
 
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
+
+%% The native source has to measure each message anyway. Over evm this is done for those only who ask for it.
+message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) -> Options#{message_size := infinity};
+message_size(Options, _) -> Options.
 
 %% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
 source(Options = #{system := {log, _}}) ->
@@ -139,12 +163,24 @@ source(Options) ->
     end.
 
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
+option(system, {application, App}) when is_atom(App) ->
+    case witness_application:check(App) of
+        ok -> ok;
+        {error, Reason} -> throw(Reason)
+    end;
 option(system, {log, standard_input}) -> ok;
 option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
 option(system, node) -> ok;
+option(system, {children, [_ | _] = Parents}) ->
+    lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
+        orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, node, {attach, Targets}, {log, {file, File}} or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, {log, {file, File}} "
+                     "or {log, standard_input}");
+option(applications, Apps) when is_list(Apps) ->
+    lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
+option(applications, _) -> expected(applications, "a list of names of applications");
 option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
 option(scope, _) -> expected(scope, "tree or node");
 option(Key, Files) when Key =:= specs; Key =:= include ->
@@ -175,9 +211,9 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(Key, infinity) when Key =:= drain; Key =:= log_rate -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= log_rate; Key =:= message_size; Key =:= rate; Key =:= duration -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= explain; Key =:= drain; Key =:= log_rate; Key =:= max_atoms; Key =:= max_line; Key =:= block;
+                    Key =:= rate; Key =:= duration; Key =:= explain; Key =:= drain; Key =:= log_rate; Key =:= max_atoms; Key =:= max_line; Key =:= block;
                     Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
@@ -234,6 +270,9 @@ format_error({not_attached, Key}) ->
     io_lib:format("option ~ts: not for what is running already", [Key]);
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
+format_error(Reason) when element(1, Reason) =:= no_application; element(1, Reason) =:= application_file;
+                          element(1, Reason) =:= running_already; element(1, Reason) =:= library_application ->
+    witness_application:format_error(Reason);
 format_error({undefined_module, M, Reason}) ->
     io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->

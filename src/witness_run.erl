@@ -17,7 +17,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2]).
+-export([start_link/1, await/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1, replace/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -26,6 +26,7 @@ run itself dies, the links take everything with it, and with the tracers their s
 %% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
 -type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
                 | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
+
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
@@ -41,10 +42,12 @@ run itself dies, the links take everything with it, and with the tracers their s
               settled = 0 :: non_neg_integer(),    % versions up to this one start no monitors any more
               users = #{} :: #{Version :: pos_integer() => pos_integer()},    % monitors that are alive
               sources :: witness_instrumentation:sources(),
-              system = running :: running | {ended, term()},
+              starter :: undefined | pid(),        % of applications, as long as it is needed
+              system = running :: starting | running | {ended, term()},
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
-              lost = false :: boolean(),           % every monitor that is not decided misses events
+              lost = none :: none | atom(),        % why every monitor that is not decided misses events
+              hidden = 0 :: non_neg_integer(),     % processes that are not seen any more
               incomplete = false :: boolean(),     % something was missed by somebody
               refused :: undefined | binary(),     % why a log could not be read on
               live = #{} :: #{pid() => meta()},
@@ -67,6 +70,10 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fu
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
 
+-doc "Ends observation, as `stop/1`, but the run stays to be asked.".
+-spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
+finish(Run) -> call(Run, finish, infinity).
+
 -spec stop(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
 stop(Run) -> call(Run, stop, infinity).
 
@@ -78,6 +85,10 @@ info(Run) -> gen_server:call(Run, info, infinity).
 
 -spec replace(pid(), [file:name_all()]) -> {ok, [witness:warning()]} | {error, term()}.
 replace(Run, Files) -> call(Run, {replace, Files}, infinity).
+
+-doc "The processes that are observed and have not ended, but for Witness's own.".
+-spec alive(pid()) -> [pid()].
+alive(Run) -> gen_server:call(Run, alive, infinity).
 
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
@@ -103,8 +114,10 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
+                ok = witness_limits:start(Options),
                 R = #run{options = Options, specs = Specs, maps = witness_instrumentation:maps(Options, Specs, Logging),
-                         gathered = gathered(Module, witness_instrumentation:gathered(Options, Specs, Logging)), sources = witness_instrumentation:sources(Specs),
+                         gathered = gathered(Module, witness_instrumentation:gathered(Options, Specs, Logging)),
+                         sources = witness_instrumentation:sources(Specs),
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
@@ -113,14 +126,18 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 begun(Chosen, R)
             else
                 {error, Why} ->
-                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    ok = unload(Specs, Files),
                     {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
             end;
-        {error, Diagnostics} ->
+        {error, {Diagnostics, Specs}} ->
+            ok = unload(Specs, Files),
             {stop, {shutdown, {specification, Diagnostics}}}
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
+begun(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+    ok = Module:parents(Pool, lists:usort(Parents)),
+    {ok, R};
 begun(none, R) -> {ok, R, {continue, start}};
 begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
@@ -138,32 +155,46 @@ gathered(witness_outline_births, Gathered) -> Gathered#{native => true};
 gathered(_, Gathered) -> Gathered.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
 compile([File | Files], Options, Specs, Warnings) ->
     case witness_spec:compile_file(File, Options) of
         {ok, Map, Diagnostics} ->
             New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
             compile(Files, Options, [Map | Specs], Warnings ++ New);
         {error, Diagnostics} ->
-            lists:foreach(fun witness_spec:unload/1, Specs),
-            {error, Diagnostics}
+            {error, {Diagnostics, Specs}}
     end.
+
+%% What was given compiled is not this run's own.
+unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
 -spec handle_continue(start, #run{}) -> {noreply, #run{}}.
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
-    #{system := System, scope := Scope, group_leader := GroupLeader, unobserved := Unobserved} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Unobserved)),
+    #{system := System, scope := Scope, applications := Needed} = Options,
+    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
+    case {System, Needed} of
+        %% Nobody is waited for but the application.
+        {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
+        {_, []} -> {noreply, launch(R)};
+        {_, _} -> {noreply, starting({applications, Needed}, R)}
+    end.
+
+starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
+
+launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
     {ok, _} = Module:launch(Pool, System, GroupLeader),
-    {noreply, R}.
+    R#run{system = running}.
 
 %% Processes that run already; `none` where the system is started.
-chosen(#{system := node, unobserved := Unobserved}) ->
-    Own = witness_instrumentation:own(Unobserved),
+chosen(Options = #{system := node}) ->
+    Own = witness_instrumentation:own(Options),
     {ok, fun(P) -> not Own(P) end};
-chosen(#{system := {attach, Targets}, unobserved := Unobserved}) ->
-    witness_attach:chosen(Targets, witness_instrumentation:own(Unobserved));
+chosen(Options = #{system := {attach, Targets}}) ->
+    witness_attach:chosen(Targets, witness_instrumentation:own(Options));
 chosen(_) -> {ok, none}.
 
 is_attached(node) -> true;
@@ -172,8 +203,10 @@ is_attached(System) -> element(1, System) =:= attach.
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->
     {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
-handle_call(await, _, R = #run{phase = finished}) ->
+handle_call(Wait, _, R = #run{phase = finished}) when Wait =:= await; Wait =:= finish ->
     {reply, {ok, summary(R)}, R};
+handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
+    proceed(drain(R#run{awaiting = [From | Awaiting]}));
 handle_call(await, From, R = #run{awaiting = Awaiting}) ->
     {noreply, R#run{awaiting = [From | Awaiting]}};
 handle_call(stop, _, R = #run{phase = finished}) ->
@@ -185,6 +218,11 @@ handle_call({replace, Files}, _, R) ->
     {reply, Reply, R1};
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool}) when is_pid(Pool) ->
+    Own = witness_instrumentation:own([]),
+    {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
+handle_call(alive, _, R) ->
+    {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
 handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
@@ -216,14 +254,39 @@ handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifie
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
-handle_info({ended, _}, R = #run{options = #{system := {attach, _}}}) ->
+handle_info({ended, _}, R = #run{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
     proceed(R#run{tree_ended = true, system = {ended, normal}});
 handle_info({ended, _}, R) ->
     proceed(R#run{tree_ended = true});
 handle_info({system_ended, Reason}, R) ->
     proceed(R#run{system = {ended, shown(Reason, R)}});
+handle_info({applications_started, _}, R = #run{phase = running, options = #{system := {application, _}}}) ->
+    {noreply, R#run{system = running}};
+handle_info({applications_started, _}, R = #run{phase = running}) ->
+    {noreply, launch(R)};
+handle_info({not_started, Reason}, R) ->
+    proceed(R#run{system = {ended, shown(Reason, R)}, tree_ended = true});
+handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
+    {noreply, R#run{starter = undefined}};
+handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
+    Text = ["nobody watches the application any more: ", witness_event:format_term(shown(Reason, R), 400)],
+    proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));
+handle_info({limit, duration}, R = #run{phase = running, options = #{duration := Duration}}) ->
+    Text = io_lib:format("watching has ended after ~w milliseconds (duration)", [Duration]),
+    proceed(drain(warning(duration, Text, R)));
+handle_info({limit, Rate}, R = #run{phase = running, counts = Counts}) ->
+    #{events := Events} = Counts(),
+    case witness_limits:rate(Events, Rate) of
+        {ok, Next} ->
+            ok = witness_limits:again(Next),
+            {noreply, R};
+        {exceeded, Text} -> proceed(given_up(rate, Text, R))
+    end;
+handle_info({hidden, _}, R = #run{hidden = Hidden}) ->
+    %% What it spawns now may have had monitors, and is not seen at all.
+    {noreply, R#run{hidden = Hidden + 1, incomplete = true}};
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
     {noreply, incomplete(tracer_lost, tracer_lost(Reason, R), R)};
@@ -231,15 +294,13 @@ handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
 handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    %% A link to what is dead says `noproc'. Without a verdict only an exit signal ends a runner, which was most likely this.
-    Why = case Reason of noproc -> killed; _ -> Reason end,
-    proceed(report({verdict, Runner, failed({crashed, Why})}, R));
+    proceed(report({verdict, Runner, died(Reason)}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc ->
     %% A runner may die before it is announced; once it has been, the link to what is dead says `noproc'.
     case [reported || {verdict, _, _} <- maps:get(Pid, R#run.early, [])] of
-        [] -> {noreply, early({verdict, Pid, failed({crashed, Reason})}, R)};
+        [] -> {noreply, early({verdict, Pid, died(Reason)}, R)};
         [reported] -> {noreply, R}
     end;
 handle_info({'EXIT', _, _}, R) ->
@@ -253,8 +314,9 @@ handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling
     {noreply, R#run{telling = true}};
 handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
-handle_info(overdue, R = #run{phase = draining, live = Live}) ->
-    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed({crashed, overdue})}, A) end,
+handle_info(overdue, R = #run{phase = draining, live = Live, lost = Lost}) ->
+    Why = case Lost of none -> {crashed, overdue}; _ -> {gap, Lost} end,
+    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed(Why)}, A) end,
     %% A log is read by one that still is there.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
     proceed(maps:fold(Kill, R, Live));
@@ -265,12 +327,12 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live}) ->
+terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
     maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
     _ = stop_pool(R),
     %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
     exit(R#run.notifier, kill),
-    lists:foreach(fun witness_spec:unload/1, Specs ++ lists:append(maps:values(R#run.old))).
+    unload(Specs ++ lists:append(maps:values(R#run.old)), Given).
 
 %% A report of a crash would hold all verdicts, and the contents of messages.
 -doc false.
@@ -324,18 +386,24 @@ let_go(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
+lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
+lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
+lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
+
 %% Events are missing from now on, for everybody.
-lost(Reason, R = #run{live = Live}) ->
-    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, tracer_lost) end, Live),
-    drain((incomplete(tracer_lost, tracer_lost(Reason, R), R))#run{lost = true}).
+given_up(Why, Text, R = #run{live = Live}) ->
+    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, Why) end, Live),
+    drain((incomplete(Why, Text, R))#run{lost = Why}).
 
 tracer_lost(Reason, R) ->
     ["a tracer has ended, events are missing from then on: ", witness_event:format_term(shown(Reason, R), 400)].
 
 %% However few, nobody knows what the events that are missing would have shown.
-incomplete(Code, Text, R = #run{warnings = Warnings}) ->
+incomplete(Code, Text, R) -> (warning(Code, Text, R))#run{incomplete = true}.
+
+warning(Code, Text, R = #run{warnings = Warnings}) ->
     Warning = #{code => Code, text => text(Text)},
-    R#run{incomplete = true, warnings = (Warnings -- [Warning]) ++ [Warning]}.
+    R#run{warnings = (Warnings -- [Warning]) ++ [Warning]}.
 
 close_log(R = #run{logging = Logging}) ->
     case witness_logging:close(Logging) of
@@ -391,10 +459,10 @@ replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = 
     R1.
 
 %% A group still asks its specification whom it names, after its monitor has ended as before.
-unload(R = #run{old = Old, users = Users}) ->
+unload(R = #run{old = Old, users = Users, options = #{specs := Given}}) ->
     Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs, not lists:any(fun(#{group := G}) -> G end, Entries)]
                || Version := Specs <- Old, Version =< R#run.settled, not is_map_key(Version, Users)},
-    maps:foreach(fun(_, Specs) -> lists:foreach(fun witness_spec:unload/1, Specs) end, Unused),
+    maps:foreach(fun(_, Specs) -> unload(Specs, Given) end, Unused),
     R#run{old = maps:filtermap(fun(Version, Specs) ->
                                        case Specs -- maps:get(Version, Unused, []) of [] -> false; Left -> {true, Left} end
                                end, Old)}.
@@ -419,10 +487,17 @@ used(Meta, Count, R = #run{users = Users, sources = Sources}) ->
             end
     end.
 
+%% How a runner died. A link to what is dead says `noproc': without a verdict only an exit signal ends a runner, which was most
+%% likely this.
+died({shutdown, {gap, _} = Gap}) -> failed(Gap);
+died(noproc) -> failed({crashed, killed});
+died(Reason) -> failed({crashed, Reason}).
+
+
 announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
     %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
     link(Runner),
-    _ = R#run.lost andalso witness_monitor_runner:gap(Runner, tracer_lost),
+    _ = R#run.lost =:= none orelse witness_monitor_runner:gap(Runner, R#run.lost),
     Reports = lists:reverse(maps:get(Runner, Early, [])),
     Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
     lists:foldl(fun report/2, (used(Meta, 1, R))#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
@@ -454,7 +529,7 @@ logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped 
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
     Why = case Reason of
-        {gap, Gap} -> witness_tally:describe_gap(Gap);
+        {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
     end,
     incomplete(log_incomplete, ["the log is not complete: ", Why], R).
@@ -511,8 +586,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
-          running -> undefined;
-          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end
+          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end;
+          _ -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
@@ -528,19 +603,38 @@ outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-crashed(running) -> false;
 crashed({ended, normal}) -> false;
 crashed({ended, shutdown}) -> false;
 crashed({ended, {shutdown, _}}) -> false;
-crashed({ended, _}) -> true.
+crashed({ended, _}) -> true;
+crashed(_) -> false.
 
 warnings(R = #run{tally = Tally, system = System}) ->
     R#run.warnings
-        ++ [#{code => system_crashed,
-              text => text(["the system ended with ", witness_event:format_term(Reason, 400)])}
-            || {ended, Reason} <- [System], crashed(System)]
+        ++ system_warnings(System, R#run.options)
+        ++ [#{code => sensitive, text => text(hidden(Hidden))} || #run{hidden = Hidden} <- [R], Hidden > 0]
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
             || #{max_verdicts := Max} <- [R#run.options], Max > 0,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+
+system_warnings({ended, Reason} = System, Options) ->
+    Crashed = crashed(System),
+    case Options of
+        #{system := {application, _}} when Reason =:= shutdown ->
+            [#{code => application_shutdown, text => text(witness_application:ended(Reason))}];
+        _ when Crashed ->
+            Text = case witness_application:ended(Reason) of
+                undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+                Told -> Told
+            end,
+            [#{code => system_crashed, text => text(Text)}];
+        _ -> []
+    end;
+system_warnings(_, _) -> [].
+
+hidden(1) -> ["a process has", hid()];
+hidden(N) -> [integer_to_list(N), " processes have", hid()].
+
+hid() -> " set the flag sensitive: nothing that they, or what they spawned, have done while it was set was observed".

@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([describe_gap/1, new/1, add/2, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add/2, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -89,25 +89,19 @@ coverage(T = #tally{properties = Properties}) ->
 -doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
-    [#{code => gap, text => text([missing(N), describe_gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
+    [#{code => code(Reason), text => text([missing(N), witness_text_verdict:gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ [#{code => nothing_monitored,
        text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
     ++ [#{code => vacuous, text => text([describe(Key), all(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
 
+%% A limit that has struck, or a process that has hidden itself.
+code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
+code(_) -> gap.
+
 missing(1) -> "a monitor misses events: ";
 missing(N) -> [integer_to_list(N), " monitors or slices miss events: "].
-
--doc "Why events are missing, for people.".
--spec describe_gap(term()) -> unicode:chardata().
-describe_gap(overflow) -> ~"there were more of one process or group than could be kept for its monitors (partition_memory)";
-describe_gap(memory) -> ~"there were more in all than could be kept for the monitors (memory)";
-describe_gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
-describe_gap(lost) -> ~"the VM has not reported the end of a process";
-describe_gap(late) -> ~"some came too late to be put in order";
-describe_gap(tracer_lost) -> ~"a tracer of Witness has ended";
-describe_gap(Reason) -> witness_event:format_term(Reason, 120).
 
 all(1) -> " has a vacuous verdict only: ";
 all(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].

@@ -4,7 +4,7 @@ The command line as a user has it: `bin/witness` as a process of the operating s
 standard error and its exit code.
 """.
 
--export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([
     nothing_violated_ends_with_0/1,
     a_violation_ends_with_1_and_is_shown/1,
@@ -36,6 +36,22 @@ standard error and its exit code.
     sigterm_ends_a_run_without_halt_in_good_order/1,
     an_interrupt_that_was_not_asked_for_gives_no_result/1,
     a_second_interrupt_ends_at_once/1
+]).
+-export([
+    an_application_that_stops_ends_the_run/1,
+    an_application_that_crashes_gives_no_result/1,
+    an_application_that_does_not_start_gives_no_result/1,
+    an_application_is_configured/1,
+    an_interrupt_ends_an_application_in_good_order/1,
+    for_ends_an_application_in_good_order/1,
+    a_second_interrupt_ends_an_application_that_hangs/1,
+    an_application_that_cannot_be_run_is_named/1
+]).
+-export([
+    a_mix_project_is_compiled_and_configured/1,
+    the_application_of_a_mix_project_is_started/1,
+    an_umbrella_project_needs_a_name/1,
+    a_mix_project_that_is_wrong_is_named/1
 ]).
 -export([
     wrong_usage_ends_with_2/1,
@@ -91,6 +107,12 @@ groups() ->
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
                  an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once]},
+     {application, [], [an_application_that_stops_ends_the_run, an_application_that_crashes_gives_no_result,
+                        an_application_that_does_not_start_gives_no_result, an_application_is_configured,
+                        an_interrupt_ends_an_application_in_good_order, for_ends_an_application_in_good_order,
+                        a_second_interrupt_ends_an_application_that_hangs, an_application_that_cannot_be_run_is_named]},
+     {mix, [], [a_mix_project_is_compiled_and_configured, the_application_of_a_mix_project_is_started,
+                an_umbrella_project_needs_a_name, a_mix_project_that_is_wrong_is_named]},
      {refused, [], [wrong_usage_ends_with_2, a_missing_module_is_named, a_wrong_arity_lists_the_right_ones,
                     a_syntax_error_of_the_call_is_pointed_at, a_missing_specification_is_named,
                     a_malformed_specification_is_pointed_at, a_monitor_without_callbacks_is_refused,
@@ -110,13 +132,23 @@ init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
     ok = filelib:ensure_path(Out),
     [{ok, _, []} = compile:file(filename:join(Data, Module), [debug_info, return, {outdir, Out}])
-     || Module <- ["cli_system", "cli_monitor"]],
+     || Module <- ["cli_system", "cli_monitor", "cli_application"]],
+    ok = file:write_file(filename:join(Out, "cli_application.app"), io_lib:format("~p.~n", [cli_application:spec()])),
     %% The first call may have to build Witness, and says so.
     Ready = [{root, Root}, {data, Data}, {ebin, Out} | Config],
     #{exit := 0} = witness(Ready, ["--version"]),
     Ready.
 
 end_per_suite(_) -> ok.
+
+init_per_group(mix, Config) ->
+    case os:find_executable("mix") of
+        false -> {skip, "there is no mix on the path"};
+        _ -> [{project, project(proplists:get_value(priv_dir, Config))} | Config]
+    end;
+init_per_group(_, Config) -> Config.
+
+end_per_group(_, _) -> ok.
 
 %%% run
 
@@ -149,14 +181,14 @@ too_many_slices_leave_the_oldest_undecided(Config) ->
     ?assertEqual([{~"inconclusive", ~"Number = 1"}, {~"inconclusive", ~"Number = 2"}, {~"yes", ~"Number = 3"},
                   {~"yes", ~"Number = 4"}], lists:sort(slices(Lines))),
     #{exit := 0, stdout := Text} = run(Config, Run([]), "cli_system:answers([1, 2, 3, 4])"),
-    contains(Text, [~"2 undecided: another slice took its place: there were more than --max-slices allows"]).
+    contains(Text, [~"2 undecided: another slice took its place: there were more than max_slices allows"]).
 
 too_many_obligations_leave_it_undecided(Config) ->
     #{exit := 0} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 3])"),
     #{exit := 1} = run(Config, ["--spec", growing], "cli_system:answers([1, 2, 1])"),
     #{exit := 0, stdout := Text} =
         run(Config, ["--spec", growing, "--max-obligations", "2"], "cli_system:answers([1, 2, 3])"),
-    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than --max-obligations"]).
+    contains(Text, [~"1 undecided: too much was left to satisfy: there were more obligations than max_obligations"]).
 
 a_vacuous_property_gets_a_warning(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", vacuous], "cli_system:answers([1])"),
@@ -331,6 +363,198 @@ violation(Text) ->
     [Violation, _] = binary:split(Behind, ~"    with N = 10\n"),
     re:replace(Violation, ~"\n  at .*", ~"", [unicode, {return, binary}]).
 
+%%% Applications
+
+an_application_that_stops_ends_the_run(Config) ->
+    #{exit := 0, stdout := Text} = application(Config, ["--spec", small], [{does, {ends, normal}}]),
+    contains(Text, [~"application stopped", ~"system    cli_application has stopped", ~"monitors  1: 1 satisfied"]),
+    %% Its top supervisor may have given up.
+    #{exit := 0, stdout := Shutdown} = application(Config, ["--spec", small], [{does, {ends, shutdown}}]),
+    contains(Shutdown, [~"warning: the application ended with shutdown", ~"OK: nothing was violated."]),
+    #{exit := 1, stdout := Violation} =
+        application(Config, ["--spec", small], [{does, {ends, normal}}, {numbers, [1, 10]}]),
+    contains(Violation, [~"VIOLATION of one_digit", ~"VIOLATED"]).
+
+an_application_that_crashes_gives_no_result(Config) ->
+    #{exit := 3, stdout := Text} = application(Config, ["--spec", small], [{does, {ends, boom}}]),
+    contains(Text, [~"the system ended with boom", ~"monitors  1: 1 satisfied", ~"NO RESULT: the system crashed."]).
+
+an_application_that_does_not_start_gives_no_result(Config) ->
+    [begin
+         #{exit := 3, stdout := Text} = application(Config, ["--spec", small], [{does, Does}]),
+         contains(Text, [~"the application cli_application did not start: ", Why, ~"the system crashed"])
+     end || {Does, Why} <- [{refuse, ~"cli_application:start/2 of cli_application returned the error no_licence"},
+                            {crash_at_start, ~"its start function crashed: {boom,"}]].
+
+an_application_is_configured(Config) ->
+    #{exit := 0, json := Lines} = lines(application(Config, ["--json", "--spec", sliced],
+                                                    [{does, {ends, normal}}, {numbers, [1, 2]}])),
+    ?assertEqual([{~"yes", ~"Number = 1"}, {~"yes", ~"Number = 2"}], slices(Lines)).
+
+an_interrupt_ends_an_application_in_good_order(Config) ->
+    [begin
+         Port = start_application(Config, ["--spec", small], []),
+         Before = until(Port, ~"ready\n", ~""),
+         signal(Port, Signal),
+         {0, After} = collect(Port, Before),
+         contains(After, [~"system    cli_application still ran", ~"monitors  2: 1 satisfied, 1 undecided",
+                          ~"1 undecided: watching stopped before a decision", ~"application stopped"])
+     end || Signal <- ["INT", "TERM"]].
+
+for_ends_an_application_in_good_order(Config) ->
+    #{exit := 0, stdout := Text} = application(Config, ["--spec", small, "--for", "3"], []),
+    contains(Text, [~"system    cli_application still ran", ~"application stopped"]).
+
+a_second_interrupt_ends_an_application_that_hangs(Config) ->
+    Port = start_application(Config, ["--spec", small], [{does, hang}]),
+    Before = until(Port, ~"ready\n", ~""),
+    signal(Port, "INT"),
+    Again = until(Port, ~"undecided.\n", Before),
+    signal(Port, "INT"),
+    {3, _} = collect(Port, Again).
+
+an_application_that_cannot_be_run_is_named(Config) ->
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["run", "--spec", data(Config, "small.hml") | Arguments]),
+         contains(Error, [Words])
+     end || {Arguments, Words} <- [
+        {["--app", "inet"], ~"there is no application inet on the code path (inet.app; --pa names its folder); did you mean inets?"},
+        {["--app", "kernel"], ~"the application kernel is running already"},
+        {["--app", "xmerl"], ~"the application xmerl is a library"},
+        {["--app", "inets", "--scope", "tree"], ~"option scope: expected node, for an application"},
+        {["--app", "inets", "m:f()"], ~"--app and 'mod:fun(args)' exclude each other"},
+        {["--app", ""], ~"--app: the name of an application is expected"},
+        {[], ~"'mod:fun(args)', --app APP or --mix DIR is expected"}]].
+
+application(Config, Options, Env) -> witness(Config, application_arguments(Config, Options, Env)).
+
+start_application(Config, Options, Env) ->
+    start(Config, "/dev/stdout", executable(Config), application_arguments(Config, Options, Env)).
+
+application_arguments(Config, Options, Env) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "application.config"),
+    ok = file:write_file(File, io_lib:format("~p.~n", [[{cli_application, Env}]])),
+    ["run", "--pa", proplists:get_value(ebin, Config), "--config", File, "--app", "cli_application" | specs(Config, Options)].
+
+%%% Projects of Mix
+
+a_mix_project_is_compiled_and_configured(Config) ->
+    #{exit := 0, stdout := Text, stderr := Compiled} = mix(Config, [], ["Parrot.ask(2)"]),
+    contains(Text, [~"says {:dev, \"runtime\", 2}", ~"monitors  1, 2 slices: 2 satisfied", ~"OK: nothing was violated."]),
+    contains(Compiled, [~"Generated parrot app"]),
+    %% Now it is compiled, and Mix is silent. Another environment has a build of its own, wherever that is.
+    #{exit := 0, json := Lines, stderr := Again} = lines(mix(Config, [], ["--json", "Parrot.ask(1)"])),
+    ?assertMatch(#{~"type" := ~"summary", ~"verdicts" := #{~"yes" := 1}}, lists:last(Lines)),
+    ?assertEqual(nomatch, binary:match(Again, ~"Generated")),
+    Build = filename:join(proplists:get_value(priv_dir, Config), "parrot_build"),
+    #{exit := 0, stdout := Production} =
+        mix(Config, [{"MIX_ENV", "prod"}, {"MIX_BUILD_PATH", Build}], ["Parrot.ask(1)"]),
+    contains(Production, [~"says {:prod, \"runtime\", 1}"]),
+    ?assert(filelib:is_regular(filename:join(Build, "lib/parrot/ebin/parrot.app"))).
+
+the_application_of_a_mix_project_is_started(Config) ->
+    [begin
+         #{exit := 0, stdout := Text} = mix(Config, [], ["--for", "2" | Named]),
+         contains(Text, [~"system    parrot still ran", ~"monitors  1: 1 undecided"])
+     end || Named <- [[], ["--app", "parrot"]]],
+    %% In the folder itself, too.
+    Project = proplists:get_value(project, Config),
+    #{exit := 0, stdout := Here} =
+        execute([{cd, Project} | Config], executable(Config),
+                ["run", "--mix", ".", "--spec", "answers.hml", "Parrot.ask(1)"]),
+    contains(Here, [~"monitors  1, 1 slice: 1 satisfied"]).
+
+an_umbrella_project_needs_a_name(Config) ->
+    Umbrella = filename:join(proplists:get_value(priv_dir, Config), "umbrella"),
+    write(Umbrella, "mix.exs", "defmodule Umbrella.MixProject do\n  use Mix.Project\n"
+                               "  def project, do: [apps_path: \"apps\", deps: []]\nend\n"),
+    [write_project(filename:join([Umbrella, "apps", Name]), Name) || Name <- ["parrot", "cuckoo"]],
+    Spec = filename:join(Umbrella, "apps/parrot/answers.hml"),
+    #{exit := 2, stderr := Error} = witness(Config, ["run", "--mix", Umbrella, "--spec", Spec]),
+    contains(Error, [~"the project has the applications cuckoo and parrot: name one with --app"]),
+    #{exit := 0, stdout := Text} = witness(Config, ["run", "--mix", Umbrella, "--spec", Spec, "--app", "parrot", "--for", "2"]),
+    contains(Text, [~"system    parrot still ran"]).
+
+a_mix_project_that_is_wrong_is_named(Config) ->
+    Folder = proplists:get_value(priv_dir, Config),
+    Broken = filename:join(Folder, "broken"),
+    write_project(Broken, "parrot"),
+    write(Broken, "lib/broken.ex", "defmodule Broken do\n  def f(, do: 1\nend\n"),
+    Missing = filename:join(Folder, "missing"),
+    write_project(Missing, "parrot"),
+    write(Missing, "mix.exs", "defmodule Missing.MixProject do\n  use Mix.Project\n"
+                              "  def project, do: [app: :parrot, version: \"1.0.0\", deps: [{:nowhere, path: \"../nowhere\"}]]\nend\n"),
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["run", "--mix", Project, "--spec", data(Config, "small.hml")]),
+         contains(Error, Words)
+     end || {Project, Words} <- [
+        {filename:join(Folder, "nowhere"), [~"--mix: there is no folder "]},
+        {Folder, [~"--mix: there is no mix.exs in "]},
+        {Broken, [~"lib/broken.ex", ~"--mix: the project does not compile"]},
+        {Missing, [~"--mix: ", ~"nowhere"]}]].
+
+mix(Config, Environment, Arguments) ->
+    Project = proplists:get_value(project, Config),
+    Variables = [lists:flatten([Name, $=, Value]) || {Name, Value} <- Environment],
+    Witness = ["run", "--mix", Project, "--spec", filename:join(Project, "answers.hml") | Arguments],
+    execute(Config, "/usr/bin/env", Variables ++ [executable(Config) | Witness]).
+
+project(Folder) ->
+    Project = filename:join(Folder, "parrot"),
+    write_project(Project, "parrot"),
+    Project.
+
+%% A server that says how it was configured, when the project was compiled and when it was started.
+write_project(Folder, Name) ->
+    Module = [string:to_upper(hd(Name)) | tl(Name)],
+    Replace = fun(Text) -> string:replace(string:replace(Text, "Parrot", Module, all), "parrot", Name, all) end,
+    [write(Folder, File, unicode:characters_to_binary(Replace(Text))) || {File, Text} <- [
+        {"mix.exs", ~"""
+         defmodule Parrot.MixProject do
+           use Mix.Project
+           def project, do: [app: :parrot, version: "1.0.0", deps: []]
+           def application, do: [mod: {Parrot.Application, []}, extra_applications: [:logger]]
+         end
+         """},
+        {"config/config.exs", ~"""
+         import Config
+         config :parrot, compiled: config_env()
+         """},
+        {"config/runtime.exs", ~"""
+         import Config
+         config :parrot, started: "runtime"
+         """},
+        {"lib/parrot.ex", ~"""
+         defmodule Parrot.Application do
+           use Application
+           def start(_, _), do: Supervisor.start_link([Parrot], strategy: :one_for_one)
+         end
+
+         defmodule Parrot do
+           use GenServer
+           def start_link(arg), do: GenServer.start_link(__MODULE__, arg, name: __MODULE__)
+           def init(arg), do: {:ok, arg}
+
+           def handle_call({:say, n}, _, state) do
+             {:reply, {Application.get_env(:parrot, :compiled), Application.get_env(:parrot, :started), n}, state}
+           end
+
+           def ask(times), do: for(n <- 1..times, do: IO.puts("says #{inspect(GenServer.call(__MODULE__, {:say, n}))}"))
+         end
+         """},
+        {"answers.hml", ~"""
+         says_what_it_is_told: with Parrot.init(_)
+         per From over _ ? call(From, {say, _}), _ : _ ! reply(From, _)
+         check [_ ? call(From, {say, N})] <_ : _ ! reply(From, {_, _, N})> tt.
+         """}]].
+
+write(Folder, Name, Text) ->
+    File = filename:join(Folder, Name),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, Text).
+
 %%% Wrong usage and bad input
 
 wrong_usage_ends_with_2(Config) ->
@@ -339,7 +563,7 @@ wrong_usage_ends_with_2(Config) ->
          contains(Error, Words)
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
-        {["replay"], [~"there is no command 'replay'", ~"demo, run, check, compile and explore"]},
+        {["replay"], [~"there is no command 'replay'", ~"demo, run, check, attach, compile and explore"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
@@ -522,7 +746,7 @@ start(Config, Errors, Program, Arguments) ->
         {args, ["-c", "exec env --default-signal=INT,TERM \"$@\" 2>\"$STDERR_FILE\"", "sh", Program
                 | [unicode:characters_to_binary(Argument) || Argument <- Arguments]]},
         {env, [{"STDERR_FILE", Errors}, {"PATH", otp_bin() ++ ":" ++ os:getenv("PATH")}]},
-        {cd, proplists:get_value(priv_dir, Config)},
+        {cd, proplists:get_value(cd, Config, proplists:get_value(priv_dir, Config))},
         exit_status, binary, hide]).
 
 %% The VM puts the folder of its inner programs first on the path; with this one in front, what runs outside is the release

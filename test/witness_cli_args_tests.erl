@@ -17,6 +17,11 @@ without_options_run_has_the_defaults_of_the_command_line_test() ->
     ?assertEqual({run, #{system => "m:f()", scope => node, instrument => "outline", json => false,
                          no_halt => false}}, witness_cli_args:parse(["run", "m:f()"])).
 
+an_application_takes_the_place_of_a_function_test() ->
+    {run, Options} = witness_cli_args:parse(["run", "--app", "inets"]),
+    ?assertMatch(#{app := "inets", scope := node}, Options),
+    ?assertNot(is_map_key(system, Options)).
+
 options_may_follow_the_function_test() ->
     ?assertMatch({run, #{system := "m:f()", specs := ["a"]}}, witness_cli_args:parse(["run", "m:f()", "--spec", "a"])).
 
@@ -34,10 +39,10 @@ every_option_of_compile_is_read_test() ->
 errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
-        {["rnu"], ["'rnu'", "demo, run, check, compile and explore"]},
-        {["rnu", "--help"], ["'rnu'", "demo, run, check, compile and explore"]},
+        {["rnu"], ["'rnu'", "demo, run, check, attach, compile and explore"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run, check, attach, compile and explore"]},
         {["--quick", "run"], ["--quick"]},
-        {["run"], ["'mod:fun(args)' is expected"]},
+        {["run", "--app"], ["--app APP is expected"]},
         {["run", "--spec"], ["--spec FILE.hml is expected"]},
         {["run", "m:f()", "--sepc", "a"], ["--sepc", "did you mean --spec?"]},
         {["run", "m:f()", "--for", "soon"], ["--for SECONDS", "'soon'"]},
@@ -65,7 +70,7 @@ help_exists_for_every_command_test_() ->
       end} || {Arguments, Words} <- [
         {["--help"], ["run", "compile", "demo", "--version"]},
         {["-h"], ["run"]},
-        {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "'mod:fun(args)'", "Exit codes"]},
+        {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "--app", "'mod:fun(args)'", "Exit codes"]},
         {["run", "--spec", "--help"], ["--spec"]},
         {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "FILE.hml"]},
         {["demo", "--help"], ["Exit codes"]},

@@ -10,16 +10,16 @@ the difference before you keep it.
 
 snapshots_test_() ->
     [{Name, fun() -> same(Name, Text) end} || {Name, Text} <- [
-        {"violation.txt", witness_cli_render:verdict(violation(), look(#{}))},
-        {"violation_narrow.txt", witness_cli_render:verdict(violation(), look(#{width => 60}))},
-        {"violation_colour.txt", witness_cli_render:verdict(violation(), look(#{colour => true}))},
-        {"otp_server.txt", witness_cli_render:verdict(otp_server(), look(#{}))},
-        {"many_processes.txt", witness_cli_render:verdict(many_processes(), look(#{}))},
-        {"at_the_end.txt", witness_cli_render:verdict(at_the_end(), look(#{}))},
-        {"written_monitor.txt", witness_cli_render:verdict(written_monitor(), look(#{}))},
-        {"slice.txt", witness_cli_render:verdict(slice(), look(#{}))},
-        {"hostile.txt", witness_cli_render:verdict(hostile(), look(#{}))},
-        {"undecided.txt", witness_cli_render:verdict(undecided(), look(#{}))},
+        {"violation.txt", witness_text_verdict:verdict(violation(), look(#{}))},
+        {"violation_narrow.txt", witness_text_verdict:verdict(violation(), look(#{width => 60}))},
+        {"violation_colour.txt", witness_text_verdict:verdict(violation(), look(#{colour => true}))},
+        {"otp_server.txt", witness_text_verdict:verdict(otp_server(), look(#{}))},
+        {"many_processes.txt", witness_text_verdict:verdict(many_processes(), look(#{}))},
+        {"at_the_end.txt", witness_text_verdict:verdict(at_the_end(), look(#{}))},
+        {"written_monitor.txt", witness_text_verdict:verdict(written_monitor(), look(#{}))},
+        {"slice.txt", witness_text_verdict:verdict(slice(), look(#{}))},
+        {"hostile.txt", witness_text_verdict:verdict(hostile(), look(#{}))},
+        {"undecided.txt", witness_text_verdict:verdict(undecided(), look(#{}))},
         {"summaries.txt", [[witness_cli_render:summary(Summary, Result, look(#{})), $\n] || {Summary, Result} <- summaries()]}
     ]].
 
@@ -34,14 +34,14 @@ same(Name, Text) ->
     end.
 
 nothing_that_the_system_says_reaches_the_terminal_as_a_control_character_test() ->
-    Printed = unicode:characters_to_binary(witness_cli_render:verdict(hostile(), look(#{}))),
+    Printed = unicode:characters_to_binary(witness_text_verdict:verdict(hostile(), look(#{}))),
     ?assertEqual([], [Char || <<Char/utf8>> <= Printed, Char =/= $\n, Char < 32 orelse Char >= 127 andalso Char < 160]),
     ?assertEqual(nomatch, string:find(Printed, [16#202E])).
 
 the_work_is_bounded_whatever_the_size_of_the_messages_test() ->
     Huge = lists:duplicate(1_000_000, {a, <<0:8000>>}),
     Steps = [step(Index, {recv, p(1), p(2), Huge, undefined}, undefined, [{~"A", Huge}]) || Index <- lists:seq(1, 20)],
-    Printed = witness_cli_render:verdict((violation())#{steps := Steps}, look(#{})),
+    Printed = witness_text_verdict:verdict((violation())#{steps := Steps}, look(#{})),
     ?assert(iolist_size(unicode:characters_to_binary(Printed)) < 40_000).
 
 look(Changes) -> maps:merge(#{colour => false, width => 100}, Changes).
@@ -153,7 +153,10 @@ summaries() ->
      {Ok#{slices := 120, verdicts := #{no => 0, yes => 119, inconclusive => 1}, coverage := Coverage}, {0, #{}}},
      {Ok#{coverage := [#{spec => ~"a.hml:1", name => undefined, actions => actions([undefined], 9)} | Coverage]},
       {0, #{}}},
-     {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}}].
+     {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}},
+     {Ok#{application => calc}, {0, #{}}},
+     {Ok#{application => calc, system := undefined}, {0, #{}}},
+     {Ok#{application => calc, system := {crashed, boom}}, {3, #{}}}].
 
 %% Not taken, each of them in so many lines.
 actions(Decides, Lines) ->
@@ -163,7 +166,7 @@ actions(Decides, Lines) ->
 %% People read a sentence; terms are for reasons that nobody has foreseen.
 each_gap_says_what_was_missed_test_() ->
     [fun() ->
-         Text = witness_cli_render:reason(#{reason => {gap, Why}}),
+         Text = witness_text_verdict:reason(#{reason => {gap, Why}}),
          ?assertMatch({match, _}, re:run(Text, "^events are missing: .*" ++ Words))
      end || {Why, Words} <- [{overflow, "of one process or group"}, {memory, "in all"}, {lost, "the end of a process"},
                              {late, "too late"}, {tracer_lost, "a tracer of Witness"}, {{x, 1}, "{x,1}$"}]].

@@ -8,6 +8,7 @@ folders under `src/`, from the command line at the top to events at the bottom.
 %% Folder (`""': the application's own) => the layers that it may use.
 table() ->
     #{"event" => [],
+      "text" => ["event"],
       "log" => ["event"],
       "weave" => ["event"],
       "spec" => ["event"],
@@ -17,20 +18,21 @@ table() ->
       "record" => ["trace", "weave", "log", "event"],
       "replay" => ["record", "trace", "weave", "log", "event"],
       "explore" => ["instrument", "event"],
+      "remote" => ["", "spec", "event"],
       "bench" => ["", "event"],
       "web" => ["", "event"],
       "" => ["bench", "explore", "replay", "record", "instrument", "trace", "monitor", "spec",
-             "weave", "log", "event"],
-      "cli" => ["", "web", "bench", "explore", "replay", "record", "instrument", "trace", "monitor",
-                "spec", "weave", "log", "event"]}.
+             "weave", "log", "text", "event"],
+      "cli" => ["", "web", "remote", "bench", "explore", "replay", "record", "instrument", "trace", "monitor",
+                "spec", "weave", "log", "text", "event"]}.
 
 %% Prefixes of the modules of a folder; every other `witness' module is the application's own.
 prefixes() ->
-    #{"event" => ["witness_event"], "log" => ["witness_log"], "weave" => ["witness_weave"],
+    #{"event" => ["witness_event"], "text" => ["witness_text"], "log" => ["witness_log"], "weave" => ["witness_weave"],
       "spec" => ["witness_spec"], "monitor" => ["witness_monitor"], "trace" => ["witness_trace"],
       "instrument" => ["witness_outline", "witness_central", "witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"],
-      "explore" => ["witness_explore"], "bench" => ["witness_bench"], "web" => ["witness_web"],
+      "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "cli" => ["witness_cli"]}.
 
 layers_use_only_what_their_row_allows_test_() ->

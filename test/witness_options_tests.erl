@@ -56,6 +56,21 @@ a_partition_has_half_of_the_memory_test() ->
     ?assertMatch({ok, #{memory := 1000, partition_memory := 500, batch := 64, flush := 2}}, check(#{memory => 1000})),
     ?assertMatch({ok, #{memory := 1000, partition_memory := 7}}, check(#{memory => 1000, partition_memory => 7})).
 
+limits_do_not_strike_by_themselves_test() ->
+    ?assertMatch({ok, #{rate := infinity, duration := infinity}}, check(#{})),
+    ?assertMatch({ok, #{rate := 5, duration := 7}}, check(#{rate => 5, duration => 7})),
+    ?assertMatch({error, {not_for_logs, rate}}, check(#{system => {log, standard_input}, rate => 1})),
+    ?assertMatch({error, {not_for_logs, duration}}, check(#{system => {log, standard_input}, duration => 1})).
+
+%% To measure a message costs something, so over evm this is only done where it was asked for.
+messages_are_measured_over_evm_where_that_was_asked_for_test() ->
+    ?assertMatch({ok, #{message_size := infinity}}, check(#{source => evm})),
+    ?assertMatch({ok, #{message_size := 1000}}, check(#{source => evm, message_size => 1000})),
+    case witness_trace_native:available() of
+        ok -> ?assertMatch({ok, #{message_size := 16#4000000}}, check(#{source => native}));
+        {error, _} -> ok
+    end.
+
 an_ill_typed_option_is_named_test_() ->
     [{lists:flatten(io_lib:format("~p", [Option])), fun() ->
          [{Key, _}] = maps:to_list(Option),
@@ -65,8 +80,7 @@ an_ill_typed_option_is_named_test_() ->
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
                         #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0},
                         #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes}, #{source => log}, #{partition_memory => 0},
-                        #{redact => 1}, #{log_rate => 0},
-                        #{batch => 0}, #{flush => 0.5}, #{source => undefined}, #{system => nothing}, #{monitors => [{a, b}]}]].
+                        #{redact => 1}, #{log_rate => 0}, #{batch => 0}, #{flush => 0.5}, #{rate => 0}, #{rate => fast}, #{duration => 0}, #{message_size => none}, #{source => undefined}, #{system => nothing}, #{system => {children, []}}, #{system => {children, [init]}}, #{monitors => [{a, b}]}]].
 
 what_is_redacted_writes_no_contents_test() ->
     ?assertMatch({ok, #{redact := true, log_rate := infinity}}, check(#{redact => true, log_rate => infinity})),

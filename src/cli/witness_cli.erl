@@ -22,6 +22,9 @@ as a report with its place, and exit code 3.
 
 -export([main/0, run/1, status/1]).
 
+%% An application that takes longer to stop is killed, unless the kernel was configured otherwise.
+-define(SHUTDOWN_MS, 10_000).
+
 -doc "Runs the command that the VM was started with, and ends the VM.".
 -spec main() -> pid().
 main() ->
@@ -30,8 +33,14 @@ main() ->
 
 -spec command() -> no_return().
 command() ->
-    Code = try run(init:get_plain_arguments()) catch _:_ -> 3 end,
-    halt(status(Code), [{flush, true}]).
+    case try perform(init:get_plain_arguments()) catch _:_ -> 3 end of
+        {stop, Code} ->
+            _ = application:get_env(kernel, shutdown_timeout) =:= undefined andalso
+                application:set_env(kernel, shutdown_timeout, ?SHUTDOWN_MS),
+            ok = init:stop(status(Code)),
+            exit(normal);
+        Code -> halt(status(Code), [{flush, true}])
+    end.
 
 -doc "The exit status of the VM for an exit code.".
 -spec status(0..3) -> non_neg_integer().
@@ -44,6 +53,14 @@ status(Code) ->
 -doc "Runs a command; the exit code.".
 -spec run([string()]) -> 0..3.
 run(Arguments) ->
+    case perform(Arguments) of
+        {stop, Code} -> Code;
+        Code -> Code
+    end.
+
+%% `stop': applications run that are to end in good order.
+-spec perform([string()]) -> 0..3 | {stop, 0..3}.
+perform(Arguments) ->
     try
         ok = witness_cli_io:prepare(),
         case witness_cli_args:parse(Arguments) of
@@ -55,7 +72,8 @@ run(Arguments) ->
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
             {run, Options} -> run_system(Options);
-            {check, Options} -> check_log(Options)
+            {check, Options} -> check_log(Options);
+            {attach, Options} -> attach(Options)
         end
     catch
         throw:{refused, Problem} -> refuse(Problem);
@@ -76,15 +94,47 @@ compile(Options) ->
     end.
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.
-run_system(#{system := Text, scope := Scope, no_halt := NoHalt} = Options) ->
-    only("--instrument", instrument, "outline", Options),
+run_system(Given) ->
+    only("--instrument", instrument, "outline", Given),
+    #{scope := Scope, no_halt := NoHalt} = Options = absolute(Given),
     {Folders, Properties} = properties(~"run", Options),
-    System = accept(~"run", witness_cli_call:parse(Text)),
+    Project = case Options of #{mix := Folder} -> accept(~"run", witness_cli_mix:prepare(Folder)); #{} -> [] end,
+    System = accept(~"run", system(Options, Project)),
     ok = accept(~"run", case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
-    ok = accept(~"run", witness_cli_setup:load_elixir(element(1, System), Folders)),
-    ok = accept(~"run", witness_cli_call:check(System)),
-    watch(~"run", maps:merge(Properties, maps:with([source, log_file], Options)),
-          #{system => System, scope => Scope, halt => not NoHalt}, Options).
+    ok = accept(~"run", witness_cli_setup:load_elixir(module(System), Folders)),
+    Started = case System of
+        {application, _} -> #{scope => Scope};
+        _ ->
+            ok = accept(~"run", witness_cli_call:check(System)),
+            #{scope => Scope, applications => Project}
+    end,
+    Code = watch(~"run", maps:merge(Properties, maps:with([source, log_file], Options)),
+                 Started#{system => System, halt => not NoHalt}, Options),
+    case System of
+        {application, _} -> {stop, Code};
+        _ -> Code
+    end.
+
+%% A project of Mix is run in its folder.
+absolute(#{mix := Folder} = Options) when Folder =/= "." ->
+    maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include -> [filename:absname(Name) || Name <- Names];
+                (Key, Name) when Key =:= config; Key =:= log_file -> filename:absname(Name);
+                (_, Value) -> Value
+             end, Options);
+absolute(Options) -> Options.
+
+system(#{app := _, system := _}, _) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
+system(#{app := App}, _) -> witness_cli_call:parse_application(App);
+system(#{system := Text}, _) -> witness_cli_call:parse(Text);
+system(#{}, [App]) -> {ok, {application, App}};
+system(#{}, []) -> {error, ~"'mod:fun(args)', --app APP or --mix DIR is expected, and not there"};
+system(#{}, Apps) ->
+    {error, [~"the project has the applications ", witness_text:list([atom_to_binary(App) || App <- Apps]),
+             ~": name one with --app"]}.
+
+%% An application of Elixir is told by the folders.
+module({application, _}) -> erlang;
+module({Module, _, _}) -> Module.
 
 check_log(#{log := Log} = Options) ->
     {_, Properties} = properties(~"check", Options),
@@ -95,10 +145,19 @@ check_log(#{log := Log} = Options) ->
     Given = maps:with([instrument, format, follow, skip_malformed, max_atoms, max_line, save, from], Options),
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
 
+attach(Options) ->
+    {_, Properties} = properties(~"attach", Options),
+    Attachment = accept(~"attach", witness_cli_attach:prepare(Options)),
+    case witness_cli_attach:run(Attachment, Properties, Options) of
+        {ok, Code} -> Code;
+        {error, {specification, _} = Reason} -> refuse(witness_remote:format_error(Reason));
+        {error, Reason} -> refused(~"attach", witness_remote:format_error(Reason))
+    end.
+
 root(Name) ->
     case witness_log:proc(unicode:characters_to_binary(Name)) of
         {ok, _} = Root -> Root;
-        error -> {error, [~"--root: the name of a process is expected, not '", witness_cli_text:clean(Name), $']}
+        error -> {error, [~"--root: the name of a process is expected, not '", witness_text:clean(Name), $']}
     end.
 
 %% What is checked, and the folders of code that were named.
@@ -125,7 +184,7 @@ watch(Command, Properties, System, #{json := Json} = Options) ->
 only(Option, Key, Only, Options) ->
     #{Key := Value} = Options,
     Value =:= Only orelse
-        refused(~"run", [Option, ~" '", witness_cli_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
+        refused(~"run", [Option, ~" '", witness_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
 
 accept(Command, Result) -> accept(Command, ~"", Result).
 

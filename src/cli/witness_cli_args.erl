@@ -6,13 +6,13 @@ Everything is declared once, as a command of `m:argparse`, which parses and writ
 by its internal name; here they are told in the words that the user has written.
 """.
 
--export([parse/1]).
+-export([parse/1, seconds/1]).
 
 -export_type([parsed/0]).
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | compile | demo | explore, Options :: #{atom() => term()}}
+                | {run | check | attach | compile | demo | explore, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -20,6 +20,7 @@ by its internal name; here they are told in the words that the user has written.
 -define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
                    {"run", "runs a system and watches it"},
                    {"check", "checks a log of what a system did"},
+                   {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"}]).
 
@@ -54,7 +55,7 @@ parsed({error, {[_, Command], Argument, Actual, _}}) ->
 
 unknown_command(Command) ->
     Names = [Name || {Name, _} <- ?COMMANDS],
-    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_cli_text:list(Names), ~" (see witness --help)"].
+    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_text:list(Names), ~" (see witness --help)"].
 
 problem(Command, undefined, [$- | _] = Option) ->
     [~"there is no option ", clean(Option), similar(Command, Option)];
@@ -77,7 +78,7 @@ usage(Command, Name) ->
     [Usage] = [Shown || #{name := Other, help := {Shown, _}} <- Arguments, Other =:= Name],
     string:trim(Usage, both, "[].").
 
-clean(Text) -> witness_cli_text:clean(Text).
+clean(Text) -> witness_text:clean(Text).
 
 version() ->
     _ = application:load(witness),
@@ -92,7 +93,7 @@ overview() ->
 
 
      """,
-     [[~"  ", Line, $\n] || Line <- witness_cli_text:columns([[Name, Text] || {Name, Text} <- ?COMMANDS])],
+     [[~"  ", Line, $\n] || Line <- witness_text:columns([[Name, Text] || {Name, Text} <- ?COMMANDS])],
      ~"""
 
       witness COMMAND --help    says more about a command
@@ -103,18 +104,22 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "check" => check(), "compile" => compile(), "demo" => demo(),
+    #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(), "compile" => compile(), "demo" => demo(),
                   "explore" => witness_cli_explore:command()}}.
 
 run() ->
-    #{help => ["Runs mod:fun(args) in a fresh node and checks every process against the specifications. The arguments are "
-               "Erlang terms; nothing in them is evaluated. A function of Elixir is written MyApp.Server.run(1).\n\n",
+    #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "
+               "specifications. The arguments are Erlang terms; nothing in them is evaluated. A function of Elixir is written "
+               "MyApp.Server.run(1).\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nThe run ends when the function has returned and all processes that it has spawned have ended."
+               "\n\nThe run ends when the function has returned and all processes that it has spawned have ended, or when the "
+               "application has stopped or an interrupt (Ctrl-C or SIGTERM) comes."
                "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage or bad input; 3 the result cannot be "
                "trusted or says nothing.\n\n"
                "  witness run --pa ebin --spec calc.hml 'calc_demo:main(10)'\n"
-               "  witness run --pa ebin --monitor 'calc_server:loop/1=no_crash' 'calc_demo:main(10)'\n"],
+               "  witness run --pa ebin --monitor 'calc_server:loop/1=no_crash' 'calc_demo:main(10)'\n"
+               "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"
+               "  witness run --mix . --spec shop.hml 'Shop.Demo.run(10)'\n"],
       arguments => properties() ++ [
         #{name => instrument, long => "-instrument", type => string, default => "outline",
           help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
@@ -133,8 +138,14 @@ run() ->
           help => {"[--json]", ["one JSON object a line on standard output; what the system prints goes to standard error"]}},
         #{name => no_halt, long => "-no-halt", type => boolean, default => false,
           help => {"[--no-halt]", ["go on until an interrupt (Ctrl-C or SIGTERM), though the function has returned"]}},
-        #{name => system, type => string,
-          help => {"'mod:fun(args)'", ["the function to run"]}}
+        #{name => app, long => "-app", type => string,
+          help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
+        #{name => mix, long => "-mix", type => string,
+          help => {"[--mix DIR]", ["start the application of the Mix project in this folder, compiled and configured as by "
+                                   "mix run; --app names one of an umbrella project; mod:fun(args) is called when it has "
+                                   "started"]}},
+        #{name => system, type => string, required => false,
+          help => {"['mod:fun(args)']", ["the function to run"]}}
       ] ++ times()}.
 
 check() ->
@@ -239,7 +250,8 @@ times() ->
           help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
     ].
 
-%% A time in milliseconds. `badarg` is an error of the user.
+-doc "A time in milliseconds. `badarg` is an error of the user.".
+-spec seconds(string()) -> pos_integer().
 seconds(Text) ->
     Seconds = try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end,
     Seconds > 0 andalso Seconds =< 4_000_000 orelse error(badarg),

@@ -22,7 +22,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, check/1, parse_monitor/1]).
+-export([parse/1, parse_application/1, check/1, parse_monitor/1]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -43,6 +43,14 @@ parse(Text) ->
             throw({problem, 1, ~"one function is expected here, not any (_)"}),
         {Module, Function, arguments(Rest)}
     end).
+
+-doc "The application that the text names.".
+-spec parse_application(string()) -> {ok, {application, atom()}} | {error, unicode:chardata()}.
+parse_application(Text) ->
+    case Text =/= "" andalso length(Text) =< 255 of
+        true -> {ok, {application, list_to_atom(Text)}};
+        false -> {error, ~"--app: the name of an application is expected"}
+    end.
 
 -doc "The signatures and the monitor with its argument that the text means.".
 -spec parse_monitor(string()) -> {ok, {pattern(), {module(), Arg :: term()}}} | {error, unicode:chardata()}.
@@ -191,7 +199,7 @@ unexpected(Token, Problem) ->
     throw({problem, Column, Problem}).
 
 pointed(Text, Column, Problem) ->
-    [Problem, ~"\n  ", witness_cli_text:clean(Text), ~"\n  ", lists:duplicate(Column - 1, $\s), ~"^"].
+    [Problem, ~"\n  ", witness_text:clean(Text), ~"\n  ", lists:duplicate(Column - 1, $\s), ~"^"].
 
 %% Existence
 
@@ -208,7 +216,7 @@ absent(Module, Function, Arity, Exports) ->
         [] -> [Absent, suggestion(Function, Exports)];
         Arities ->
             [Absent, ~": it exports ",
-             witness_cli_text:list([io_lib:format("~ts/~w", [name_of(Function), Other]) || Other <- Arities])]
+             witness_text:list([io_lib:format("~ts/~w", [name_of(Function), Other]) || Other <- Arities])]
     end.
 
 suggestion(Function, Exports) ->
@@ -224,7 +232,7 @@ suggestion(Function, Exports) ->
 
 name_of(Atom) ->
     case atom_to_binary(Atom) of
-        <<"Elixir.", Name/binary>> -> witness_cli_text:clean(Name);
+        <<"Elixir.", Name/binary>> -> witness_text:clean(Name);
         _ -> term(Atom)
     end.
 

@@ -31,7 +31,7 @@ run(#{files := Files, json := Json} = Options) ->
         ok ?= witness_cli_setup:check_folders("--include", Include),
         Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_exports:of_module/1} end,
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
-        Header = witness_cli_json:header(),
+        Header = witness_cli_json:header(node()),
         {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}
     end.
 
@@ -41,7 +41,7 @@ one_form(#{files := Files} = Options) ->
     case forms(Options) of
         [_, _ | _] = Forms ->
             Named = [option(Form) || Form <- Forms],
-            {error, [witness_cli_text:list(Named), ~" exclude each other, except with --json"]};
+            {error, [witness_text:list(Named), ~" exclude each other, except with --json"]};
         [Form] when Form =/= erlang, length(Files) > 1 -> {error, [option(Form), ~" draws one file"]};
         _ -> ok
     end.
@@ -92,13 +92,13 @@ result(_, _, Forms, _, _) when map_size(Forms) > 0 ->
     [[string:trim(Text, trailing, "\n"), $\n] || Text <- maps:values(Forms)];
 result(File, Entries, _, _, _) ->
     Monitors = length([Entry || #{action := monitor} = Entry <- Entries]),
-    [witness_cli_text:clean(File), ~": ", witness_cli_text:count(Monitors, ~"property", ~"properties"), $\n,
-     [[~"  ", Line, $\n] || Line <- witness_cli_text:columns([row(Entry) || Entry <- Entries])]].
+    [witness_text:clean(File), ~": ", witness_text:count(Monitors, ~"property", ~"properties"), $\n,
+     [[~"  ", Line, $\n] || Line <- witness_text:columns([row(Entry) || Entry <- Entries])]].
 
 row(#{line := Line, name := Name, signature := Signature} = Entry) ->
-    Shown = case Name of undefined -> ~"(no name)"; _ -> witness_cli_text:clean(Name) end,
+    Shown = case Name of undefined -> ~"(no name)"; _ -> witness_text:clean(Name) end,
     [[~"line ", integer_to_binary(Line)], Shown,
-     [~"with ", witness_cli_text:clean(Signature), kind(Entry), per(Entry)]].
+     [~"with ", witness_text:clean(Signature), kind(Entry), per(Entry)]].
 
 kind(#{action := none}) -> ~", not monitored";
 kind(#{group := true}) -> ~", with its descendants";

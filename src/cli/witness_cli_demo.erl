@@ -74,7 +74,7 @@ introduction(Folder) ->
 
      """,
      "The property, from " ?EXAMPLE "/" ?BUG ":\n\n",
-     [[~"    ", witness_cli_text:clean(Line), $\n] || Line <- string:split(string:trim(Property), ~"\n", all)],
+     [[~"    ", witness_text:clean(Line), $\n] || Line <- string:split(string:trim(Property), ~"\n", all)],
      "\nThe run:\n\n"
      "    bin/witness run --spec " ?EXAMPLE "/" ?BUG " --spec " ?EXAMPLE "/" ?HOLDS " 'http_service_demo:main()'\n\n"].
 

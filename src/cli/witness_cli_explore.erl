@@ -71,7 +71,7 @@ run(Options) ->
             witness_cli_io:note([~"witness explore: ", Text, $\n]),
             2;
         {list, Scenarios} ->
-            witness_cli_io:print(Out, [[Line, $\n] || Line <- witness_cli_text:columns([listed(S) || S <- Scenarios])]),
+            witness_cli_io:print(Out, [[Line, $\n] || Line <- witness_text:columns([listed(S) || S <- Scenarios])]),
             0;
         {ok, Searches} -> explore(Searches, Options, Out)
     end.
@@ -98,8 +98,8 @@ scenarios([Name | Names], Found) ->
         error ->
             case filelib:is_regular(Name) andalso witness_explore_file:read(Name) of
                 {ok, Scenario} -> scenarios(Names, [Scenario | Found]);
-                {error, Text} -> {error, witness_cli_text:clean(Text)};
-                false -> {error, [~"'", witness_cli_text:clean(Name),
+                {error, Text} -> {error, witness_text:clean(Text)};
+                false -> {error, [~"'", witness_text:clean(Name),
                                   ~"' is neither a scenario (see witness explore --list) nor a file"]}
             end
     end.
@@ -108,7 +108,7 @@ searches([], _, Searches) -> {ok, lists:append(lists:reverse(Searches))};
 searches([Scenario = #{name := Name} | Scenarios], Options, Searches) ->
     Sources = case Options of #{source := Source} -> [Source]; #{} -> witness_explore_scenario:sources(Scenario) end,
     case [witness_explore_scenario:world(Scenario, (given(Options))#{source => Source}) || Source <- Sources] of
-        [{error, Text} | _] -> {error, [witness_cli_text:clean(Name), ~": ", witness_cli_text:clean(Text)]};
+        [{error, Text} | _] -> {error, [witness_text:clean(Name), ~": ", witness_text:clean(Text)]};
         Worlds ->
             Expected = case is_map_key(choreography, Options) of
                 true -> Scenario#{expect => sound};
@@ -165,7 +165,7 @@ one({Scenario = #{name := Name}, World = #{source := Source}}, Done, Many, Optio
             {Code, Done#{World => {Name, Result}}}
     end.
 
-pad(Text, Columns) -> [witness_cli_text:pad(witness_cli_text:clean(Text), Columns), ~" "].
+pad(Text, Columns) -> [witness_text:pad(witness_text:clean(Text), Columns), ~" "].
 
 limits(Options, Progress) ->
     Limits = #{max_depth => maps:get(depth, Options, infinity), max_states => maps:get(states, Options, infinity),
@@ -197,14 +197,14 @@ verdict({incomplete, {depth, Depth}, _}, _, _) -> io_lib:format("no violation up
 verdict({incomplete, _, _}, _, _) -> ~"no violation so far, incomplete".
 
 explained({violation, What, Path, _}, Names, _) ->
-    [drawn(Path, Names), ~"\n => ", witness_cli_text:clean(witness_explore_text:violation(What, Names)), $\n];
+    [drawn(Path, Names), ~"\n => ", witness_text:clean(witness_explore_text:violation(What, Names)), $\n];
 explained({reached, Path, _}, Names, _) -> drawn(Path, Names);
 explained({ok, _}, _, true) -> ~"there is no run at whose end nothing is left to do\n";
 explained({incomplete, hash_collision, _}, _, _) -> ~"two states have the same hash: nothing can be said beyond them\n";
 explained(_, _, _) -> ~"".
 
 drawn(Path, Names) ->
-    [$\n, [[witness_cli_text:clean(Line), $\n] || Line <- witness_explore_text:sequence(Path, Names)]].
+    [$\n, [[witness_text:clean(Line), $\n] || Line <- witness_explore_text:sequence(Path, Names)]].
 
 summary(Codes, Done, Seconds) ->
     Results = maps:values(Done),
@@ -217,7 +217,7 @@ summary(Codes, Done, Seconds) ->
          _ ->
              {Most, Largest} = lists:max(Sound),
              io_lib:format("the largest system explored completely: ~ts, ~b states~n",
-                           [witness_cli_text:clean(Largest), Most])
+                           [witness_text:clean(Largest), Most])
      end].
 
 %% --- progress --------------------------------------------------------------------

@@ -75,7 +75,7 @@ note(Text) ->
     end.
 
 -doc "How text looks on standard output: in colours on a terminal, unless NO_COLOR is set.".
--spec look() -> witness_cli_text:look().
+-spec look() -> witness_text:look().
 look() ->
     #{colour => terminal(stdout) andalso os:getenv("NO_COLOR", "") =:= "", width => width()}.
 

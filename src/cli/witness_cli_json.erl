@@ -27,7 +27,7 @@ the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `rea
 Terms are text, cut to a limit. What does not apply is `null`.
 """.
 
--export([header/0, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
@@ -36,12 +36,12 @@ Terms are text, cut to a limit. What does not apply is `null`.
 
 -define(TERM, 2000).
 
--doc "The header of a new run.".
--spec header() -> header().
-header() ->
+-doc "The header of a new run on a node.".
+-spec header(node()) -> header().
+header(Node) ->
     Time = integer_to_binary(os:system_time(microsecond), 36),
     Run = string:lowercase(<<Time/binary, $-, (list_to_binary(os:getpid()))/binary>>),
-    #{v => 1, run => Run, node => atom_to_binary(node())}.
+    #{v => 1, run => Run, node => atom_to_binary(Node)}.
 
 -doc "A verdict.".
 -spec verdict(witness:verdict(), header()) -> iolist().
@@ -65,14 +65,14 @@ event(#{index := Index, event := Event}) ->
     {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)}]}.
 
 explanation(#{steps := Steps, skipped := Skipped} = V) ->
-    [{[{kind, skipped}, {text, iolist_to_binary(witness_cli_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
+    [{[{kind, skipped}, {text, iolist_to_binary(witness_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
      || Skipped > 0] ++ [step(Step) || Step <- Steps] ++ last(V).
 
 step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}) ->
     {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)},
       {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
 
-last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_cli_render:reason(V)}]}];
+last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_text_verdict:reason(V)}]}];
 last(#{info := #{line := _} = Info}) ->
     Get = fun(Key) -> maps:get(Key, Info, undefined) end,
     [{[{kind, decision}, {line, null(Get(line))}, {column, null(Get(column))}, {text, text(Get(action))},
@@ -155,5 +155,5 @@ text(undefined) -> null;
 text(Text) ->
     case unicode:characters_to_binary(Text) of
         Valid when is_binary(Valid) -> Valid;
-        _ -> witness_cli_text:clean(Text)
+        _ -> witness_text:clean(Text)
     end.

@@ -2,8 +2,8 @@
 -moduledoc """
 `witness run` and `witness check`: runs a system in this node, or reads a log, and says what was found.
 
-A run ends when the function has returned and all processes that it has spawned have ended; with `--for` at that time
-at the latest; with `--no-halt` at an interrupt. These are planned ends: the exit code says what was found. So are the end
+A run ends when the function has returned and all processes that it has spawned have ended, or the application has stopped;
+with `--for` at that time at the latest; with `--no-halt`, or of an application, at an interrupt. These are planned ends: the exit code says what was found. So are the end
 of a log, and an interrupt for one that is followed. A log that is refused ends the run where that was noticed; what was found
 before stands, but the exit code is 2.
 
@@ -23,12 +23,15 @@ output any more. Then the summary comes all the same, and a result without viola
 -export_type([options/0]).
 
 -doc """
-What is given to `witness:start/1`, and how the result is told. Times are in milliseconds.
+What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
+started `with` another function than that.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
                      for := pos_integer() | infinity,
                      timeout := pos_integer() | infinity,
+                     with => fun((map()) -> {ok, witness:run()} | {error, term()}),
+                     node => node(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -37,7 +40,7 @@ What is given to `witness:start/1`, and how the result is told. Times are in mil
 -record(state, {options :: options(),
                 out :: witness_cli_io:out(),
                 header :: witness_cli_json:header(),
-                look :: witness_cli_text:look(),
+                look :: witness_text:look(),
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
@@ -53,11 +56,12 @@ What is given to `witness:start/1`, and how the result is told. Times are in mil
 -spec run(options()) -> {ok, 0..3} | {error, term()}.
 run(#{json := Json} = Options) ->
     ok = witness_cli_signal:catch_interrupts(),
-    State = #state{options = Options, header = witness_cli_json:header(),
+    State = #state{options = Options, header = witness_cli_json:header(maps:get(node, Options, node())),
                    out = witness_cli_io:open(case Json of true -> json; false -> text end),
                    look = witness_cli_io:look(),
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
-    case witness:start(start_options(State)) of
+    Start = maps:get(with, Options, fun witness:start/1),
+    case Start(start_options(State)) of
         {ok, Run} -> {ok, watch(Run, early_warnings(Run, State))};
         {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
         {error, _} = Error -> Error
@@ -75,7 +79,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
     Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
-    case is_log(State) of
+    case is_log(State) orelse is_elsewhere(State) of
         true -> Told;
         false ->
             Told#{group_leader => system_output(Options),
@@ -85,6 +89,8 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
 
 is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
 is_log(_) -> false.
+
+is_elsewhere(#state{options = Options}) -> is_map_key(with, Options).
 
 system_output(#{json := true}) -> whereis(standard_error);
 system_output(#{json := false}) -> group_leader().
@@ -102,14 +108,21 @@ watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
     wait(Run, Waiter, State).
 
 first_hint(State) ->
-    ends_at_interrupt(State) andalso witness_cli_io:note(~"The run ends at an interrupt (Ctrl-C).\n"),
+    ends_at_interrupt(State) andalso
+        witness_cli_io:note([~"The run ends ", [[~"when the application ", name(App), ~" stops, or "] || App <- application(State)],
+                             ~"at an interrupt (Ctrl-C).\n"]),
     case is_log(State) of
         true -> after_time(?PROGRESS, progress);
         false -> after_time(?FIRST_HINT, {hint, ?FIRST_HINT})
     end.
 
-ends_at_interrupt(#state{options = #{start := Start}}) ->
-    not maps:get(halt, Start, true) orelse maps:get(follow, Start, false).
+ends_at_interrupt(#state{options = #{start := Start}} = State) ->
+    not maps:get(halt, Start, true) orelse maps:get(follow, Start, false) orelse application(State) =/= [].
+
+application(#state{options = #{start := #{system := {application, App}}}}) -> [App];
+application(_) -> [].
+
+name(App) -> witness_text:clean(atom_to_binary(App)).
 
 after_time(infinity, _) -> ok;
 after_time(Time, What) ->
@@ -160,12 +173,18 @@ hint(Run, State) ->
         witness:info(Run),
     Seconds = elapsed(State) div 1000,
     witness_cli_io:note(
-        [integer_to_binary(Seconds), ~" s: ", witness_cli_text:count(Processes, ~"process", ~"processes"), ~" and ",
-         witness_cli_text:count(Events, ~"event", ~"events"), ~" seen, ",
-         witness_cli_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; the function ",
-         case System of running -> ~"has not returned"; _ -> ~"has returned" end,
-         [[~", ", witness_cli_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
+        [integer_to_binary(Seconds), ~" s: ", witness_text:count(Processes, ~"process", ~"processes"), ~" and ",
+         witness_text:count(Events, ~"event", ~"events"), ~" seen, ",
+         witness_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ", system(System, application(State)),
+         [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
           || is_integer(Waiting), Waiting > 0], $\n]).
+
+system(starting, []) -> ~"the applications that the function needs are starting";
+system(running, []) -> ~"the function has not returned";
+system(_, []) -> ~"the function has returned";
+system(starting, [App]) -> [~"the application ", name(App), ~" is starting"];
+system(running, [App]) -> [~"the application ", name(App), ~" runs"];
+system(_, [App]) -> [~"the application ", name(App), ~" has stopped"].
 
 %% Verdicts: called in a process of the run, one at a time
 
@@ -177,11 +196,11 @@ tell(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = 
         Count when Count =< ?CHARTS -> V;
         _ -> V#{steps := [], info := undefined, source := undefined}
     end,
-    witness_cli_io:print(Out, witness_cli_render:verdict(Shown, Look));
+    witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
 tell(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
 
 count_reason(inconclusive, V, #state{reasons = Reasons}) ->
-    Reason = witness_cli_render:reason(V),
+    Reason = witness_text_verdict:reason(V),
     Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?REASONS of
         true -> Reason;
         false -> ~"other reasons"
@@ -195,7 +214,8 @@ count_reason(_, _, _) -> ok.
 ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
     Code = code(Summary, Break),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
-    All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end, Summary),
+    All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end,
+                           maps:merge(Summary, #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All),
     case Json of
@@ -217,7 +237,7 @@ code(#{outcome := ok}, none) -> 0;
 code(#{outcome := ok}, _) -> 3.
 
 refused(#{refused := undefined}) -> ok;
-refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_cli_text:clean(Text), $\n]).
+refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_text:clean(Text), $\n]).
 
 -spec broken(none | break(), #state{}) -> [witness:warning()].
 broken(none, _) -> [];

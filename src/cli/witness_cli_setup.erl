@@ -25,7 +25,7 @@ add_paths(Patterns) ->
 check_folders(Option, Folders) ->
     case [Folder || Folder <- Folders, not filelib:is_dir(Folder)] of
         [] -> ok;
-        [Missing | _] -> {error, [Option, ~": there is no folder ", witness_cli_text:clean(Missing)]}
+        [Missing | _] -> {error, [Option, ~": there is no folder ", witness_text:clean(Missing)]}
     end.
 
 expand(Pattern) ->
@@ -49,9 +49,9 @@ load_config(File) ->
     try
         application:set_env(config(File, []), [{persistent, true}])
     catch
-        throw:{config, Where, Problem} -> {error, [~"--config: ", witness_cli_text:clean(Where), ~": ", Problem]};
+        throw:{config, Where, Problem} -> {error, [~"--config: ", witness_text:clean(Where), ~": ", Problem]};
         error:{badarg, Duplicate} ->
-            {error, [~"--config: ", witness_cli_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
+            {error, [~"--config: ", witness_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
     end.
 
 %% Later values win, so an included file stands before what follows it.

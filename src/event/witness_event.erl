@@ -23,7 +23,7 @@ time. Within one process events stand in the order in which they occurred. Betwe
 every event of the child; more than that holds only where the source of the events promises it.
 """.
 
--export([kind/1, proc/1, ts/1]).
+-export([kind/1, proc/1, ts/1, bytes/1]).
 -export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
 
 -export_type([signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
@@ -78,6 +78,12 @@ proc(Item) -> element(2, Item).
 -doc "When it occurred, in nanoseconds.".
 -spec ts(item()) -> ts().
 ts(Item) -> element(tuple_size(Item), Item).
+
+-doc """
+How many bytes a term takes: in the memory of a process, or with the large binaries that it refers to, whichever is more.
+""".
+-spec bytes(term()) -> non_neg_integer().
+bytes(Term) -> max(erts_debug:flat_size(Term) * erlang:system_info(wordsize), erlang:external_size(Term)).
 
 -doc "The event as a line of text, without its time. Messages, reasons and signatures are cut to 200 characters each.".
 -spec format(item()) -> binary().

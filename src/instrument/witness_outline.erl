@@ -6,10 +6,11 @@ The pool creates tracers on demand, takes them back when their partition has end
 lets those go that were not needed for a while. It is the parent of every tracer. A tracer
 that ends without having been told to is a fault of Witness: events are lost from then on,
 so the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
+In the same way gathering is given up when there is not enough memory (`m:witness_outline_budget`).
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -18,6 +19,10 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
+%% More rounds than this are made by a system that does not stand still.
+-define(ROUNDS, 30).
+-define(AGREEING, 2).
+
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
 %% ones that were told to go; replacing: who waits until these tracers have the new maps
 -record(pool, {config :: witness_outline_tracer:config(),
@@ -25,14 +30,14 @@ so the pool ends too, and the run, which is linked to it, ends every monitor wit
                free = [] :: [witness_outline_tracer:handle()],
                idle = 0 :: non_neg_integer(),
                least = 0 :: non_neg_integer(),
-               busy = #{} :: #{pid() => []},
+               busy = #{} :: #{pid() => witness_trace:session()},
                going = #{} :: #{pid() => []},
                replacing :: undefined | {Round :: 1 | 2, gen_server:from(), Tag :: reference(), #{pid() => []}},
                most = 1 :: pos_integer()}).
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that
-of `m:witness_outline_tracer`, but for the pool itself.
+of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -41,6 +46,14 @@ start_link(Config) ->
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
+
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Pool) -> gen_server:call(Pool, alive, infinity).
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -64,7 +77,8 @@ root(Pool) -> gen_server:call(Pool, root, infinity).
 
 -doc """
 Ends observation in good order. When it returns, every event that was gathered has been
-handed to its monitors, and every monitor has been told that watching has ended.
+handed to its monitors, those of new processes included, and every monitor has been told that
+watching has ended. A system that goes on spawning meanwhile is cut off somewhere.
 """.
 -spec stop(pid()) -> ok.
 stop(Pool) -> gen_server:call(Pool, stop, infinity).
@@ -86,17 +100,22 @@ give_back(Pool, Handle) -> gen_server:cast(Pool, {give_back, Handle}).
 init(Config0) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_tracers),
-    Config = Config0#{pool => self()},
+    Config = (maps:remove(memory, Config0))#{pool => self(), budget => witness_outline_budget:start_link(Config0)},
     erlang:send_after(?SWEEP, self(), sweep),
-    {ok, #pool{config = Config, root = witness_outline_tracer:start_link(Config)}}.
+    {ok, #pool{config = Config, root = start_tracer(Config)}}.
+
+start_tracer(Config = #{budget := Budget}) ->
+    Handle = {Pid, _, _} = witness_outline_tracer:start_link(Config),
+    ok = witness_outline_budget:watch(tracer, Pid, Budget),
+    Handle.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
-    {reply, term(), #pool{}} | {stop, normal, term(), #pool{}}.
+    {reply, term(), #pool{}} | {noreply, #pool{}} | {stop, normal, term(), #pool{}}.
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
-    Handle = witness_outline_tracer:start_link(Config),
+    Handle = start_tracer(Config),
     {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
@@ -105,7 +124,11 @@ handle_call({replace, Maps}, From, P = #pool{config = Config}) ->
     {noreply, replace(1, From, P#pool{config = Config#{maps := Maps}})};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
-handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
+    Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
+    {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
+handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
+    P = #pool{busy = Busy, free = Free} = settled(0, ?ROUNDS, P0),
     Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
@@ -113,9 +136,9 @@ handle_call(stop, _, P = #pool{busy = Busy, free = Free, root = {Root, _, _}}) -
     {stop, normal, ok, P}.
 
 %% The tracer may see events of its new partition before it is told of it.
-lent({Pid, _, Lent}, P = #pool{busy = Busy, most = Most}) ->
+lent({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
     ok = atomics:put(Lent, 1, 1),
-    Busy1 = Busy#{Pid => []},
+    Busy1 = Busy#{Pid => Session},
     P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
 
 -doc false.
@@ -147,7 +170,45 @@ handle_info({replaced, Pid, Tag}, P = #pool{replacing = {Round, From, Tag, Pids}
 handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
-    {stop, {tracer_ended, Pid, Reason}, P}.
+    {stop, ended(Pid, Reason), P}.
+
+ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
+ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
+
+%% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
+%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
+%% on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to agree.
+settled(?AGREEING, _, P) -> P;
+settled(_, 0, P) -> P;
+settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+    Tag = make_ref(),
+    Pids = [Root | maps:keys(Busy)],
+    lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
+    case round(Pids, Tag, settled, P) of
+        {settled, P1} -> settled(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1} -> timer:sleep(1), settled(0, Rounds - 1, P1);
+        {moved, P1} -> settled(0, Rounds - 1, P1)
+    end.
+
+round([], _, State, P) -> {State, P};
+round([Pid | Pids], Tag, State, P) ->
+    receive
+        {synced, Pid, Tag, Other} -> round(Pids, Tag, restless(State, Other), P);
+        {'$gen_call', From, tracer} ->
+            {reply, Handle, P1} = handle_call(tracer, From, P),
+            gen_server:reply(From, Handle),
+            round([Pid | Pids], Tag, moved, P1);
+        {'$gen_cast', {give_back, _} = GiveBack} ->
+            {noreply, P1} = handle_cast(GiveBack, P),
+            round([Pid | Pids], Tag, State, P1);
+        {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
+            exit({tracer_ended, Tracer, Reason})
+    end.
+
+restless(moved, _) -> moved;
+restless(_, moved) -> moved;
+restless(waiting, _) -> waiting;
+restless(settled, Other) -> Other.
 
 %% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may have
 %% been given a process that another has assigned before: when all have said it once more, they have also read that.
@@ -172,7 +233,7 @@ await_all([Pid | Pids], Tag) ->
         {stopped, Pid, Tag} ->
             receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
         {'EXIT', Pid, Reason} ->
-            exit({tracer_ended, Pid, Reason});
+            exit(ended(Pid, Reason));
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),
             await_all([Pid | Pids], Tag)

@@ -28,7 +28,7 @@ have named further ones), and without this process the run ends every monitor wi
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
@@ -60,6 +60,14 @@ start_link(Config) ->
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
+
+-doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Births) -> gen_server:call(Births, alive, infinity).
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -106,11 +114,16 @@ handle_continue(take, B) -> {noreply, take(B)}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #births{}) ->
-    {reply, term(), #births{}} | {stop, normal, term(), #births{}}.
+    {reply, term(), #births{}} | {noreply, #births{}} | {stop, normal, term(), #births{}}.
 handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
     Launcher = witness_outline_launcher:start_link(MFA, GroupLeader, Run),
     ok = witness_trace_native:launcher(Session, Launcher),
     {reply, {ok, witness_outline_launcher:launch_known(Launcher)}, B};
+handle_call({parents, Parents}, _, B = #births{session = Session}) ->
+    lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
+    {reply, ok, B};
+handle_call(alive, _, B = #births{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], B};
 handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, B};
@@ -210,6 +223,9 @@ item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := M
             Tracer = witness_outline_partition:start_link(Partition, Grouped, {P, Signature, Label}, Config),
             B#births{tracers = (B#births.tracers)#{Tracer => []}}
     end;
+item({hidden, P}, B = #births{config = #{run := Run}}) ->
+    Run ! {hidden, P},
+    B;
 item(ended, B = #births{config = #{run := Run}}) ->
     Run ! {ended, self()},
     B.

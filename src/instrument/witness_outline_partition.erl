@@ -141,7 +141,7 @@ give(Runner, Events, T = #partition{unread = Unread, memory = Memory}) ->
     case Unread of
         #{Runner := {0, 0}} -> give(Runner, Events, 0, {1, 0}, T);
         #{Runner := {N, Bytes}} ->
-            Size = size_of(Events),
+            Size = witness_event:bytes(Events),
             case Bytes + Size > Memory of
                 false -> give(Runner, Events, Size, {N + 1, Bytes + Size}, T);
                 true ->
@@ -154,6 +154,3 @@ give(Runner, Events, T = #partition{unread = Unread, memory = Memory}) ->
 give(Runner, Events, Size, Now, T = #partition{unread = Unread}) ->
     ok = witness_monitor_runner:batch(Runner, Events, Size, self()),
     T#partition{unread = Unread#{Runner := Now}}.
-
-%% In memory, or as far as binaries outside of it go.
-size_of(Events) -> max(erts_debug:flat_size(Events) * erlang:system_info(wordsize), erlang:external_size(Events)).

@@ -11,7 +11,7 @@ The tracer never waits for the system or for a monitor. It waits for the pool wh
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
--export([start_link/1, adopt_node/2, attach/3, launch/3, replace/3, stop/2]).
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, replace/3, sync/2, stop/2]).
 -export([init/2]).
 
 -export_type([config/0, handle/0]).
@@ -22,7 +22,8 @@ are alive of those that the run waits for.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
-                    max_slices := pos_integer(), hold_back := pos_integer(), memory := pos_integer(),
+                    max_slices := pos_integer(), hold_back := pos_integer(), message_size => pos_integer() | infinity,
+                    budget := witness_outline_budget:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 
 -doc """
@@ -40,9 +41,6 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
 -define(HEAP, 2000).
 
-%% About what a small message takes in a mailbox, in bytes: the limit is one on their number.
--define(MESSAGE, 250).
-
 %% How many ticks the clock of a partition waits for a handover to end, and how many come
 %% after its last event: two cover the window, since a tick is half of it.
 -define(PATIENCE, 40).
@@ -51,22 +49,28 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% flag: what the handle says, unknown to the tracer of the run's first processes
 %% lent: this tracer has been told its partition, which it gives back when it is done
 %% batch: events for `readers', newest first
-%% handled: messages since the last look at the mailbox's length
-%% behind: so many messages wait that it goes before the system
+%% handled: messages since the last look at the budget
+%% pressed: it goes before the system
+%% moved: something was sent to another tracer since the pool has asked last
+%% limit: bytes beyond which a message is a gap
+%% hidden: processes that the source does not report any more, which are monitored instead
 %% alive: how many processes of a group its runner still waits for
 %% ticking: runners of groups with the ticks that they still need
 %% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
                  session :: witness_trace:session(),
+                 limit :: pos_integer() | infinity,
                  core :: witness_outline_core:core(),
                  flag :: atomics:atomics_ref(),
                  lent = false :: boolean(),
                  readers = [] :: [pid()],
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
-                 behind = false :: boolean(),
+                 pressed = false :: boolean(),
+                 moved = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
+                 hidden = #{} :: #{pid() => reference()},
                  alive = #{} :: witness_outline_readers:alive(),
                  ticking = #{} :: #{pid() => pos_integer()},
                  patience = ?PATIENCE :: non_neg_integer(),
@@ -97,6 +101,10 @@ whatever they have spawned meanwhile.
 -spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
+-doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
+
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
 event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
@@ -108,6 +116,14 @@ launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 -doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
 -spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
 replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
+
+-doc """
+The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
+then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
+processes have ended whose end was not told yet.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
 
 -doc "Ends in good order: what was gathered is handed over, monitors are told.".
 -spec stop(pid(), Tag :: reference()) -> ok.
@@ -129,7 +145,7 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
     Flag = atomics:new(1, []),
     Pool ! {started, {self(), Session, Flag}},
     loop(#tracer{config = Config, source = Source, session = Session, flag = Flag,
-                 core = new_core(Config, Session)}).
+                 limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session)}).
 
 new_core(#{maps := Maps}, Session) ->
     witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Maps)}).
@@ -154,13 +170,17 @@ message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 message({discard, _} = Message, T) -> recycle(handle(Message, T));
 message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
 message({replace, From, Tag, Maps}, T = #tracer{config = Config, core = Core}) ->
     From ! {replaced, self(), Tag},
     T#tracer{config = Config#{maps := Maps}, core = witness_outline_core:reassign(assign(Maps), Core)};
 message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
-message(Message, T = #tracer{source = Source, core = Core}) ->
-    case Source:decode(Message) of
+message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
+    %% Nobody reads this exit, but the choreography needs it, and what waits for the process to end.
+    recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
+message(Message, T = #tracer{core = Core}) ->
+    case decode(Message, T) of
         {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
             P = element(2, E),
             case witness_outline_core:direct(P, Core) of
@@ -169,16 +189,21 @@ message(Message, T = #tracer{source = Source, core = Core}) ->
                     gather(P, Batch, Size, T1);
                 no -> recycle(handle({own, S}, T))
             end;
+        {_, {gap, P, sensitive, _, _}} = S -> recycle(handle({own, S}, hidden(P, T)));
+        {_, {exit, P, _, _}} = S -> recycle(handle({own, S}, seen(P, T)));
         {_, _} = S -> recycle(handle({own, S}, T));
         ignore -> T
     end.
 
+decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
+decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:bounded(Source:decode(Message), Limit).
+
 %% The hot path: messages of a process whose events are analysed at once (see
 %% `witness_outline_core:direct/2'), one after the other. Nothing but these is taken here.
-gather(P, Batch, Size, T = #tracer{source = Source}) when Size < ?BATCH ->
+gather(P, Batch, Size, T) when Size < ?BATCH ->
     receive
         Message ->
-            case Source:decode(Message) of
+            case decode(Message, T) of
                 {_, E} = S when element(2, E) =:= P, element(1, E) =:= recv;
                                 element(2, E) =:= P, element(1, E) =:= send ->
                     gather(P, [S | Batch], Size + 1, T);
@@ -191,22 +216,17 @@ gather(_, Batch, Size, T) ->
     keep_up(flush(T#tracer{batch = Batch, size = Size})).
 
 %% The system comes first: tracers have low priority, which costs nothing where the node is
-%% not busy. But one that falls far behind would keep events in memory without bound. From
-%% some length of its mailbox on it goes before the system, which thereby slows down to what
-%% can be analysed; nothing is lost.
-keep_up(T = #tracer{behind = Behind, config = #{memory := Memory}}) ->
-    {message_queue_len, Length} = process_info(self(), message_queue_len),
-    case Behind of
-        false when Length * ?MESSAGE > Memory ->
-            process_flag(priority, high),
-            T#tracer{behind = true};
-        true when Length * ?MESSAGE * 2 < Memory ->
-            process_flag(priority, low),
-            T#tracer{behind = false};
-        _ -> T
+%% not busy. When they have fallen far behind they go before the system, which thereby slows
+%% down to what can be analysed.
+keep_up(T = #tracer{pressed = Pressed, config = #{budget := Budget}}) ->
+    case witness_outline_budget:is_pressed(Budget) of
+        Pressed -> T;
+        Now ->
+            process_flag(priority, case Now of true -> high; false -> low end),
+            T#tracer{pressed = Now}
     end.
 
-idle(T = #tracer{behind = true}) -> keep_up(T);
+idle(T = #tracer{pressed = true}) -> keep_up(T);
 idle(T) -> T.
 
 handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH ->
@@ -225,9 +245,10 @@ perform({Effects, Next, Core}, T0) ->
 
 %% --- effects ---------------------------------------------------------------------
 
-effect({send, To, Message}, T) -> To ! Message, T;
+effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
+effect({analyse, Label, {_, {gap, P, Reason, _, _}}}, T) -> gap(Reason, P, Label, flush(T));
 effect({analyse, Label, S}, T) -> analyse(S, Label, T);
-effect({ended, _, Label}, T) -> process_ended(Label, T);
+effect({ended, P, Label}, T) -> process_ended(Label, seen(P, T));
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
 effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
 
@@ -239,6 +260,31 @@ analyse(S = {_, E}, Label, T) ->
         Readers ->
             T1 = flush(T),
             T1#tracer{readers = Readers, batch = [S], size = 1}
+    end.
+
+%% Of a group its whole partition has the gap: what comes later may depend on what is missing.
+gap(Reason, P, Label, T = #tracer{config = #{run := Run}}) ->
+    Readers = witness_outline_map:label(readers, Label),
+    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers),
+    case Reason of
+        sensitive ->
+            _ = (Readers =/= [] orelse witness_outline_map:label(held, Label)) andalso (Run ! {hidden, P}),
+            hidden(P, T);
+        _ -> T
+    end.
+
+%% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the owner
+%% looks by itself as well.
+hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
+hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
+
+%% It has shown itself again, and ended.
+seen(P, T = #tracer{hidden = Hidden}) ->
+    case Hidden of
+        #{P := Ref} ->
+            demonitor(Ref, [flush]),
+            T#tracer{hidden = maps:remove(P, Hidden)};
+        #{} -> T
     end.
 
 %% Counted where the parent is analysed, so before the parent's own end is: as long as
@@ -293,6 +339,8 @@ start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Labe
 start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive}) ->
     Given = maps:merge(maps:with([run, explain, max_slices], Config), More),
     {Label1, Alive1} = witness_outline_readers:start(P, Signature, Label, Given#{ordered => true}, Alive),
+    Started = witness_outline_map:label(readers, Label1) -- witness_outline_map:label(readers, Label),
+    lists:foreach(fun(Runner) -> witness_outline_budget:watch(monitor, Runner, maps:get(budget, Config)) end, Started),
     {Label1, T#tracer{alive = Alive1}}.
 
 %% --- requests --------------------------------------------------------------------
@@ -303,6 +351,10 @@ request({adopt_node, Own}, From, T) ->
     T1;
 request({attach, Chosen, Held}, From, T) ->
     T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
+    reply(From, ok),
+    T1;
+request({parents, Parents}, From, T) ->
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
     reply(From, ok),
     T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
@@ -351,6 +403,16 @@ adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
+%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
+adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            atomics:add(Held, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => true}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
 %% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then
 %% are nobody's.
 attach_process(P, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
@@ -368,7 +430,11 @@ attach_process(P, Held, T = #tracer{source = Source, session = Session, config =
                     Label = witness_outline_map:new(Maps, #{held => Held, signature => Signature}),
                     {Label1, T1} = start_monitors(P, Signature, #{attached => Function}, Label, T),
                     T2 = analyse(Attached, Label1, T1),
-                    T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)}
+                    T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
+                    case witness_trace:is_hidden(P) of
+                        true -> gap(sensitive, P, Label1, flush(T3));
+                        false -> T3
+                    end
             end
     end.
 
@@ -394,6 +460,20 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             ok = atomics:put(T#tracer.flag, 1, 0),
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
             T1#tracer{lent = false}
+    end.
+
+synced(From, Tag, T) ->
+    process_flag(priority, high),
+    From ! {synced, self(), Tag, state(T)},
+    T#tracer{pressed = false, moved = false}.
+
+state(#tracer{moved = true}) -> moved;
+state(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    case lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known) of
+        true -> waiting;
+        false -> settled
     end.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().

@@ -56,8 +56,8 @@ input is, it is compiled or there is an error: specifications are data. They run
 become part of the module, and their size and the number of their names are limited before anything makes atoms.
 """.
 
--export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_erlang/1, to_erlang/2, to_drawing/3,
-         unload/1, format_diagnostic/1]).
+-export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_object/3, to_erlang/1, to_erlang/2,
+         to_drawing/3, unload/1, format_diagnostic/1]).
 -export_type([diagnostic/0, entry/0, instrumentation_map/0, options/0]).
 
 -doc "An error or a warning with its place; see `m:witness_spec_diagnostic`.".
@@ -129,6 +129,21 @@ load(Properties, Units, Options) ->
                                                    "witness_spec:unload/1 gives the name of a module back")]};
         {error, Findings} ->
             {error, Findings}
+    end.
+
+-doc "The object code of the generated module, under the name that is given. Nothing is loaded.".
+-spec to_object(file:name_all(), module(), options()) ->
+    {ok, {instrumentation_map(), Object :: binary()}, [diagnostic()]} | {error, [diagnostic()]}.
+to_object(File, Module, Options) ->
+    Made = from_file(File, Options, fun(Properties, Units, Checked) ->
+        maybe
+            {ok, Object} ?= witness_spec_build:object(Module, Units, Checked),
+            {ok, #{module => Module, entries => entries(Properties), object => Object}}
+        end
+    end),
+    maybe
+        {ok, #{object := Object} = Map, Diagnostics} ?= Made,
+        {ok, {maps:remove(object, Map), Object}, Diagnostics}
     end.
 
 -doc #{equiv => to_erlang(File, #{})}.

@@ -16,7 +16,7 @@ Every source keeps two orders, whatever else it offers:
   it was born into.
 """.
 
--export([switch/4]).
+-export([switch/4, bounded/2, is_hidden/1]).
 
 -doc "A tracer's own connection to the source; opaque to everybody else.".
 -type session() :: term().
@@ -29,14 +29,17 @@ compare it.
 -type stamp() :: integer() | none.
 
 -doc """
-An event with its stamp. `{other, P}` stands for something that the source reports of
-`P` and that is no trace event: it proves how far the source has come with `P`. No source
-delivers an `attached`: it is the tracer's own.
+An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}` stands for something that
+the source reports of `P` and that is no trace event: it proves how far the source has come with `P`. No source delivers an
+`attached`: it is the tracer's own.
 """.
--type stamped() :: {stamp(), witness_event:event() | attached() | {other, witness_event:proc()}}.
+-type stamped() :: {stamp(), witness_event:event() | gap() | attached() | {other, witness_event:proc()}}.
 
 -doc "The mark at which the trace of a process begins that was running already.".
 -type attached() :: {attached, witness_event:proc(), mfa(), witness_event:ts()}.
+
+-doc "The mark at which something is missing that the process did.".
+-type gap() :: {gap, witness_event:proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown, witness_event:ts()}.
 
 -doc """
 What a source promises:
@@ -99,3 +102,19 @@ switch(Session, P, On, Flags) ->
     catch
         error:badarg -> dead
     end.
+
+-doc "What a source has told, where a message that takes more than so many bytes is a gap.".
+-spec bounded(stamped() | ignore, pos_integer()) -> stamped() | ignore.
+bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
+    case witness_event:bytes(Message) > Limit of
+        true -> {Stamp, {gap, P, message_size, 1, Ts}};
+        false -> S
+    end;
+bounded(S, _) -> S.
+
+-doc """
+Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not tell; but of such a
+process it shows no stack, and every other one has some.
+""".
+-spec is_hidden(pid()) -> boolean().
+is_hidden(P) -> process_info(P, backtrace) =:= {backtrace, <<>>}.

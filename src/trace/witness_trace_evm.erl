@@ -23,6 +23,11 @@ process just before it is switched on in a second session and off again when the
 is settled. Events without a stamp carry no time. With `#{stamps => always}` each event
 has one, which partitions of several processes need.
 
+## Hidden processes
+
+A process that sets its flag `sensitive` is not reported any more, not even its exit. The call that does so is reported, as a
+gap: it is traced like a message, so it has its place among the events of the process.
+
 ## Filter
 
 `#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all: a kind
@@ -107,6 +112,7 @@ rare(spawned, P, Parent, MFA, U, Ts) ->
     {U, {init, P, Parent, witness_event_signature:resolve(MFA), Ts}};
 rare(exit, P, Reason, _, U, Ts) -> {U, {exit, P, Reason, Ts}};
 rare(send_to_non_existing_process, P, Msg, To, U, Ts) -> {U, {send, P, To, Msg, Ts}};
+rare(call, P, {erlang, process_flag, [sensitive, true]}, _, U, Ts) -> {U, {gap, P, sensitive, unknown, Ts}};
 rare(_, P, _, _, U, _) -> {U, {other, P}}.
 
 ns(Native) -> erlang:convert_time_unit(Native, native, nanosecond).

@@ -43,15 +43,19 @@ messages(Kind, [Alphabet | Alphabets], Specs) ->
 %% A variable that the specifications of alphabets do not use.
 -define(SENDER, '$999').
 
+%% From this call on the VM reports nothing of the process, so the call itself is reported, before it takes effect.
+-define(HIDES, [{[sensitive, true], [], []}]).
+
 -doc """
 Has the VM leave out the messages of a session that are not asked for, and give the sender with those that are received.
-The flags are what a process of this session is traced with.
+That a process hides itself (`sensitive`) is reported as a call. The flags are what a process of this session is traced with.
 """.
 -spec apply(trace:session(), filter()) -> Flags :: [atom()].
 apply(Session, #{send := Send, recv := Receive}) ->
     _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [sent(Clause) || Clause <- Send], []),
     _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
-    [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, set_on_spawn].
+    _ = trace:function(Session, {erlang, process_flag, 2}, ?HIDES, []),
+    [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, call, set_on_spawn].
 
 sent({Head, Guards, _}) -> {Head, Guards, []}.
 

@@ -33,16 +33,16 @@ Births, which wait for their consumer too, stay within `memory` of their own. Th
 rather too large than too small. A message of more than `message_size` bytes is a gap.
 """.
 
--export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, on/2, off/2, close/1, counts/1, resources/0,
+-export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2, traced/2, close/1, counts/1, resources/0,
          guarantees/0]).
--export([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-         trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
+-export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+         trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
 -compile({no_auto_import, [size/1]}).
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
--nifs([enabled/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-       trace/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
+-nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
+       trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5,
+       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
@@ -67,18 +67,20 @@ rather too large than too small. A message of more than `message_size` bytes is 
                      flush => pos_integer()}.
 
 -doc """
-What the births partition holds: a process with a partition of its own, and whether the run waits for its end; or that the
-last such process has ended.
+What the births partition holds: a process with a partition of its own, and whether the run waits for its end; that the
+last such process has ended; or that one that somebody reads, or that the run waits for, has hidden itself.
 """.
--type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended.
+-type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended
+               | {hidden, pid()}.
 -type mfargs() :: {module(), atom(), [term()]}.
 
 -doc """
 What comes after a batch: more; nothing, since all processes of the partition have ended, or watching has; or nothing,
-since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `lost`: the VM has not
+since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `sensitive`: a
+process has hidden itself, and what is missing is not known; `lost`: the VM has not
 reported an exit).
 """.
--type status() :: open | complete | stopped | {gap, overflow | memory | message_size | lost, Missing :: non_neg_integer()}.
+-type status() :: open | complete | stopped | {gap, overflow | memory | message_size | sensitive | lost, Missing :: non_neg_integer()}.
 
 %% --- sessions --------------------------------------------------------------------
 
@@ -156,6 +158,25 @@ launcher(Session = {_, Run, _, _, _}, P) ->
     ok = add_launcher(Run, P),
     on(Session, P).
 
+-doc "Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.".
+-spec parent(session(), pid()) -> ok | dead.
+parent(Session = {_, Run, _, _, _}, P) ->
+    ok = add_parent(Run, P),
+    case on(Session, P) of
+        ok -> ok;
+        dead -> ok = forget(Run, P), dead
+    end.
+
+-doc "Whether a process is traced.".
+-spec traced(session(), pid()) -> boolean().
+traced({Session, _, _, _, _}, P) ->
+    try trace:info(Session, P, flags) of
+        {flags, [_ | _]} -> true;
+        _ -> false
+    catch
+        error:badarg -> false
+    end.
+
 -doc "Traces a process without a partition of its own, and its future children.".
 -spec on(session(), pid()) -> ok | dead.
 on({Session, _, Flags, _, _}, P) -> witness_trace:switch(Session, P, true, Flags).
@@ -209,6 +230,8 @@ load() ->
 -doc false.
 enabled(_, _, _) -> discard.
 -doc false.
+enabled_call(_, _, _) -> discard.
+-doc false.
 enabled_send(_, _, _) -> discard.
 -doc false.
 enabled_receive(_, _, _) -> discard.
@@ -216,6 +239,8 @@ enabled_receive(_, _, _) -> discard.
 enabled_procs(_, _, _) -> discard.
 -doc false.
 trace(_, _, _, _, _) -> ok.
+-doc false.
+trace_call(_, _, _, _, _) -> ok.
 -doc false.
 trace_send(_, _, _, _, _) -> ok.
 -doc false.
@@ -226,6 +251,7 @@ trace_procs(_, _, _, _, _) -> ok.
 narrow_to(_, _) -> erlang:nif_error(not_loaded).
 new_run(_, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
 add_launcher(_, _) -> erlang:nif_error(not_loaded).
+add_parent(_, _) -> erlang:nif_error(not_loaded).
 forget(_, _) -> erlang:nif_error(not_loaded).
 close_run(_) -> erlang:nif_error(not_loaded).
 -doc false.

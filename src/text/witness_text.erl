@@ -1,10 +1,10 @@
--module(witness_cli_text).
+-module(witness_text).
 -moduledoc """
 Small tools for text that a terminal shows: colours, columns, wrapping, and the removal of what could harm it.
 
 Text that comes from outside, such as the names of a specification or the paths of files, goes through `clean/1`:
 nothing that is printed moves the cursor, starts an escape sequence or changes the direction of the text. The
-colours that `style/3` puts around text are the only escape sequences that the command line ever prints.
+colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
 -export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, list/1, columns/1]).

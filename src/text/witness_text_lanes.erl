@@ -1,4 +1,4 @@
--module(witness_cli_lanes).
+-module(witness_text_lanes).
 -moduledoc """
 The steps of an explanation as a sequence chart in plain characters.
 
@@ -52,7 +52,7 @@ The others share one more.
 The lines of the chart. `Modules` says what processes were spawned with, beyond what the steps tell; `Decided` is the index
 of the deciding step, if one decided.
 """.
--spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_cli_text:look()) ->
+-spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_text:look()) ->
     [unicode:chardata()].
 chart([], _, _, _) -> [];
 chart(Steps, Modules, Decided, Look) ->
@@ -124,7 +124,7 @@ otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT), ~")"].
 %% Lanes
 
 %% Those of the last rows have one, and stand in the order of their first appearance. With them the columns of each.
--spec lanes([row()], witness_cli_text:look()) -> {[party()], Pitch :: pos_integer()}.
+-spec lanes([row()], witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
 lanes(Rows, #{width := Width}) ->
     Parties = [Party || Row <- Rows, Party <- parties(Row)],
     All = lists:uniq(Parties),
@@ -145,7 +145,7 @@ pitch(Lanes) -> max(12, 3 + lists:max([string:length(lane_name(Lane)) || Lane <-
 lane_name(others) -> ~"(others)";
 lane_name(Party) -> name(Party, ?NAME).
 
-name({external, Name}, Limit) -> witness_cli_text:cut(witness_cli_text:clean(Name), Limit);
+name({external, Name}, Limit) -> witness_text:cut(witness_text:clean(Name), Limit);
 name(Party, Limit) -> witness_event:format_term(Party, Limit).
 
 %% Drawing: a line is the gutter and one character for each column of the lanes.
@@ -158,7 +158,7 @@ heading(Lanes, Modules, Pitch) ->
 
 centred(Text, Columns) ->
     Left = (Columns - string:length(Text) + 1) div 2,
-    witness_cli_text:pad([lists:duplicate(Left, $\s), Text], Columns).
+    witness_text:pad([lists:duplicate(Left, $\s), Text], Columns).
 
 line(Lanes, Pitch) -> string:trim([lists:duplicate(?GUTTER, $\s), bare(Lanes, Pitch)], trailing).
 
@@ -186,22 +186,22 @@ draw(Rows, Lanes, Pitch, Decided, Look) ->
 drawn(#{step := Step} = Row, Known, Lanes, Pitch, Decided, #{width := Width} = Look) ->
     #{index := Index} = Step,
     Columns = max(?NARROWEST, Width - ?GUTTER - lanes_end(Lanes, Pitch) - 5),
-    [First | More] = witness_cli_text:wrap(said(Row, Lanes), Columns),
+    [First | More] = witness_text:wrap(said(Row, Lanes), Columns),
     Decides = Index =:= Decided,
     Begin = [gutter(Index, Decides), cells(Lanes, Pitch, marks(Row, Lanes, Pitch)), ~"    "],
     Continue = [lists:duplicate(?GUTTER, $\s), bare(Lanes, Pitch), ~"    "],
     Event = [[Begin, First] | [[Continue, Line] || Line <- More]],
     {Learnt, Known1} = learnt(Step, Known, 3 * (Columns - 2)),
-    Lines = [[Continue, witness_cli_text:style(faint, [~"  ", Line], Look)]
-             || Text <- Learnt, Line <- witness_cli_text:wrap(Text, Columns - 2)],
+    Lines = [[Continue, witness_text:style(faint, [~"  ", Line], Look)]
+             || Text <- Learnt, Line <- witness_text:wrap(Text, Columns - 2)],
     {[highlighted(Decides, Line, Look) || Line <- Event] ++ Lines, Known1}.
 
-highlighted(true, Line, Look) -> witness_cli_text:style(bad, Line, Look);
+highlighted(true, Line, Look) -> witness_text:style(bad, Line, Look);
 highlighted(false, Line, _) -> Line.
 
 gutter(Index, Decides) ->
     Mark = case Decides of true -> ~" => "; false -> ~"    " end,
-    witness_cli_text:pad([Mark, integer_to_binary(Index)], ?GUTTER).
+    witness_text:pad([Mark, integer_to_binary(Index)], ?GUTTER).
 
 %% Who it is stands in the text where the lane does not tell.
 said(#{own := Own, from := From, to := To, text := Text}, Lanes) ->
@@ -228,10 +228,10 @@ shaft(First, Last, Marks) -> maps:merge(Marks, #{Column => $- || Column <- lists
 %% What the monitor knows after a step, where it is not what it knew before. The formula is cut to a few lines.
 learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Room) ->
     New = Bindings -- Known,
-    Lines = [witness_cli_render:bindings(New) || New =/= []] ++
+    Lines = [witness_text_verdict:bindings(New) || New =/= []] ++
             [[~"to hold: ", to_hold(Formula, Formulas, Room)] || Formula =/= undefined, Formula =/= Before],
     {Lines, {Bindings, maps:merge(#{Formula => Index}, Formulas), Formula}}.
 
 to_hold(Formula, Formulas, _) when is_map_key(Formula, Formulas) ->
     [~"as after ", integer_to_binary(maps:get(Formula, Formulas))];
-to_hold(Formula, _, Room) -> witness_cli_text:cut(witness_cli_text:clean(Formula), Room).
+to_hold(Formula, _, Room) -> witness_text:cut(witness_text:clean(Formula), Room).

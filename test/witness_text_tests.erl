@@ -1,9 +1,9 @@
--module(witness_cli_text_tests).
+-module(witness_text_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 control_characters_do_not_survive_test_() ->
-    [?_assertEqual(Clean, witness_cli_text:clean(Text)) || {Text, Clean} <- [
+    [?_assertEqual(Clean, witness_text:clean(Text)) || {Text, Clean} <- [
         {~"plain gr\x{FC}n", ~"plain gr\x{FC}n"},
         {"a\tb", ~"a b"},
         {~"a\nb", ~"a\\nb"},
@@ -14,7 +14,7 @@ control_characters_do_not_survive_test_() ->
     ]].
 
 what_is_not_unicode_is_replaced_test_() ->
-    [?_assertEqual(Clean, witness_cli_text:clean(Text)) || {Text, Clean} <- [
+    [?_assertEqual(Clean, witness_text:clean(Text)) || {Text, Clean} <- [
         {<<"a", 16#FF, "b">>, <<"a", 16#FFFD/utf8, "b">>},
         {<<"a", 16#C3>>, <<"a", 16#FFFD/utf8>>},
         {[$a, 16#D800, $b], <<"a", 16#FFFD/utf8>>}
@@ -23,23 +23,23 @@ what_is_not_unicode_is_replaced_test_() ->
 lines_are_never_longer_than_asked_for_and_lose_nothing_but_blanks_test() ->
     Text = ~"and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X) averyveryverylongwordwithoutanyblank",
     lists:foreach(fun(Columns) ->
-        Lines = witness_cli_text:wrap(Text, Columns),
+        Lines = witness_text:wrap(Text, Columns),
         ?assertEqual([], [Line || Line <- Lines, string:length(Line) > Columns]),
         ?assertEqual(letters(Text), letters(Lines))
     end, lists:seq(1, 120)).
 
 letters(Text) -> [Char || Char <- unicode:characters_to_list(Text), Char =/= $\s].
 
-an_empty_text_is_one_line_test() -> ?assertEqual([[]], witness_cli_text:wrap(~"", 10)).
+an_empty_text_is_one_line_test() -> ?assertEqual([[]], witness_text:wrap(~"", 10)).
 
 columns_are_aligned_test() ->
     ?assertEqual([~"a    bc", ~"def  g"],
-                 [unicode:characters_to_binary(Line) || Line <- witness_cli_text:columns([["a", "bc"], ["def", "g"]])]).
+                 [unicode:characters_to_binary(Line) || Line <- witness_text:columns([["a", "bc"], ["def", "g"]])]).
 
 numbers_come_with_the_right_noun_test() ->
     ?assertEqual([~"0 gaps", ~"1 gap", ~"2 gaps"],
-                 [iolist_to_binary(witness_cli_text:count(Number, ~"gap", ~"gaps")) || Number <- [0, 1, 2]]).
+                 [iolist_to_binary(witness_text:count(Number, ~"gap", ~"gaps")) || Number <- [0, 1, 2]]).
 
 colours_are_there_only_where_they_are_wanted_test() ->
-    ?assertEqual(~"x", iolist_to_binary(witness_cli_text:style(bad, ~"x", #{colour => false, width => 80}))),
-    ?assertEqual(~"\e[1;31mx\e[0m", iolist_to_binary(witness_cli_text:style(bad, ~"x", #{colour => true, width => 80}))).
+    ?assertEqual(~"x", iolist_to_binary(witness_text:style(bad, ~"x", #{colour => false, width => 80}))),
+    ?assertEqual(~"\e[1;31mx\e[0m", iolist_to_binary(witness_text:style(bad, ~"x", #{colour => true, width => 80}))).

@@ -1,0 +1,149 @@
+-module('Elixir.Witness.Case').
+-moduledoc """
+Monitors in the tests of ExUnit.
+
+```elixir
+defmodule CounterTest do
+  use ExUnit.Case, async: true
+  use Witness.Case, specs: ["specs/counter.hml"]
+
+  test "counts" do
+    counter = start_supervised!(Counter)
+    assert Counter.increment(counter) == 1
+  end
+end
+```
+
+Each test of the module runs under observation: all that its process starts, directly or not, also with `start_supervised`,
+also in a `setup` that stands below. When the test has ended, and so has what ExUnit has started for it, the rest is waited for;
+then the test fails when a specification was violated, with the explanation:
+
+```
+  1) test counts (CounterTest)
+     test/counter_test.exs:5
+     VIOLATION of counts_rise (specs/counter.hml:3)
+       by <0.214.0>, 'Elixir.Counter':init([])
+     ...
+```
+
+Tests may be `async`: each sees what it has started itself, and nothing else. What runs before the test is not seen: what
+`setup_all` starts, and the processes of the application; nor is what those start for it.
+
+## Options
+
+`specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, and the options of `m:witness_test`, such
+as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the current folder, then in that of
+the test's file and in each above. `async` is handed on to `ExUnit.Case`, for those who do not `use` it before.
+
+A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or shorter
+`@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
+
+## A part of a test
+
+`check/3` observes the processes that a function starts, in the process that it is called in ExUnit's own way:
+`Witness.Case.check("specs/counter.hml", fn -> ... end, timeout: 1_000)` returns what the function returns. It runs in a process
+of its own, see `m:witness_test`: there `start_supervised` and `on_exit`, which are for the process of the test alone, raise.
+
+## Errors
+
+Whatever is wrong is an `ExUnit.AssertionError`, with what `m:witness_test` would say. When the test itself has failed, ExUnit
+reports that alone.
+""".
+
+%% Written in Erlang, so that a project of Elixir needs nothing but the application that rebar3 has built. Modules of
+%% Elixir are called through a variable: they are no dependency of Witness.
+-export(['__info__'/1, 'MACRO-__using__'/2, '__watch__'/1, check/2, check/3]).
+
+-define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
+
+-doc false.
+'__info__'(module) -> ?MODULE;
+'__info__'(macros) -> [{'__using__', 1}];
+'__info__'(functions) -> [{'__watch__', 1}, {check, 2}, {check, 3}];
+'__info__'(struct) -> nil;
+'__info__'(deprecated) -> [];
+'__info__'(Key) when Key =:= attributes; Key =:= compile; Key =:= md5 -> erlang:get_module_info(?MODULE, Key);
+'__info__'(exports_md5) -> erlang:md5(term_to_binary(?MODULE:module_info(exports))).
+
+%% quote do
+%%   use ExUnit.Case, ...                  # unless the module already does
+%%   @moduletag witness_case: options
+%%   ExUnit.Callbacks.setup({Witness.Case, :__watch__})
+%% end
+-doc false.
+'MACRO-__using__'(Caller, Options) ->
+    Environment = elixir_env,
+    #{module := Module} = Environment:to_caller(Caller),
+    {Async, Others} = async(Options),
+    Modules = 'Elixir.Module',
+    Use = [{use, [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}, {2, 'Elixir.Kernel'}]}], [?EXUNIT_CASE, Async]}
+           || not Modules:'has_attribute?'(Module, ex_unit_tests)],
+    Tag = {'@', [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}]}],
+           [{moduletag, [{context, ?MODULE}], [[{witness_case, Others}]]}]},
+    Setup = {{'.', [], ['Elixir.ExUnit.Callbacks', setup]}, [], [{?MODULE, '__watch__'}]},
+    {'__block__', [], Use ++ [Tag, Setup]}.
+
+async(Options) when is_list(Options) ->
+    lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
+async(Options) -> {[], Options}.
+
+%% Called by ExUnit in the process of the test. The one above it lives as long as its module's tests run, and owns the run.
+-doc false.
+'__watch__'(#{witness_case := Default, file := File} = Context) ->
+    case options(maps:get(witness, Context, []), Default) of
+        none -> ok;
+        Options ->
+            ExUnit = 'Elixir.ExUnit',
+            Callbacks = 'Elixir.ExUnit.Callbacks',
+            {ok, Supervisor} = ExUnit:fetch_test_supervisor(),
+            {parent, Owner} = process_info(self(), parent),
+            Given = #{base => filename:dirname(File), owner => Owner},
+            {Specs, Others} = specs(maps:merge(Given, Options)),
+            case witness_test:watch(Specs, [self(), Supervisor], Others) of
+                {ok, Watch} ->
+                    Callbacks:on_exit(fun() -> assert(witness_test:finish(Watch)) end),
+                    ok;
+                {error, Lines} -> fail(Lines)
+            end
+    end.
+
+options(false, _) -> none;
+options(Tag, Default) -> maps:merge(to_map(Default), to_map(Tag)).
+
+%% Options, or what is short for `specs'.
+to_map(true) -> #{};
+to_map(Options) when is_map(Options) -> Options;
+to_map(Options) when is_list(Options) ->
+    case lists:all(fun(Option) -> is_tuple(Option) andalso tuple_size(Option) =:= 2 andalso is_atom(element(1, Option)) end,
+                   Options) of
+        true -> maps:from_list(Options);
+        false -> #{specs => Options}
+    end;
+to_map(Spec) -> #{specs => Spec}.
+
+specs(Options) -> {maps:get(specs, Options, []), maps:remove(specs, Options)}.
+
+-doc "`check/3` without options.".
+-spec check(witness_test:specs(), fun(() -> Result)) -> Result.
+check(Specs, Fun) -> check(Specs, Fun, []).
+
+-doc "Runs the function under observation, and returns what it returns.".
+-spec check(witness_test:specs(), fun(() -> Result), [{atom(), term()}] | map()) -> Result.
+check(Specs, Fun, Options) ->
+    case witness_test:observe(Specs, Fun, to_map(Options)) of
+        {{raised, Class, Reason, Stack}, Outcome} ->
+            witness_test:print(Outcome),
+            erlang:raise(Class, Reason, Stack);
+        {Returned, Outcome} ->
+            assert(Outcome),
+            {returned, Result} = Returned,
+            Result
+    end.
+
+assert(ok) -> ok;
+assert({failed, _, Lines}) -> fail(Lines).
+
+-spec fail([binary()]) -> no_return().
+fail(Lines) ->
+    Error = 'Elixir.ExUnit.AssertionError',
+    error(Error:exception([{message, unicode:characters_to_binary(lists:join("\n", Lines))}])).

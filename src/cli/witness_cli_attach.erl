@@ -1,0 +1,92 @@
+-module(witness_cli_attach).
+-moduledoc """
+`witness attach`: watches a node that runs already, where Witness need not be installed (`m:witness_remote`).
+
+Limits protect the target, and each has a default: how long it is watched, how many events a second, how large a message,
+how much memory.
+""".
+
+-export([command/0, prepare/1, run/3]).
+
+-define(SECONDS, 60).
+-define(LIMITS, [message_size, memory]).
+
+-doc "The declaration of the command, for `m:witness_cli_args`.".
+-spec command() -> argparse:command().
+command() ->
+    #{help => ["Watches processes of a node that runs already, and checks them against the specifications. Witness need not be "
+               "installed there: what is needed is loaded under names of its own, and removed at the end, also when this "
+               "command is killed or the connection is lost. What is watched are the processes that are named and all that "
+               "they spawn from then on; without a name, the whole node.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or no such node, process or application; "
+               "3 the result cannot be trusted or says nothing, also when the connection was lost.\n\n"
+               "  witness attach shop@host --spec checkout.hml --app shop\n"
+               "  witness attach shop@host --spec checkout.hml --name checkout --for 300\n"],
+      arguments => [
+        #{name => specs, long => "-spec", action => append, type => string,
+          help => {"[--spec FILE.hml]...", ["a specification; may be repeated"]}},
+        #{name => include, short => $I, long => "-include", action => append, type => string,
+          help => {"[-I DIR | --include DIR]...",
+                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+        #{name => cookie_file, long => "-cookie-file", type => string,
+          help => {"[--cookie-file FILE]", ["where the node's cookie stands (~/.erlang.cookie)"]}},
+        #{name => apps, long => "-app", action => append, type => string,
+          help => {"[--app APP]...", ["watch an application with its supervision tree; may be repeated"]}},
+        #{name => names, long => "-name", action => append, type => string,
+          help => {"[--name NAME]...", ["watch the process that is registered by this name; may be repeated"]}},
+        #{name => pids, long => "-pid", action => append, type => string,
+          help => {"[--pid '<0.123.0>']...", ["watch a process, as the node itself writes it; may be repeated"]}},
+        #{name => for, long => "-for", type => {custom, fun witness_cli_args:seconds/1}, default => ?SECONDS * 1000,
+          help => {"[--for SECONDS]", ["stop watching after this time (60): a planned end"]}},
+        #{name => message_size, long => "-message-size", type => {integer, [{min, 1}]}, default => 1 bsl 16,
+          help => {"[--message-size BYTES]", ["a larger message is not looked at, and is a gap in the trace of its "
+                                              "process (65536)"]}},
+        #{name => memory, long => "-memory", type => {integer, [{min, 1}]}, default => 256,
+          help => {"[--memory MB]", ["memory that Witness may take at the node (256)"]}},
+        #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
+          help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
+                                             "ends the oldest, undecided"]}},
+        #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
+          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
+                                                  "more it ends undecided"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
+        #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}}
+      ]}.
+
+-doc "Where to attach to, and to what of it. An error is text for people.".
+-spec prepare(map()) -> {ok, witness_remote:target()} | {error, unicode:chardata()}.
+prepare(#{node := Node} = Options) ->
+    maybe
+        {ok, File} ?= cookie_file(Options),
+        {ok, Cookie} ?= witness_remote_connection:cookie(File),
+        true ?= length(Node) < 256,
+        {ok, #{node => list_to_atom(Node), cookie => Cookie, watch => watched(Options)}}
+    else
+        false -> {error, ~"the name of the node is too long"};
+        {error, _} = Error -> Error
+    end.
+
+cookie_file(#{cookie_file := File}) -> {ok, File};
+cookie_file(#{}) ->
+    case init:get_argument(home) of
+        {ok, [[Home]]} -> {ok, filename:join(Home, ".erlang.cookie")};
+        _ -> {error, ~"there is no home folder with a cookie: name a file with --cookie-file"}
+    end.
+
+watched(Options) ->
+    [{Kind, Name} || {Kind, Key} <- [{application, apps}, {name, names}, {pid, pids}], Name <- maps:get(Key, Options, [])].
+
+-doc "Attaches; the exit code, or an error of the user (`witness_remote:format_error/1`).".
+-spec run(witness_remote:target(), map(), map()) -> {ok, 0..3} | {error, term()}.
+run(#{node := Node} = Target, Properties, #{json := Json, for := For, memory := Memory} = Options) ->
+    Limits = (maps:with(?LIMITS, Options))#{memory => Memory bsl 20},
+    case witness_cli_run:run(#{start => maps:merge(maps:remove(monitors, Properties), Limits),
+                               with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
+                               json => Json, for => For, timeout => infinity}) of
+        {error, {lost, _} = Reason} ->
+            witness_cli_io:note([~"witness attach: ", witness_remote:format_error(Reason), $\n]),
+            {ok, 3};
+        Result -> Result
+    end.

@@ -1,0 +1,162 @@
+-module(witness_remote_bundle).
+-moduledoc """
+The modules that are loaded into a node where Witness is not installed, under names that cannot clash.
+
+What is needed is computed: the modules of Witness that a root names, directly or not, whether it calls them by name or hands
+their name on, but for those where this graph is cut (`closure/2`). A module is given another name by rewriting its object code: every atom that is the name of a module of
+the bundle is replaced, in the table of atoms and in the literals, so modules, external functions, behaviours and messages
+that name modules all agree. Nothing else of the code changes.
+
+The result has the oldest form of each part of the file format, which every release that is supported reads; an atom table
+as OTP 28 writes it, for one, is corrupt to OTP 27. Parts that are not needed to run are left out: documentation, debug
+information, attributes, compiler information.
+
+```erlang
+1> {ok, Objects} = witness_remote_bundle:closure([witness_run], [witness_spec]).
+2> Renamed = witness_remote_bundle:rename(Objects, #{M => names(M) || {M, _} <- Objects}).
+```
+""".
+
+-export([closure/2, imports/1, rename/2, rename_term/2]).
+
+-export_type([object/0, renaming/0]).
+
+-doc "A module and its object code.".
+-type object() :: {module(), binary()}.
+
+-doc "The names of modules, and what they become.".
+-type renaming() :: #{module() => atom()}.
+
+%% What the loader needs, and the places of the source for stack traces.
+-define(KEPT, ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Type", "Line"]).
+
+-doc """
+The object code of the given modules, which may come with theirs, and of all modules of this application that they name,
+directly or not, but for those that are cut off. An error names a module that has no object code.
+""".
+-spec closure(Roots :: [module() | object()], Cut :: [module()]) -> {ok, [object()]} | {error, {no_object_code, module()}}.
+closure(Roots, Cut) ->
+    _ = application:load(witness),
+    {ok, Ours} = application:get_key(witness, modules),
+    try
+        {ok, maps:to_list(closure(Roots, Ours -- Cut, #{}))}
+    catch
+        throw:{no_object_code, _} = Reason -> {error, Reason}
+    end.
+
+closure([], _, Found) -> Found;
+closure([{Module, Object} | Modules], Ours, Found) ->
+    closure(named(Object, Ours) ++ Modules, Ours, Found#{Module => Object});
+closure([Module | Modules], Ours, Found) when is_map_key(Module, Found) ->
+    closure(Modules, Ours, Found);
+closure([Module | Modules], Ours, Found) ->
+    case code:get_object_code(Module) of
+        {Module, Object, _} -> closure([{Module, Object} | Modules], Ours, Found);
+        error -> throw({no_object_code, Module})
+    end.
+
+%% Any atom may be used as the name of a module, so none that is one is left out.
+named(Object, Ours) ->
+    {ok, _, Chunks} = beam_lib:all_chunks(Object),
+    Names = lists:append([names(Id, Data) || {Id, Data} <- Chunks, lists:member(Id, ["AtU8", "LitT"])]),
+    [M || M <- Ours, lists:member(atom_to_binary(M), Names)].
+
+names("AtU8", Data) -> decode_atoms(Data);
+names("LitT", Data) -> [atom_to_binary(Atom) || Literal <- decode_literals(Data), Atom <- atoms(Literal)].
+
+atoms(Atom) when is_atom(Atom) -> [Atom];
+atoms([Head | Tail]) -> atoms(Head) ++ atoms(Tail);
+atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
+atoms(Map) when is_map(Map) -> atoms(maps:to_list(Map));
+atoms(Fun) when is_function(Fun) -> [element(2, erlang:fun_info(Fun, module))];
+atoms(_) -> [].
+
+-doc "The functions of other modules that a module calls.".
+-spec imports(binary()) -> [mfa()].
+imports(Object) ->
+    {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Object, [imports]),
+    Imports.
+
+-doc "Object code in which modules have other names.".
+-spec rename([object()], renaming()) -> [object()].
+rename(Objects, Renaming) ->
+    [{maps:get(Module, Renaming, Module), rename_object(Object, Renaming)} || {Module, Object} <- Objects].
+
+rename_object(Object, Renaming) ->
+    {ok, _, Chunks} = beam_lib:all_chunks(Object),
+    {ok, Renamed} = beam_lib:build_module([{Id, chunk(Id, Data, Renaming)} || {Id, Data} <- Chunks,
+                                                                              lists:member(Id, ?KEPT)]),
+    Renamed.
+
+chunk("AtU8", Data, Renaming) -> encode_atoms([rename_text(Atom, Renaming) || Atom <- decode_atoms(Data)]);
+chunk("LitT", Data, Renaming) -> encode_literals([rename_term(Literal, Renaming) || Literal <- decode_literals(Data)]);
+chunk(_, Data, _) -> Data.
+
+%% --- atoms -----------------------------------------------------------------------
+
+%% Their texts: an atom that is not one of this node need not become one.
+rename_text(Text, Renaming) ->
+    try binary_to_existing_atom(Text) of
+        Atom when is_map_key(Atom, Renaming) -> atom_to_binary(maps:get(Atom, Renaming));
+        _ -> Text
+    catch
+        error:badarg -> Text
+    end.
+
+%% OTP 28 and later write a negative count, and lengths that may take more than a byte.
+decode_atoms(<<Count:32/signed, Rest/binary>>) when Count < 0 -> decode_long(-Count, Rest);
+decode_atoms(<<Count:32, Rest/binary>>) -> decode_short(Count, Rest).
+
+decode_short(0, _) -> [];
+decode_short(Count, <<Length, Text:Length/binary, Rest/binary>>) -> [Text | decode_short(Count - 1, Rest)].
+
+decode_long(0, _) -> [];
+decode_long(Count, <<Length:4, 0:1, _:3, Text:Length/binary, Rest/binary>>) ->
+    [Text | decode_long(Count - 1, Rest)];
+decode_long(Count, <<High:3, 0:1, 1:1, _:3, Low, Rest/binary>>) ->
+    Length = High bsl 8 bor Low,
+    <<Text:Length/binary, Others/binary>> = Rest,
+    [Text | decode_long(Count - 1, Others)].
+
+%% The first atom is the module's own name. One of more than 255 bytes is only for releases that write them.
+encode_atoms(Texts) ->
+    Count = length(Texts),
+    case lists:all(fun(Text) -> byte_size(Text) < 256 end, Texts) of
+        true -> <<Count:32, (<< <<(byte_size(Text)), Text/binary>> || Text <- Texts >>)/binary>>;
+        false -> <<(-Count):32, (<< <<(encode_length(byte_size(Text)))/binary, Text/binary>> || Text <- Texts >>)/binary>>
+    end.
+
+encode_length(Length) when Length < 16 -> <<Length:4, 0:4>>;
+encode_length(Length) -> <<(Length bsr 8):3, 2#01000:5, (Length band 255)>>.
+
+%% --- literals --------------------------------------------------------------------
+
+%% OTP 28 and later may leave them uncompressed, which a size of 0 says.
+decode_literals(<<0:32, Literals/binary>>) -> terms(Literals);
+decode_literals(<<_:32, Compressed/binary>>) -> terms(zlib:uncompress(Compressed)).
+
+terms(<<_:32, Literals/binary>>) -> [binary_to_term(Term) || <<Size:32, Term:Size/binary>> <= Literals].
+
+encode_literals(Literals) ->
+    Terms = << <<(byte_size(Term)):32, Term/binary>> || Literal <- Literals, Term <- [term_to_binary(Literal)] >>,
+    All = <<(length(Literals)):32, Terms/binary>>,
+    <<(byte_size(All)):32, (zlib:compress(All))/binary>>.
+
+-doc "A term in which modules have other names, wherever in it they stand.".
+-spec rename_term(term(), renaming()) -> term().
+rename_term(Atom, Renaming) when is_atom(Atom) -> maps:get(Atom, Renaming, Atom);
+rename_term([Head | Tail], Renaming) -> [rename_term(Head, Renaming) | rename_term(Tail, Renaming)];
+rename_term(Tuple, Renaming) when is_tuple(Tuple) ->
+    list_to_tuple(rename_term(tuple_to_list(Tuple), Renaming));
+rename_term(Map, Renaming) when is_map(Map) ->
+    #{rename_term(Key, Renaming) => rename_term(Value, Renaming) || Key := Value <- Map};
+rename_term(Fun, Renaming) when is_function(Fun) ->
+    case {erlang:fun_info(Fun, type), erlang:fun_info(Fun, module)} of
+        {{type, external}, {module, Module}} when is_map_key(Module, Renaming) ->
+            {name, Name} = erlang:fun_info(Fun, name),
+            {arity, Arity} = erlang:fun_info(Fun, arity),
+            Renamed = maps:get(Module, Renaming),
+            fun Renamed:Name/Arity;
+        _ -> Fun
+    end;
+rename_term(Term, _) -> Term.

@@ -1,0 +1,182 @@
+-module(witness_remote_connection).
+-moduledoc """
+A connection to the node to attach to: hidden, with a cookie from a file, and what can be known of why there is none.
+
+If this VM is not distributed it becomes so for this: as a hidden node that nobody can connect to. Its name is one that the
+target lends (a dynamic name), so the names of tools do not become more and more atoms there. To a node with a long name,
+where this machine has no domain that would allow it, it is one of a few names with the address of this machine.
+
+## Errors
+
+`{remote, Text}`: the node cannot be attached to; `{lost, Text}`: the connection to it was lost.
+""".
+
+-export([cookie/1, open/2, check/1, has/2, call/4, release/2]).
+
+-export_type([problem/0]).
+
+-doc "What has gone wrong, for people.".
+-type problem() :: {remote | lost, unicode:chardata()}.
+
+-define(OLDEST, 27).
+-define(NAMES, 64).
+-define(PATIENCE, 10_000).
+
+-doc "Reads a cookie. Nobody but its owner may be able to read the file, as for the VM itself. An error is text.".
+-spec cookie(file:name_all()) -> {ok, atom()} | {error, unicode:chardata()}.
+cookie(File) ->
+    maybe
+        {ok, {regular, Mode}} ?= kind(File),
+        0 ?= Mode band 8#077,
+        {ok, Content} ?= file:read_file(File),
+        [Cookie] ?= string:lexemes(Content, "\r\n\t "),
+        true ?= byte_size(Cookie) < 256,
+        true ?= lists:all(fun(C) -> C > 32 andalso C < 127 end, binary_to_list(Cookie)),
+        {ok, binary_to_atom(Cookie)}
+    else
+        {ok, {_, _}} -> cookie_error(File, "is no regular file");
+        {error, Reason} -> cookie_error(File, ["cannot be read: ", file:format_error(Reason)]);
+        Wrong when Wrong =:= []; Wrong =:= false; is_list(Wrong) ->
+            cookie_error(File, "one word of at most 255 printable ASCII characters is expected in it");
+        _ -> cookie_error(File, ["others than its owner may read it: chmod 400 ", name(File)])
+    end.
+
+kind(File) ->
+    case file:read_file_info(File, [raw]) of
+        {ok, Info} -> {ok, {element(3, Info), element(8, Info)}};
+        {error, _} = Error -> Error
+    end.
+
+cookie_error(File, Problem) -> {error, ["the cookie file ", name(File), ": ", Problem]}.
+
+name(File) ->
+    case unicode:characters_to_binary(File) of
+        Name when is_binary(Name) -> Name;
+        _ -> "(its name is not Unicode)"
+    end.
+
+-doc "Connects to a node.".
+-spec open(node(), Cookie :: atom()) -> ok | {error, problem()}.
+open(Node, Cookie) ->
+    maybe
+        {ok, Name, Host} ?= parts(Node),
+        {ok, Address} ?= resolve(Node, Host),
+        ok ?= distributed(Host, Address, ?NAMES),
+        true = erlang:set_cookie(Node, Cookie),
+        case net_kernel:hidden_connect_node(Node) of
+            true -> ok;
+            _ -> {error, {remote, unconnected(Node, Name, Host, Address)}}
+        end
+    end.
+
+parts(Node) ->
+    case string:split(atom_to_list(Node), "@") of
+        [[_ | _] = Name, [_ | _] = Host] -> {ok, Name, Host};
+        _ -> {error, {remote, ["a node is NAME@HOST, not ", atom_to_binary(Node)]}}
+    end.
+
+resolve(Node, Host) ->
+    case inet:getaddr(Host, inet) of
+        {ok, Address} -> {ok, Address};
+        {error, Reason} ->
+            {error, {remote, ["the node ", atom_to_binary(Node), " cannot be reached: there is no host ", Host, " (",
+                              inet:format_error(Reason), ")"]}}
+    end.
+
+distributed(Host, Address, Tries) ->
+    case is_alive() of
+        true -> ok;
+        false -> start(lists:member($., Host), Address, Tries)
+    end.
+
+start(false, _, _) -> started(net_kernel:start(undefined, options(shortnames)));
+start(true, Address, Tries) ->
+    {ok, [{Own, _, _} | _]} = {ok, own_addresses(Address)},
+    Name = "witness" ++ integer_to_list(rand:uniform(Tries)) ++ "@" ++ inet:ntoa(Own),
+    started(net_kernel:start(list_to_atom(Name), options(longnames))).
+
+options(Domain) -> #{name_domain => Domain, hidden => true, dist_listen => false}.
+
+started({ok, _}) -> ok;
+started({error, Reason}) ->
+    {error, {remote, ["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]}}.
+
+%% The address of this machine that the other one sees.
+own_addresses(Address) ->
+    {ok, Socket} = gen_udp:open(0, [inet]),
+    _ = gen_udp:connect(Socket, Address, 4369),
+    {ok, {Own, Port}} = inet:sockname(Socket),
+    ok = gen_udp:close(Socket),
+    [{Own, Port, udp}].
+
+unconnected(Node, Name, Host, Address) ->
+    ["the node ", atom_to_binary(Node), " cannot be reached: ",
+     case erl_epmd:names(Address) of
+         {error, _} -> ["no name service (epmd) answers on ", Host];
+         {ok, Names} ->
+             case lists:keyfind(Name, 1, Names) of
+                 {Name, Port} -> refused(Address, Port);
+                 false ->
+                     ["there is no node of that name on ", Host,
+                      case Names of
+                          [] -> "";
+                          _ -> [", but ", lists:join(", ", [Other || {Other, _} <- Names])]
+                      end]
+             end
+     end].
+
+refused(Address, Port) ->
+    case gen_tcp:connect(Address, Port, [binary, {active, false}], ?PATIENCE) of
+        {ok, Socket} ->
+            ok = gen_tcp:close(Socket),
+            "it is there, but does not accept the connection; most likely its cookie is another one (--cookie-file)";
+        {error, Reason} ->
+            ["it is registered, but its port ", integer_to_list(Port), " does not answer (", inet:format_error(Reason), ")"]
+    end.
+
+-doc "Whether the node is recent enough.".
+-spec check(node()) -> ok | {error, problem()}.
+check(Node) ->
+    maybe
+        {ok, Release} ?= call(Node, erlang, system_info, [otp_release]),
+        release(Node, Release)
+    end.
+
+-doc "Whether the node has modules, of OTP.".
+-spec has(node(), [module()]) -> ok | {error, problem()}.
+has(Node, Modules) ->
+    maybe
+        {ok, Places} ?= call(Node, lists, map, [fun code:which/1, Modules]),
+        [] ?= [M || {M, non_existing} <- lists:zip(Modules, Places)],
+        ok
+    else
+        {error, _} = Error -> Error;
+        Missing ->
+            {error, {remote, ["the node ", atom_to_binary(Node), " lacks modules of Erlang/OTP: ",
+                              lists:join(", ", [atom_to_binary(M) || M <- Missing])]}}
+    end.
+
+-doc "Whether a release of OTP is recent enough.".
+-spec release(node(), string()) -> ok | {error, problem()}.
+release(Node, Release) ->
+    case string:to_integer(Release) of
+        {Number, _} when is_integer(Number), Number >= ?OLDEST -> ok;
+        _ ->
+            {error, {remote, ["the node ", atom_to_binary(Node), " runs Erlang/OTP ", Release, "; ",
+                              integer_to_list(?OLDEST), " or later is needed, which has trace sessions"]}}
+    end.
+
+-doc "Calls a function at the node.".
+-spec call(node(), module(), atom(), [term()]) -> {ok, term()} | {error, problem()}.
+call(Node, Module, Function, Args) ->
+    try
+        {ok, erpc:call(Node, Module, Function, Args, ?PATIENCE)}
+    catch
+        error:{erpc, noconnection} ->
+            {error, {lost, ["the connection to ", atom_to_binary(Node), " was lost"]}};
+        error:{erpc, Reason} ->
+            {error, {remote, ["the node ", atom_to_binary(Node), " does not answer: ", witness_event:format_term(Reason, 200)]}};
+        Class:Reason ->
+            Wrong = {Module, Function, Class, Reason},
+            {error, {remote, ["the node ", atom_to_binary(Node), ": ", witness_event:format_term(Wrong, 300)]}}
+    end.

@@ -1,0 +1,107 @@
+-module(witness_remote_guard).
+-moduledoc """
+The part of an attachment that runs at the target: starts the run, owns it, and tells the tool what it finds.
+
+Nothing piles up here. A verdict is told only while fewer than a window of them are not acknowledged by the tool, and only
+if the connection takes it at once; the others are counted, and the count comes with the summary. The summary is sent in
+any case; it counts every verdict.
+
+When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). It ends with its
+run, and with its cleaner.
+""".
+
+-export([init/3]).
+
+-export_type([config/0]).
+
+-doc """
+What the tool gives: itself, the tag of all messages, the options of the run as a user gives them, the specifications,
+compiled, and the modules, by the names that they have here.
+""".
+-type config() :: #{tool := pid(), tag := reference(), options := map(),
+                    specs := [map()], modules := [module()]}.
+
+%% Verdicts on their way to the tool, or not printed there yet.
+-define(WINDOW, 256).
+
+-define(UNREAD, 1).
+-define(MISSED, 2).
+
+-record(guard, {watch :: reference(),
+                tool :: pid(),
+                tag :: reference(),
+                run :: pid(),
+                counts :: atomics:atomics_ref(),
+                requests :: gen_server:request_id_collection()}).
+
+-doc false.
+-spec init(Cleaner :: pid(), Spare :: pid(), config()) -> ok.
+init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Specs, modules := Modules}) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_remote_guard),
+    Watch = monitor(process, Cleaner),
+    Counts = atomics:new(2, []),
+    Self = self(),
+    Options = Given#{source => evm, log => false, max_verdicts => 0, unobserved => [Cleaner, Spare],
+                     on_verdict => fun(Verdict) -> told(Verdict, Self, Counts) end},
+    maybe
+        {ok, Checked} ?= witness_options:check(Options),
+        {ok, Run} ?= witness_run:start_link(Checked#{specs := Specs, modules => Modules}),
+        Tool ! {Tag, running, witness_run:info(Run)},
+        Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
+        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
+    else
+        {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
+        {error, Reason} -> refused(Reason, Tool, Tag)
+    end.
+
+refused(Reason, Tool, Tag) ->
+    Tool ! {Tag, refused, Reason},
+    ok.
+
+%% Called by the run, one verdict at a time.
+told(Verdict, Guard, Counts) ->
+    case atomics:add_get(Counts, ?UNREAD, 1) of
+        Unread when Unread =< ?WINDOW -> Guard ! {verdict, Verdict};
+        _ -> missed(Counts)
+    end.
+
+missed(Counts) ->
+    atomics:sub(Counts, ?UNREAD, 1),
+    atomics:add(Counts, ?MISSED, 1).
+
+loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests}) ->
+    receive
+        {verdict, Verdict} ->
+            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse missed(Counts),
+            loop(G);
+        {Tag, read} ->
+            atomics:sub(Counts, ?UNREAD, 1),
+            loop(G);
+        {Tag, stop} ->
+            loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, stop), stop, Requests)});
+        {Tag, info, Asked} ->
+            loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, info), {info, Asked}, Requests)});
+        {'DOWN', Watch, process, _, _} -> exit(shutdown);
+        Message ->
+            case gen_server:check_response(Message, Requests, true) of
+                {{reply, Info}, {info, Asked}, Others} ->
+                    Tool ! {Tag, info, Asked, Info},
+                    loop(G#guard{requests = Others});
+                {{reply, {ok, Summary}}, _, _} -> ended(Summary, G);
+                {{error, {Reason, _}}, _, _} -> exit({run_died, Reason});
+                _ -> loop(G)
+            end
+    end.
+
+%% The verdicts before it are in the mailbox.
+ended(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->
+    receive
+        {verdict, Verdict} ->
+            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse missed(Counts),
+            ended(Summary, G)
+    after 0 ->
+        _ = witness_run:stop(Run),
+        Tool ! {Tag, summary, Summary, atomics:get(Counts, ?MISSED)},
+        ok
+    end.

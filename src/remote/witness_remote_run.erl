@@ -1,0 +1,239 @@
+-module(witness_remote_run).
+-moduledoc """
+The tool's side of an attachment: a process that can be asked what a run can be asked (`witness:await/2`, `stop/1`,
+`info/1`), and asks the guard at the target (`m:witness_remote_guard`).
+
+It ends what it began: while it is alive and the connection holds, another process renews the lease of the cleaner
+(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the target
+as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
+""".
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([config/0]).
+
+-doc """
+An attachment. `objects` have their own names still; what calls `absent` modules finds nothing there; `warnings` are those about the
+specifications, `sources` their lines. `lease`: milliseconds without a sign of life after which the target cleans up.
+""".
+-type config() :: #{node := node(), objects := [witness_remote_bundle:object()],
+                    absent := [module()], options := map(),
+                    specs := [witness_spec:instrumentation_map()], sources := witness_instrumentation:sources(),
+                    on_verdict := fun((witness:verdict()) -> term()), warnings := [witness:warning()],
+                    lease := pos_integer(), owner := pid()}.
+
+%% What the set-up may take at the target, in all.
+-define(PATIENCE, 60_000).
+
+-record(attachment, {config :: config(),
+                     tag :: reference(),
+                     slot :: witness_remote_cleaner:slot(),
+                     names :: witness_remote_bundle:renaming(),    % from those in the slot to their own
+                     cleaner :: pid(),
+                     watch :: reference(),
+                     guard :: undefined | pid(),
+                     info = #{} :: map(),
+                     told = false :: boolean(),        % `info' was asked for
+                     verdicts = #{no => 0, yes => 0, inconclusive => 0} :: map(),
+                     summary :: undefined | witness:summary(),
+                     broken :: undefined | term(),     % why there will be no summary from the target
+                     done = false :: boolean(),
+                     asked = #{} :: #{reference() => gen_server:from()},
+                     awaiting = [] :: [gen_server:from()],
+                     stopping = [] :: [gen_server:from()],
+                     started = erlang:monotonic_time(millisecond) :: integer()}).
+
+-doc "Attaches. An error is text for people, or one of `witness:format_error/1`.".
+-spec start(config()) -> {ok, pid()} | {error, term()}.
+start(Config) ->
+    case gen_server:start(?MODULE, Config, [{timeout, infinity}]) of
+        {ok, Run} -> {ok, Run};
+        {error, {shutdown, Reason}} -> {error, Reason};
+        {error, Reason} -> {error, {not_started, Reason}}
+    end.
+
+-doc false.
+-spec init(config()) -> {ok, #attachment{}} | {stop, {shutdown, term()}}.
+init(Config = #{owner := Owner}) ->
+    proc_lib:set_label(witness_remote_run),
+    monitor(process, Owner),
+    Tag = make_ref(),
+    case claim(witness_remote_cleaner:slots(), Tag, Config) of
+        {ok, A} -> load(A);
+        {error, Reason} -> {stop, {shutdown, Reason}}
+    end.
+
+claim([], _, #{node := Node}) ->
+    {error, {remote, ["too many tools are attached to ", atom_to_binary(Node), " at the same time"]}};
+claim([Slot | Slots], Tag, Config = #{node := Node, objects := Objects, lease := Lease}) ->
+    Named = witness_remote_cleaner:slot(Slot),
+    Names = #{Named(M) => M || {M, _} <- Objects},
+    Cleaner = witness_remote_cleaner:claim(Node, Slot, {Tag, Lease}, maps:keys(Names)),
+    Watch = monitor(process, Cleaner),
+    receive
+        {Tag, claimed, Cleaner} ->
+            Self = self(),
+            _ = spawn_link(fun() -> renew(Self, Cleaner, Tag, max(1, Lease div 5)) end),
+            {ok, #attachment{config = Config, tag = Tag, slot = Slot, names = Names, cleaner = Cleaner, watch = Watch}};
+        {Tag, taken} ->
+            demonitor(Watch, [flush]),
+            claim(Slots, Tag, Config);
+        {'DOWN', Watch, process, _, Reason} -> {error, {lost, lost_text(Reason, Config)}}
+    after ?PATIENCE -> {error, {lost, slow(Config)}}
+    end.
+
+%% Printing may take this attachment any time; that it is alive is said by another process.
+-spec renew(pid(), pid(), reference(), pos_integer()) -> no_return().
+renew(Attachment, Cleaner, Tag, Pause) ->
+    receive after Pause -> ok end,
+    _ = erlang:send(Cleaner, {Tag, alive}, [nosuspend, noconnect]),
+    renew(Attachment, Cleaner, Tag, Pause).
+
+load(A = #attachment{config = Config, tag = Tag, cleaner = Cleaner, watch = Watch, slot = Slot, names = Names}) ->
+    #{objects := Objects, absent := Absent, options := Options, specs := Specs} = Config,
+    Named = witness_remote_cleaner:slot(Slot),
+    Renaming = #{M => Named(M) || M <- maps:values(Names) ++ Absent},
+    Given = #{tool => self(), tag => Tag, options => Options, modules => maps:keys(Names),
+              specs => [(maps:remove(lines, Map))#{module := Named(Module)} || #{module := Module} = Map <- Specs]},
+    Cleaner ! {Tag, load, witness_remote_bundle:rename(Objects, Renaming), {Named(witness_remote_guard), init, [Given]}},
+    receive
+        {Tag, started, Pid} -> running(A#attachment{guard = Pid});
+        {Tag, not_loaded, Reason} ->
+            refused({remote, ["its code server refuses the modules of Witness: ", witness_event:format_term(Reason, 400)]}, A);
+        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
+    after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
+    end.
+
+running(A = #attachment{config = Config, tag = Tag, watch = Watch}) ->
+    receive
+        {Tag, running, Info} -> {ok, A#attachment{info = view(Info, A)}};
+        {Tag, refused, Reason} -> refused(view(Reason, A), A);
+        {Tag, over, Why} -> refused({lost, over_text(Why, A)}, A);
+        {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
+    after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
+    end.
+
+%% The error is told when nothing is left at the target.
+refused(Reason, #attachment{watch = Watch}) ->
+    receive {'DOWN', Watch, process, _, _} -> ok after ?PATIENCE -> ok end,
+    {stop, {shutdown, Reason}}.
+
+lost_text(noproc, Config) -> lost_text(noconnection, Config);
+lost_text(noconnection, #{node := Node}) ->
+    ["the connection to ", atom_to_binary(Node), " was lost; it removes what was loaded by itself"];
+lost_text(normal, #{node := Node}) -> ["the attachment to ", atom_to_binary(Node), " was ended there"];
+lost_text(Reason, #{node := Node}) ->
+    ["what watches the attachment at ", atom_to_binary(Node), " has ended: ", witness_event:format_term(Reason, 400)].
+
+over_text(lease, _) -> "the target has heard nothing of this tool for too long, and has ended the attachment";
+over_text({guard, Reason}, A) -> ["the run at the target has ended: ", witness_event:format_term(view(Reason, A), 400)];
+over_text(Why, _) -> ["the attachment was ended at the target: ", witness_event:format_term(Why, 100)].
+
+slow(#{node := Node}) -> ["the node ", atom_to_binary(Node), " takes too long; it removes what was loaded by itself"].
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #attachment{}) ->
+    {noreply, #attachment{}} | {reply, term(), #attachment{}} | {stop, normal, term(), #attachment{}}.
+handle_call(await, _, A = #attachment{done = true, summary = Summary}) ->
+    {reply, {ok, Summary}, A};
+handle_call(await, From, A = #attachment{awaiting = Awaiting}) ->
+    {noreply, A#attachment{awaiting = [From | Awaiting]}};
+handle_call(stop, _, A = #attachment{done = true, summary = Summary}) ->
+    {stop, normal, {ok, Summary}, A};
+handle_call(stop, From, A = #attachment{tag = Tag, guard = Guard, stopping = Stopping}) ->
+    Guard ! {Tag, stop},
+    {noreply, A#attachment{stopping = [From | Stopping]}};
+handle_call(info, From, A = #attachment{tag = Tag, guard = Guard, done = false, told = true, asked = Asked}) ->
+    Ref = make_ref(),
+    Guard ! {Tag, info, Ref},
+    {noreply, A#attachment{asked = Asked#{Ref => From}}};
+handle_call(info, _, A = #attachment{info = Info}) ->
+    %% What the run has said when it began has not been asked for yet.
+    {reply, with_warnings(Info, A), A#attachment{told = true}}.
+
+with_warnings(Told = #{warnings := Warnings}, #attachment{config = #{warnings := Own}}) ->
+    Told#{warnings := Own ++ Warnings}.
+
+-doc false.
+-spec handle_cast(term(), #attachment{}) -> {noreply, #attachment{}}.
+handle_cast(_, A) -> {noreply, A}.
+
+-doc false.
+-spec handle_info(term(), #attachment{}) -> {noreply, #attachment{}} | {stop, normal | shutdown, #attachment{}}.
+handle_info({Tag, verdict, Verdict}, A = #attachment{tag = Tag, guard = Guard, verdicts = Counts}) ->
+    V = #{verdict := Kind} = verdict(Verdict, A),
+    tell(V, A),
+    Guard ! {Tag, read},
+    {noreply, A#attachment{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Counts)}};
+handle_info({Tag, info, Asked, Info}, A = #attachment{tag = Tag, asked = All}) ->
+    {From, Others} = maps:take(Asked, All),
+    gen_server:reply(From, with_warnings(view(Info, A), A)),
+    {noreply, A#attachment{asked = Others}};
+handle_info({Tag, summary, Summary, Missed}, A = #attachment{tag = Tag}) ->
+    Whole = #{warnings := Warnings} = with_warnings(view(Summary, A), A),
+    {noreply, A#attachment{summary = Whole#{warnings := Warnings ++ missed(Missed)}}};
+handle_info({Tag, over, Why}, A = #attachment{tag = Tag, broken = undefined}) ->
+    {noreply, A#attachment{broken = over_text(Why, A)}};
+handle_info({'DOWN', Watch, process, _, Reason}, A = #attachment{watch = Watch}) ->
+    ended(Reason, A);
+handle_info({'DOWN', _, process, _, _}, A) ->
+    {stop, shutdown, A};
+handle_info(_, A) ->
+    {noreply, A}.
+
+missed(0) -> [];
+missed(Missed) ->
+    [#{code => verdicts_missed,
+       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output here, "
+                     "was too slow for them"])}].
+
+tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) ->
+    try
+        _ = OnVerdict(Verdict),
+        ok
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
+                       #{domain => [witness]})
+    end.
+
+%% The lines of the specifications are here.
+verdict(Verdict, A = #attachment{config = #{sources := Sources}}) ->
+    V = view(Verdict, A),
+    V#{source := witness_instrumentation:source(V, Sources)}.
+
+view(Term, #attachment{config = #{node := Node}, names = Names}) -> witness_remote_view:local(Term, Node, Names).
+
+%% --- the end ---------------------------------------------------------------------
+
+%% The cleaner has ended, or the connection to it.
+ended(normal, A = #attachment{summary = Summary}) when Summary =/= undefined -> answered(A);
+ended(Reason, A = #attachment{config = Config, summary = undefined, broken = Broken}) ->
+    Text = case Broken of undefined -> lost_text(Reason, Config); _ -> Broken end,
+    answered(A#attachment{summary = summary(Text, A)});
+ended(Reason, A = #attachment{config = Config, summary = Summary = #{warnings := Warnings}}) ->
+    Warning = #{code => not_cleaned, text => text(lost_text(Reason, Config))},
+    answered(A#attachment{summary = Summary#{warnings := Warnings ++ [Warning]}}).
+
+answered(A = #attachment{summary = Summary, awaiting = Awaiting, stopping = Stopping, asked = Asked, info = Info}) ->
+    lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
+    lists:foreach(fun(From) -> gen_server:reply(From, with_warnings(Info, A)) end, maps:values(Asked)),
+    A1 = A#attachment{done = true, awaiting = [], stopping = [], asked = #{}},
+    case Stopping of
+        [] -> {noreply, A1};
+        _ -> {stop, normal, A1}
+    end.
+
+%% Of a run whose end was not seen here.
+summary(Text, #attachment{config = #{warnings := Warnings}, verdicts = Verdicts = #{no := No}, started = Started}) ->
+    #{processes => 0, tracers => 1, events => 0, verdicts => Verdicts, vacuous => 0, gaps => 0, slices => 0,
+      monitored => lists:sum(maps:values(Verdicts)), coverage => [],
+      warnings => Warnings ++ [#{code => connection_lost, text => text(Text)}],
+      elapsed_ms => erlang:monotonic_time(millisecond) - Started,
+      outcome => case No of 0 -> untrusted; _ -> violated end, refused => undefined, system => undefined}.
+
+text(Chars) -> unicode:characters_to_binary(Chars).

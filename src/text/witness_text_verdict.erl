@@ -1,0 +1,146 @@
+-module(witness_text_verdict).
+-moduledoc """
+A verdict as people read it, on a terminal and in the failure of a test.
+
+Everything here is a pure function from data to text. A violation is a headline with the property, the place of its
+definition, the process, its signature and the slice; a chart of what happened (`m:witness_text_lanes`); and the action
+that decided, in its line of the specification, as compilers show an error.
+
+All that comes from the system or from files is cut, and free of control characters.
+""".
+
+-export([verdict/2, reason/1, is_crash/1, bindings/1, gap/1]).
+
+-define(TERM, 400).
+-define(CRASH, ~"the monitor crashed: ").
+
+-doc "A verdict with its explanation, as lines of text. The last line is empty.".
+-spec verdict(witness:verdict(), witness_text:look()) -> unicode:chardata().
+verdict(Found, Look) ->
+    #{verdict := Verdict, process := Process, signature := {Module, _, _}, steps := Steps, skipped := Skipped} = V =
+        without_slice(Found),
+    lines([headline(Verdict, V, Look)]
+          ++ [[~"  ", reason(V)] || Verdict =:= inconclusive]
+          ++ [~"" || Steps =/= []]
+          ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
+              || Skipped > 0, Steps =/= []]
+          ++ witness_text_lanes:chart(last_formula(Steps), #{Process => Module}, decided(V), Look)
+          ++ [witness_text:style(bad, ~" => end: no event followed", Look)
+              || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
+          ++ decision(V, Look)
+          ++ [~""]).
+
+%% The values of the slice stand in the headline, and are the same everywhere.
+without_slice(#{slice := undefined} = V) -> V;
+without_slice(#{slice := Slice, steps := Steps, info := Info} = V) ->
+    Without = fun(#{bindings := Bindings} = Known) -> Known#{bindings := Bindings -- Slice}; (Other) -> Other end,
+    V#{steps := [Without(Step) || Step <- Steps], info := Without(Info)}.
+
+%% The chart is read at a glance: of the formulas, only the one that the deciding event met.
+%% All of them are in the verdict, and in the output for programs.
+last_formula(Steps) ->
+    {Plain, Later} = lists:splitwith(fun(#{formula := Formula}) -> Formula =:= undefined end, lists:reverse(Steps)),
+    case Later of
+        [] -> Steps;
+        [Step | Earlier] ->
+            [S#{formula := undefined} || S <- lists:reverse(Earlier)] ++ [Step | lists:reverse(Plain)]
+    end.
+
+headline(Verdict, #{process := Process, signature := Signature} = V, Look) ->
+    {Word, Style} = word(Verdict),
+    [witness_text:style(Style, Word, Look), ~" of ", property(V), ~"\n  by ",
+     witness_event:format_proc(Process), ~", ", witness_event:format_signature(Signature), slice(V), log(V)].
+
+log(#{log := Place}) -> [~"\n  at ", witness_text:clean(Place)];
+log(_) -> ~"".
+
+slice(#{slice := undefined}) -> ~"";
+slice(#{slice := Values}) -> [~"\n  slice ", bindings(Values)].
+
+word(no) -> {~"VIOLATION", bad};
+word(yes) -> {~"SATISFACTION", good};
+word(inconclusive) -> {~"NO DECISION", doubtful}.
+
+property(#{name := undefined, spec := Spec}) -> witness_text:clean(Spec);
+property(#{name := Name, spec := Spec}) ->
+    [witness_text:clean(Name), ~" (", witness_text:clean(Spec), ~")"].
+
+decided(#{event := #{index := Index}}) -> Index;
+decided(#{event := undefined}) -> undefined.
+
+%% The action that decided, as a compiler shows an error: its place, the line, and the action underlined.
+decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V, Look) ->
+    Action = maps:get(action, Info, ~""),
+    [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
+           [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM)] || Action =/= ~""]]
+     | excerpt(Line, Column, Text, Action, Look)]
+    ++ [[~"    with ", bindings(Bindings)] || #{bindings := [_ | _] = Bindings} <- [Info]];
+decision(#{info := Info}, _) when Info =:= undefined; is_map(Info) -> [];
+decision(#{info := Info}, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM)]].
+
+place(File, Line, Column) ->
+    [witness_text:clean(File), $:, integer_to_binary(Line),
+     [[$:, integer_to_binary(Column)] || is_integer(Column)], $:].
+
+decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
+decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
+decided_by(_) -> ~"decided here".
+
+excerpt(Line, Column, Text, Action, Look) ->
+    Number = integer_to_binary(Line),
+    Margin = lists:duplicate(byte_size(Number), $\s),
+    {Before, Marked, After} = marked(unicode:characters_to_list(string:trim(Text, trailing)), Column, Action),
+    [[~"    ", Number, ~" | ", Before, witness_text:style(bad, Marked, Look), After]
+     | [[~"    ", Margin, ~" | ", lists:duplicate(string:length(Before), $\s),
+         witness_text:style(bad, carets(Marked), Look)] || is_integer(Column)]].
+
+%% A line in three pieces: before the action, the action where it stands on this line as it is, and the rest. Each piece
+%% is cleaned by itself, so the mark stays in its place whatever that does to the length of the first.
+marked(Line, undefined, _) -> {witness_text:clean(Line), ~"", ~""};
+marked(Line, Column, Action) ->
+    {Before, Rest} = lists:split(min(Column - 1, length(Line)), Line),
+    {Marked, After} = case string:prefix(Rest, Action) of
+        nomatch -> {"", Rest};
+        Behind -> {Action, Behind}
+    end,
+    {witness_text:clean(Before), witness_text:clean(Marked), witness_text:clean(After)}.
+
+carets(Marked) -> lists:duplicate(max(1, string:length(Marked)), $^).
+
+-doc "Bindings as text: `A = 1, B = 2`.".
+-spec bindings([{Name :: binary(), Value :: term()}]) -> unicode:chardata().
+bindings(Bindings) ->
+    lists:join(~", ", [[witness_text:clean(Name), ~" = ", witness_event:format_term(Value, 80)]
+                       || {Name, Value} <- Bindings]).
+
+-doc "Why a monitor could not decide, in words that are the same for all monitors with the same reason.".
+-spec reason(witness:verdict()) -> binary().
+reason(#{reason := stopped}) -> ~"watching stopped before a decision";
+reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", gap(Why)]);
+reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
+reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
+reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
+reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
+    ~"too much was left to satisfy: there were more obligations than max_obligations allows";
+reason(#{reason := undefined}) -> ~"the monitor reached no decision";
+reason(#{reason := Why}) -> of_term(~"", Why).
+
+of_term(Before, Term) -> iolist_to_binary([Before, witness_event:format_term(Term, 120)]).
+
+-doc "Whether a reason is the crash of a monitor.".
+-spec is_crash(binary()) -> boolean().
+is_crash(Reason) -> string:prefix(Reason, ?CRASH) =/= nomatch.
+
+-doc "Why events are missing, for people.".
+-spec gap(term()) -> unicode:chardata().
+gap(overflow) -> ~"there were more of one process or group than could be kept for its monitors (partition_memory)";
+gap(memory) -> ~"there were more in all than could be kept for the monitors (memory)";
+gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
+gap(rate) -> ~"there were more in a second than was asked for (rate)";
+gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
+gap(lost) -> ~"the VM has not reported the end of a process";
+gap(late) -> ~"some came too late to be put in order";
+gap(tracer_lost) -> ~"a tracer of Witness has ended";
+gap(Reason) -> witness_event:format_term(Reason, 120).
+
+lines(Lines) -> [[Line, $\n] || Line <- Lines].

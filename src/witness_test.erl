@@ -1,0 +1,317 @@
+-module(witness_test).
+-moduledoc """
+Monitors in tests: EUnit and Common Test. For ExUnit there is `Witness.Case`.
+
+`check/2` runs a part of a test under observation. The test fails when a specification is violated, with the same
+explanation as on the command line:
+
+```erlang
+adds_test() ->
+    witness_test:check(["specs/sum.hml"], fun() ->
+        {ok, Calc} = calc:start_link(),
+        ?assertEqual(3, calc:add(Calc, 1, 2)),
+        calc:stop(Calc)
+    end).
+```
+
+```
+  1) calc_tests:adds_test/0
+     {violation,["VIOLATION of answer_is_the_sum (specs/sum.hml:3)",
+                 "  by <0.198.0>, calc:init([])",
+                 ...
+```
+
+The fun runs in a process of its own, whose descendants are observed: it has the group leader and the process dictionary of
+the caller, also its flag `trap_exit`, and as its `$callers` and `$ancestors` the caller. It returns what the fun returns, and
+raises what the fun raises. When the fun has returned, its process ends with the reason `shutdown`, and so does what is linked
+to it. Then the processes that it has started are waited for, so that every event counts, and everything that a specification
+demands is decided.
+
+In specifications the process of the fun has the signature `witness_test:run(_)`.
+
+What is started for the fun by a process that was there before it, such as the application controller, is none of its
+descendants, and is not observed. With the option `scope => node` it is, as is whatever else the node does, of other tests too,
+but only the fun and its descendants are waited for.
+
+Any number of tests may do this in a node at the same time. Each sees what it has started itself, and nothing else.
+
+## What fails a test
+
+| Problem | Raised in the test |
+|---|---|
+| a specification was violated | `error:{violation, Lines}` |
+| processes still run after `timeout` | `error:{still_running, Lines}` |
+| events are missing, a monitor has crashed, or what else makes the result one that cannot be relied on | `error:{no_result, Lines}` |
+| no process had a signature that a specification names (`unmonitored`) | `error:{nothing_monitored, Lines}` |
+| with `vacuous => fail`: verdicts without any action but the birth having matched | `error:{vacuous, Lines}` |
+| a specification or an option is wrong | `error:{not_started, Lines}` |
+
+What is undecided at the end fails nothing. If the fun raises something, that is raised, and what else is wrong is printed.
+EUnit on its own cuts long terms: it shows all of them with the option `{print_depth, 100}`; rebar3 does not cut them.
+
+## Options
+
+Those of `witness:start/1` for a system that runs, such as `source` or `include`, and
+
+| Option | Value | Default |
+|---|---|---|
+| `timeout` | milliseconds that processes may take to end, and monitors to decide, after the fun has returned; or `infinity` | `5000` |
+| `wait` | whether to wait for them; with `false` observation ends as the fun returns | `true` |
+| `unmonitored` | `fail`, `warn` or `ignore` when nothing was monitored | `fail` |
+| `vacuous` | `fail`, `warn` or `ignore` when all verdicts of a property were vacuous | `warn` |
+| `base` | a folder, see below | that of the fun's source |
+
+Warnings are printed, so that they show where the output of a test shows.
+
+## Specifications
+
+A file, a monitor `{{Module, Function, Arity}, {Monitor, Arg}}`, or a list of these. A relative name is looked for in the
+current folder, then in the folder of the source of the fun's module, then in each folder above it. So
+`specs/sum.hml` may stand beside the tests or beside the `rebar.config`, for EUnit and for Common Test.
+""".
+
+-export([check/2, check/3]).
+-export([run/1, watch/3, finish/1, observe/3, print/1]).
+
+-export_type([specs/0, options/0, watch/0, outcome/0]).
+
+%% Columns of a line in an exception.
+-define(LEAST, 40).
+
+-doc "Specification files and monitors.".
+-type specs() :: spec() | [spec()].
+
+-type spec() :: file:name_all() | {witness_options:signature_pattern(), {module(), Arg :: term()}}.
+
+-doc "The options of `check/3`.".
+-type options() :: #{timeout => timeout(), wait => boolean(), unmonitored => rule(), vacuous => rule(),
+                     base => file:name_all(), atom() => term()}.
+
+-type rule() :: fail | warn | ignore.
+
+-doc "A run for a test, with what the test has asked for.".
+-opaque watch() :: {witness:run(), rules()}.
+
+-doc "Whether the test has passed, or what is wrong with it, as lines for people.".
+-type outcome() :: ok | {failed, witness_test_result:problem() | not_started, Lines :: [binary()]}.
+
+-type rules() :: #{timeout := timeout(), wait := boolean(), unmonitored := rule(), vacuous := rule(),
+                   base := file:name_all() | undefined}.
+
+-type returned() :: {returned, term()} | {raised, error | exit | throw, term(), erlang:stacktrace()}.
+
+-doc "`check/3` without options.".
+-spec check(specs(), fun(() -> Result)) -> Result.
+check(Specs, Fun) -> check(Specs, Fun, #{}).
+
+-doc "Runs the fun under observation, and returns what it returns, or fails; see above.".
+-spec check(specs(), fun(() -> Result), options()) -> Result.
+check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
+    case observe(Specs, Fun, Options) of
+        {{returned, Result}, ok} -> Result;
+        {{raised, Class, Reason, Stack}, Outcome} ->
+            print(Outcome),
+            erlang:raise(Class, Reason, Stack);
+        {_, {failed, Problem, Lines}} ->
+            erlang:raise(error, {Problem, [plain(Line) || Line <- Lines]}, place(Fun))
+    end.
+
+%% Whatever prints terms prints a list of strings line by line: if no two of them fit on one line, and if there is no
+%% character beyond Latin-1 in them, for which numbers would be printed.
+plain(Line) ->
+    lists:flatten(string:pad(lists:append([case Char < 256 of true -> [Char]; false -> io_lib:format("\\x{~.16B}", [Char]) end
+                             || Char <- unicode:characters_to_list(Line)]), ?LEAST, trailing, $\s)).
+
+%% Where the test stands. If the call was its last one, only the fun tells.
+place(Fun) ->
+    {module, Module} = erlang:fun_info(Fun, module),
+    {name, Name} = erlang:fun_info(Fun, name),
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    Frames = [Frame || Frame = {M, _, _, _} <- Stack, M =/= ?MODULE, M =/= erlang],
+    case lists:keymember(Module, 1, Frames) of
+        true -> Frames;
+        false -> [{Module, Name, 0, [{file, witness_test_files:source_file(Module)}, {line, 0}]} | Frames]
+    end.
+
+%% --- a fun under observation -----------------------------------------------------
+
+-doc false.
+-spec observe(specs(), fun(() -> term()), options()) -> {returned() | none, outcome()}.
+observe(Specs, Fun, Options) ->
+    Ref = make_ref(),
+    Body = body(Fun, self(), Ref),
+    case start(Specs, {?MODULE, run, [Body]}, maps:merge(#{base => witness_test_files:source(Fun)}, Options)) of
+        {ok, {Run, Rules} = Watch} ->
+            case execute(Run, Ref) of
+                {run_died, Reason} -> {none, {failed, no_result, witness_test_result:lines(
+                                                   witness:format_error({run_died, Reason}))}};
+                {Body1, Returned} ->
+                    #{wait := Wait} = Rules,
+                    _ = Wait andalso leave(Body1),
+                    {Outcome, Crash} = ended(Watch),
+                    _ = Wait orelse leave(Body1),
+                    {returned(Returned, Crash), Outcome}
+            end;
+        {error, Lines} -> {none, {failed, not_started, Lines}}
+    end.
+
+%% What has killed the process of the fun, known from its monitor or, if it was very quick, from the run.
+returned({killed, noproc}, {crashed, Reason}) -> {raised, exit, Reason, []};
+returned({killed, Reason}, _) -> {raised, exit, Reason, []};
+returned(Returned, _) -> Returned.
+
+execute(Run, Ref) ->
+    Watching = monitor(process, Run),
+    Executed = receive
+        {Ref, hello, Body} ->
+            Monitor = monitor(process, Body),
+            _ = guard(Body),
+            Body ! {Ref, go},
+            receive
+                {Ref, Returned} -> demonitor(Monitor, [flush]), {{Body, Ref}, Returned};
+                {'DOWN', Monitor, process, Body, Reason} -> {{Body, Ref}, {killed, Reason}};
+                {'DOWN', Watching, process, Run, Reason} ->
+                    exit(Body, kill),
+                    demonitor(Monitor, [flush]),
+                    {run_died, Reason}
+            end;
+        {'DOWN', Watching, process, Run, Reason} -> {run_died, Reason}
+    end,
+    demonitor(Watching, [flush]),
+    Executed.
+
+leave({Body, Ref}) -> Body ! {Ref, leave}, ok.
+
+%% If the test is killed, for example since it has taken too long, what it was doing ends too.
+guard(Body) ->
+    Test = self(),
+    spawn(fun() ->
+        Ended = monitor(process, Body),
+        Given = monitor(process, Test),
+        receive
+            {'DOWN', Ended, process, _, _} -> ok;
+            {'DOWN', Given, process, _, _} -> exit(Body, kill)
+        end
+    end).
+
+body(Fun, Caller, Ref) ->
+    {trap_exit, Trap} = process_info(self(), trap_exit),
+    Dictionary = get(),
+    Callers = [Caller | proplists:get_value('$callers', Dictionary, [])],
+    Ancestors = [Caller | proplists:get_value('$ancestors', Dictionary, [])],
+    fun() ->
+        Test = monitor(process, Caller),
+        Caller ! {Ref, hello, self()},
+        receive
+            {Ref, go} -> demonitor(Test, [flush]);
+            {'DOWN', Test, process, _, _} -> exit(shutdown)
+        end,
+        lists:foreach(fun({Key, Value}) -> put(Key, Value) end,
+                      Dictionary ++ [{'$callers', Callers}, {'$ancestors', Ancestors}]),
+        process_flag(trap_exit, Trap),
+        Caller ! {Ref, try {returned, Fun()} catch Class:Reason:Stack -> {raised, Class, Reason, Stack} end},
+        receive {Ref, leave} -> ok end
+    end.
+
+-doc "The process of a test's fun. Specifications may name it.".
+-spec run(fun(() -> ok)) -> no_return().
+run(Body) ->
+    ok = Body(),
+    exit(shutdown).
+
+%% --- a test that runs by itself --------------------------------------------------
+
+-doc false.
+-spec watch(specs(), [pid()], options()) -> {ok, watch()} | {error, Lines :: [binary()]}.
+watch(Specs, Parents, Options) -> start(Specs, {children, Parents}, Options).
+
+-doc false.
+-spec finish(watch()) -> outcome().
+finish(Watch) ->
+    {Outcome, _} = ended(Watch),
+    Outcome.
+
+start(Specs, System, Options) ->
+    maybe
+        {ok, {Rules, Given}} ?= rules(Options),
+        {Files, Monitors} = parts(Specs),
+        {ok, Found} ?= found(witness_test_files:find(Files, maps:get(base, Rules))),
+        Start = #{log => false, system => System, specs => Found, monitors => Monitors},
+        {ok, Run} ?= witness:start(maps:merge(Given, Start)),
+        {ok, {Run, Rules}}
+    else
+        {error, Reason} -> {error, witness_test_result:lines(format_error(Reason))}
+    end.
+
+found({ok, _} = Found) -> Found;
+found({error, {Name, Folders}}) -> {error, {no_file, Name, Folders}}.
+
+parts(Specs) when is_binary(Specs); is_tuple(Specs) -> parts([Specs]);
+parts(Specs) ->
+    case io_lib:char_list(Specs) andalso Specs =/= [] of
+        true -> {[Specs], []};
+        false -> lists:partition(fun(Spec) -> not is_tuple(Spec) end, Specs)
+    end.
+
+defaults() -> #{timeout => 5000, wait => true, unmonitored => fail, vacuous => warn, base => undefined}.
+
+rules(Options) ->
+    Rules = maps:merge(defaults(), maps:with(maps:keys(defaults()), Options)),
+    case [{Key, Expected} || Key := Value <- Rules, Expected <- rule(Key, Value)]
+         ++ [{Key, "a test does not have it"} || Key <- [system, halt, specs, monitors, log], is_map_key(Key, Options)] of
+        [] -> {ok, {Rules, maps:without(maps:keys(defaults()), Options)}};
+        [{Key, Expected} | _] -> {error, {bad_option, Key, Expected}}
+    end.
+
+rule(timeout, infinity) -> [];
+rule(timeout, Timeout) when is_integer(Timeout), Timeout >= 0 -> [];
+rule(timeout, _) -> ["milliseconds, or infinity"];
+rule(wait, Wait) when is_boolean(Wait) -> [];
+rule(wait, _) -> ["true or false"];
+rule(base, Base) when Base =:= undefined; is_list(Base); is_binary(Base) -> [];
+rule(base, _) -> ["the name of a folder"];
+rule(_, Rule) when Rule =:= fail; Rule =:= warn; Rule =:= ignore -> [];
+rule(_, _) -> ["fail, warn or ignore"].
+
+format_error({no_file, Name, Folders}) ->
+    ["there is no file ", witness_text:clean(Name), "; it was looked for in\n",
+     [["  ", witness_text:clean(Folder), "\n"] || Folder <- Folders]];
+format_error(Reason) -> witness:format_error(Reason).
+
+%% The end of the run, as a test's outcome; and how the system's first process has ended.
+ended({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
+    maybe
+        {ok, Running} ?= waited(Wait, Run, Timeout),
+        {ok, Summary = #{system := System}} ?= witness_run:finish(Run),
+        Verdicts = witness:verdicts(Run),
+        {ok, _} ?= witness:stop(Run),
+        {Outcome, Warnings} =
+            witness_test_result:judge(#{summary => Summary, verdicts => Verdicts, running => Running}, Rules),
+        [io:put_chars(["witness: warning: ", Text, $\n]) || Text <- Warnings],
+        {Outcome, System}
+    else
+        {error, Reason} -> {{failed, no_result, witness_test_result:lines(witness:format_error(Reason))}, undefined}
+    end.
+
+waited(false, _, _) -> {ok, []};
+waited(true, Run, Timeout) ->
+    case witness:await(Run, Timeout) of
+        {ok, _} -> {ok, []};
+        {error, timeout} -> {ok, [describe(P) || P <- witness_run:alive(Run)]};
+        {error, _} = Error -> Error
+    end.
+
+describe(P) ->
+    Label = case proc_lib:get_label(P) of undefined -> name(P); Known -> Known end,
+    {P, Label, witness_event_signature:running(P)}.
+
+name(P) ->
+    case process_info(P, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> undefined
+    end.
+
+-doc false.
+-spec print(outcome()) -> ok.
+print(ok) -> ok;
+print({failed, _, Lines}) -> io:put_chars([[Line, $\n] || Line <- Lines]).

@@ -1,0 +1,56 @@
+-module(witness_test_files).
+-moduledoc """
+Where the specifications of a test are.
+
+A test is run in different folders: `rebar3 eunit` and `mix test` in that of the project, `rebar3 ct` in one of its logs,
+an editor anywhere. So a relative name is looked for in the current folder, then in the folder of the test's own source, then
+in each folder above that.
+""".
+
+-export([find/2, source/1, source_file/1]).
+
+-doc "The files, or which one is in none of the folders. `Base`: the folder to begin with beside the current one.".
+-spec find([file:name_all()], Base :: file:name_all() | undefined) ->
+    {ok, [file:name_all()]} | {error, {file:name_all(), Folders :: [file:name_all()]}}.
+find(Names, Base) ->
+    {ok, Here} = file:get_cwd(),
+    Folders = lists:uniq([Here | above(Base)]),
+    Found = [{Name, [File || Folder <- Folders, File <- [filename:absname(Name, Folder)], filelib:is_regular(File)]}
+             || Name <- Names],
+    case [Name || {Name, []} <- Found] of
+        [] -> {ok, [shown(Name, File, Here) || {Name, [File | _]} <- Found]};
+        [Missing | _] -> {error, {Missing, Folders}}
+    end.
+
+above(undefined) -> [];
+above(Folder) ->
+    case filename:dirname(Folder) of
+        Folder -> [Folder];
+        Parent -> [Folder | above(Parent)]
+    end.
+
+%% Where it was found, as short as it can be.
+shown(Name, File, Here) ->
+    case filename:pathtype(Name) =:= relative andalso string:prefix(File, [Here, "/"]) of
+        Relative when Relative =/= false, Relative =/= nomatch -> Relative;
+        _ -> File
+    end.
+
+-doc "The folder of the source that a fun was compiled from, where it is known.".
+-spec source(fun()) -> file:filename_all() | undefined.
+source(Fun) ->
+    {module, Module} = erlang:fun_info(Fun, module),
+    case source_file(Module) of
+        "" -> undefined;
+        File -> filename:dirname(filename:absname(File))
+    end.
+
+-doc "The source that a module was compiled from, empty where it is not known.".
+-spec source_file(module()) -> file:filename().
+source_file(Module) ->
+    try
+        Source = [_ | _] = proplists:get_value(source, Module:module_info(compile)),
+        Source
+    catch
+        error:_ -> ""
+    end.

@@ -1,0 +1,101 @@
+-module(witness_test_result).
+-moduledoc """
+What a run means for the test that it was part of: passed, or failed and why, as lines for people. Pure.
+""".
+
+-export([judge/2, lines/1]).
+
+-export_type([result/0, problem/0, rules/0]).
+
+-doc "How the run ended, its verdicts, and the processes that still run though they should have ended.".
+-type result() :: #{summary := witness:summary(), verdicts := [witness:verdict()], running := [running()]}.
+
+-doc "A process, with its label or name, and the function that it was spawned with.".
+-type running() :: {pid(), Label :: term(), mfa() | undefined}.
+
+-doc """
+What a failure is called: a violation, processes that still run, a result that cannot be relied on, nothing that was
+monitored, or verdicts that say nothing.
+""".
+-type problem() :: violation | still_running | no_result | nothing_monitored | vacuous.
+
+-doc "What the test has asked for: `fail`, `warn` or `ignore`, and how long it has waited.".
+-type rules() :: #{unmonitored := fail | warn | ignore, vacuous := fail | warn | ignore, timeout := timeout(), _ => _}.
+
+%% Violations that are shown in full.
+-define(CHARTS, 3).
+-define(LOOK, #{colour => false, width => 100}).
+
+-doc "Passed, or what is wrong; the worst comes first. With warnings, which fail nothing.".
+-spec judge(result(), rules()) -> {ok | {failed, problem(), Lines :: [binary()]}, Warnings :: [binary()]}.
+judge(Result = #{summary := #{warnings := Warnings} = Summary}, Rules) ->
+    Problems = [{Problem, Text} || {Problem, Text} <- problems(Result, Rules), Text =/= []],
+    Told = [Text || #{code := Code, text := Text} <- Warnings, told(Code, Rules, Summary)],
+    case Problems of
+        [] -> {ok, Told};
+        [{Problem, _} | _] -> {{failed, Problem, lines(lists:join("\n", [Text || {_, Text} <- Problems]))}, Told}
+    end.
+
+%% Not those that fail the test when they count, and not those that nobody wants.
+told(vacuous, #{vacuous := Rule}, _) -> Rule =:= warn;
+told(nothing_monitored, #{unmonitored := fail}, #{monitored := 0}) -> false;
+told(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
+told(system_crashed, _, _) -> false;
+told(_, _, _) -> true.
+
+problems(#{summary := Summary, verdicts := Verdicts, running := Running}, Rules) ->
+    [{violation, violations([V || V = #{verdict := no} <- Verdicts])},
+     {still_running, still_running(Running, Rules)},
+     {no_result, doubts(Summary, Verdicts, Rules)},
+     {nothing_monitored, nothing(Summary, Rules)},
+     {vacuous, vacuous(Summary, Rules)}].
+
+violations(Violations) ->
+    {Shown, Others} = lists:split(min(?CHARTS, length(Violations)), Violations),
+    lists:join("\n", [witness_text_verdict:verdict(V, ?LOOK) || V <- Shown])
+        ++ [["\nand ", witness_text:count(length(Others), "more violation", "more violations"), "\n"] || Others =/= []].
+
+still_running([], _) -> [];
+still_running(Running, #{timeout := Timeout}) ->
+    [witness_text:count(length(Running), "process that the test has started still runs ",
+                        "processes that the test has started still run "),
+     integer_to_list(Timeout), " ms after its end:\n",
+     [["  ", witness_event:format_proc(P), " ", runs(Label, Function), "\n"] || {P, Label, Function} <- Running],
+     "Have the test end them, or do not wait for them: option wait => false.\n"].
+
+runs(undefined, undefined) -> "";
+runs(undefined, {M, F, A}) -> io_lib:format("~tw:~tw/~w", [M, F, A]);
+runs(Label, Function) -> [runs(undefined, Function), " (", witness_event:format_term(Label, 80), ")"].
+
+%% A violation stands, whatever else is missing; without one it might be what is missing.
+doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->
+    Reasons = lists:uniq([witness_text_verdict:reason(V) || V = #{verdict := inconclusive} <- Verdicts, is_doubt(V)]),
+    Codes = [Text || #{code := Code, text := Text} <- Warnings,
+                     not lists:member(Code, [specification, no_native, vacuous, nothing_monitored, system_crashed,
+                                             verdicts_dropped])],
+    case {Reasons ++ Codes, Summary} of
+        {[], #{monitored := 0}} -> [];
+        {[], #{system := {crashed, _}}} -> [];
+        {[], _} -> "NO RESULT: the run cannot be trusted.\n";
+        {Doubts, _} -> ["NO RESULT, since what was seen is not all there was:\n", [["  ", Doubt, "\n"] || Doubt <- Doubts]]
+    end;
+doubts(_, _, _) -> [].
+
+is_doubt(#{reason := {gap, _}}) -> true;
+is_doubt(#{reason := {crashed, _}}) -> true;
+is_doubt(_) -> false.
+
+nothing(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail}) ->
+    ["NO RESULT: nothing was monitored.\n",
+     [["  ", Text, "\n"] || #{code := nothing_monitored, text := Text} <- Warnings],
+     "If the test may do without: option unmonitored => warn, or ignore.\n"];
+nothing(_, _) -> [].
+
+vacuous(#{warnings := Warnings}, #{vacuous := fail}) ->
+    [["NO RESULT: ", Text, "\n"] || #{code := vacuous, text := Text} <- Warnings];
+vacuous(_, _) -> [].
+
+-doc "Text as lines, without an empty one at the end.".
+-spec lines(unicode:chardata()) -> [binary()].
+lines(Text) ->
+    string:split(string:trim(unicode:characters_to_binary(Text), trailing, "\n"), "\n", all).

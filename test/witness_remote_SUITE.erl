@@ -1,0 +1,585 @@
+-module(witness_remote_SUITE).
+-moduledoc """
+Attaching to a node without Witness: the target is another VM that has no module of it, and works all the time: a process
+asks a server for sums, and every answer must be right, whatever happens to the tool.
+
+How often the tool is killed, and the connection cut, at random moments says `WITNESS_REMOTE_RANDOM` (5; `make remote`: 100).
+With both releases of OTP in the cache of `bin/toolchain`, targets of the other one are tested too.
+""".
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
+         init_per_testcase/2, end_per_testcase/2]).
+-export([verdicts_are_those_of_a_local_run/1, nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
+         what_is_found_is_told/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
+         a_killed_tool_leaves_nothing/1, a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
+         a_tool_that_stands_still_is_left/1, who_is_killed_at_the_target_leaves_nothing/1,
+         what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
+         verdicts_that_are_not_taken_are_counted/1, mistakes_are_told/1, an_old_release_is_refused/1]).
+
+%% At the target.
+-export([serve/0, work/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
+%% In the tool.
+-export([systems/2, attached/3, hold/4, slow/3]).
+
+-define(EVENT, 30_000).
+
+%% What the server cannot add.
+-define(WRONG, 666).
+
+suite() -> [{timetrap, {minutes, 30}}].
+
+all() -> [{group, this_release}, {group, other_release}, an_old_release_is_refused].
+
+groups() ->
+    Both = [verdicts_are_those_of_a_local_run, what_is_found_is_told, nothing_is_left_behind,
+            a_tool_that_dies_at_a_step_leaves_nothing],
+    [{this_release, [], Both ++
+        [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
+         a_killed_tool_leaves_nothing, a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left,
+         who_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
+         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, mistakes_are_told]},
+     {other_release, [], Both}].
+
+init_per_suite(Config) ->
+    Folder = proplists:get_value(priv_dir, Config),
+    Cookie = lists:concat(["c", rand:uniform(1 bsl 60)]),
+    File = filename:join(Folder, "cookie"),
+    ok = file:write_file(File, [Cookie, "\n"]),
+    ok = file:change_mode(File, 8#400),
+    Spec = filename:join(Folder, "sums.hml"),
+    ok = file:write_file(Spec, ~"""
+        sums: with witness_remote_SUITE:serve()
+        per From over _ ? {From, {add, _, _}}, _ : From ! {sum, _}
+        check max X. [_ ? {_, {add, A, B}}] ([_ : _ ! {sum, S} when S =/= A + B] ff and [_ : _ ! {sum, S} when S =:= A + B] X).
+        """),
+    [{cookie, Cookie}, {cookie_file, File}, {spec, Spec} | Config].
+
+end_per_suite(_) -> ok.
+
+init_per_group(Group, Config) ->
+    case erl(Group) of
+        {ok, Erl} -> [{erl, Erl} | Config];
+        none -> {skip, "there is no other release of OTP in the cache of bin/toolchain"}
+    end.
+
+end_per_group(_, _) -> ok.
+
+erl(this_release) -> {ok, filename:join([code:root_dir(), "bin", "erl"])};
+erl(other_release) ->
+    Cache = os:getenv("WITNESS_CACHE", filename:join(os:getenv("XDG_CACHE_HOME", os:getenv("HOME", "") ++ "/.cache"), "witness")),
+    Own = erlang:system_info(otp_release),
+    case [filename:join(filename:dirname(Complete), "usr/lib/erlang/bin/erl")
+          || Complete <- lists:reverse(filelib:wildcard(filename:join(Cache, "toolchain/*-r*/complete"))),
+             {ok, <<Release:2/binary, _/binary>>} <- [file:read_file(Complete)],
+             lists:member(Release, [~"27", ~"29"]), binary_to_list(Release) =/= Own] of
+        [Erl | _] -> {ok, Erl};
+        [] -> none
+    end.
+
+init_per_testcase(Case, Config) when Case =:= an_old_release_is_refused -> Config;
+init_per_testcase(Case, Config) -> [{target, target(Case, #{}, Config)} | Config].
+
+end_per_testcase(_, Config) ->
+    case proplists:get_value(target, Config) of
+        undefined -> ok;
+        #{peer := Peer} -> peer:stop(Peer)
+    end.
+
+%% A node with a server, somebody who asks it for sums, and what remembers which tools are connected.
+target(Case, Name, Config) ->
+    Erl = proplists:get_value(erl, Config),
+    Cookie = proplists:get_value(cookie, Config),
+    {ok, Peer, Node} = peer:start(maps:merge(#{name => peer:random_name(Case), connection => standard_io, exec => Erl,
+                                               args => ["-setcookie", Cookie], wait_boot => ?EVENT}, Name)),
+    ok = load(Peer, [?MODULE]),
+    ok = peer:call(Peer, code, ensure_modules_loaded, [[erl_eval, trace, peer, gen_server, proc_lib]]),
+    %% OTP starts what resolves names when it is needed first.
+    {ok, _} = peer:call(Peer, inet_gethost_native, gethostbyname, ["localhost"]),
+    [true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, F, []])) || F <- [serve, keep]],
+    Worker = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, 0]]),
+    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_keeper]) =/= undefined end),
+    ok = peer:call(Peer, logger, add_handler, [witness_test_reports, ?MODULE, #{}]),
+    #{peer => Peer, node => Node, worker => Worker, before => peer:call(Peer, ?MODULE, snapshot, [])}.
+
+%% In the form that every release reads.
+load(Peer, Modules) ->
+    Objects = [begin {M, Object, _} = code:get_object_code(M), {M, Object} end || M <- Modules],
+    lists:foreach(fun({M, Object}) -> {module, M} = peer:call(Peer, code, load_binary, [M, "", Object]) end,
+                  witness_remote_bundle:rename(Objects, #{})).
+
+%% --- verdicts --------------------------------------------------------------------
+
+verdicts_are_those_of_a_local_run(Config) ->
+    #{peer := Peer, node := Node} = proplists:get_value(target, Config),
+    Systems = every(witness_setting:number("WITNESS_EVERY", 3), [S || #{monitors := []} = S <- witness_sys:all()]),
+    _ = peer:call(Peer, logger, set_primary_config, [level, none]),
+    ok = load(Peer, [M || M <- witness_sys:modules(), lists:prefix("witness_sys", atom_to_list(M))]),
+    ok = peer:call(Peer, code, ensure_modules_loaded, [witness_sys:modules()]),
+    Tool = tool(),
+    Results = peer:call(Tool, ?MODULE, systems, [where(Node, Config), Systems], 10 * ?EVENT),
+    peer:stop(Tool),
+    ?assert(length(Systems) > 10),
+    ?assertEqual([{Name, {witness_sys:outcome(S), witness_sys:expected(S)}} || #{name := Name} = S <- Systems], Results).
+
+every(N, Systems) -> [S || {I, S} <- lists:enumerate(Systems), I rem N =:= 0].
+
+%% A VM with Witness; in it, `attached/3' runs one at the target.
+tool() ->
+    Paths = lists:append([["-pa", Dir] || Dir <- code:get_path(), filename:basename(Dir) =/= "."]),
+    {ok, Tool, _} = peer:start(#{connection => standard_io, args => ["-nocookie" | Paths], wait_boot => ?EVENT}),
+    Tool.
+
+where(Node, Config) -> #{node => Node, cookie => list_to_atom(proplists:get_value(cookie, Config))}.
+
+systems(Where, Systems) ->
+    [begin
+         {ok, #{system := End}, Verdicts} =
+             attached(Where, #{system => MFA, scope => Scope, specs => [witness_sys:spec_file(S) || S <- Specs]}, await),
+         {Name, {case End of normal -> normal; {crashed, _} -> crashed end, witness_sys:counts(Verdicts)}}
+     end || #{name := Name, system := MFA, scope := Scope, specs := Specs} <- Systems].
+
+attached(Where, Options, How) ->
+    Self = self(),
+    Ref = make_ref(),
+    case witness_remote:start(Where, Options#{on_verdict => fun(V) -> Self ! {Ref, V} end}) of
+        {ok, Run} ->
+            {ok, Summary} = case How of
+                await -> witness:await(Run, infinity);
+                {verdicts, N} ->
+                    Seen = [receive {Ref, V} -> V after ?EVENT -> exit(no_verdict) end || _ <- lists:seq(1, N)],
+                    [Self ! {Ref, V} || V <- Seen],
+                    witness:stop(Run);
+                stop -> witness:stop(Run)
+            end,
+            _ = is_process_alive(Run) andalso witness:stop(Run),
+            {ok, Summary, found(Ref)};
+        {error, Reason} -> {error, unicode:characters_to_binary(witness_remote:format_error(Reason))}
+    end.
+
+found(Ref) -> receive {Ref, V} -> [V | found(Ref)] after 0 -> [] end.
+
+%% The worker asks for something that the server gets wrong.
+what_is_found_is_told(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Server = peer:call(Peer, erlang, whereis, [witness_test_server]),
+    Port = command(Node, ["--name", "witness_test_server", "--json"], Config),
+    ok = awaited(fun() -> wrong(Peer), peer:call(Peer, ?MODULE, tools, []) =/= [] andalso said(Port, ~"verdict") end),
+    stop = peer:call(Peer, erlang, send, [witness_test_server, stop]),
+    {1, Output} = ended(Port),
+    Lines = [json:decode(Line) || Line <- binary:split(Output, ~"\n", [global, trim_all]), binary:first(Line) =:= ${],
+    [Violation | _] = [V || #{~"type" := ~"verdict", ~"verdict" := ~"no"} = V <- Lines],
+    #{~"name" := ~"sums", ~"process" := Process, ~"node" := Where, ~"source" := #{~"line" := 3}} = Violation,
+    ?assertEqual(unicode:characters_to_binary(peer:call(Peer, erlang, pid_to_list, [Server])), Process),
+    ?assertEqual(atom_to_binary(Node), Where),
+    #{~"type" := ~"summary", ~"verdicts" := #{~"no" := No}} = lists:last(Lines),
+    ?assert(No > 0),
+    true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, serve, []])),
+    unharmed(Target).
+
+%% A process of its own asks once.
+wrong(Peer) -> _ = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, wrong]]), ok.
+
+the_whole_node_is_watched(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    {ok, #{processes := Processes, outcome := ok}, _} =
+        peer:call(Tool, ?MODULE, attached, [where(Node, Config), options(Config), stop], ?EVENT),
+    peer:stop(Tool),
+    ?assert(Processes > 20),
+    unharmed(Target).
+
+options(Config) -> #{specs => [proplists:get_value(spec, Config)]}.
+
+a_long_name_is_no_obstacle(Config) ->
+    #{peer := Peer, node := Node} = Target = target(?FUNCTION_NAME, #{host => "127.0.0.1", longnames => true}, Config),
+    {0, _} = ended(command(Node, ["--name", "witness_test_server", "--for", "0.2"], Config)),
+    unharmed(Target),
+    peer:stop(Peer).
+
+verdicts_that_are_not_taken_are_counted(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    Asked = 1000,
+    Reply = self(),
+    _ = spawn_link(fun() -> Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)} end),
+    %% Each of those who ask ends with a verdict of its own when watching ends.
+    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
+    {Told, Counted, Missed} = receive {slow, Result} -> Result end,
+    peer:stop(Tool),
+    ?assert(Counted >= Asked),
+    ?assertEqual(Counted, Told + Missed),
+    ?assert(Missed > 0),
+    unharmed(Target).
+
+%% Takes the first verdict when all have been counted.
+slow(Where = #{node := Node}, Options, Asked) ->
+    Told = counters:new(1, []),
+    Self = self(),
+    Taken = fun(_) ->
+        counters:add(Told, 1, 1),
+        counters:get(Told, 1) > 1 orelse begin Self ! first, receive go_on -> ok end end
+    end,
+    {ok, Run} = witness_remote:start(Where#{watch => [{name, "witness_test_server"}]}, Options#{on_verdict => Taken}),
+    [spawn(Node, ?MODULE, work, [0, wrong]) || _ <- lists:seq(1, Asked)],
+    receive first -> ok end,
+    %% The server has answered all that were before this one, and all that it has said was seen.
+    ok = erpc:call(Node, ?MODULE, work, [0, wrong]),
+    _ = spawn(fun() -> Self ! {ended, witness:stop(Run)} end),
+    Run ! go_on,
+    receive
+        {ended, {ok, #{verdicts := #{no := No} = Verdicts, warnings := Warnings}}} when No >= Asked ->
+            [Missed] = [binary_to_integer(hd(binary:split(Text, ~" "))) || #{code := verdicts_missed, text := Text} <- Warnings],
+            {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), Missed}
+    end.
+
+%% --- nothing is left -------------------------------------------------------------
+
+nothing_is_left_behind(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
+    {ok, _, _} = peer:call(Tool, ?MODULE, attached, [Watch, options(Config), stop], ?EVENT),
+    peer:stop(Tool),
+    unharmed(Target).
+
+attaching_again_makes_no_more_atoms(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
+    Attach = fun() -> {ok, _, _} = peer:call(Tool, ?MODULE, attached, [Watch, options(Config), stop], ?EVENT) end,
+    Attach(),
+    Atoms = peer:call(Peer, erlang, system_info, [atom_count]),
+    [Attach() || _ <- lists:seq(1, 5)],
+    ?assertEqual(Atoms, peer:call(Peer, erlang, system_info, [atom_count])),
+    peer:stop(Tool),
+    unharmed(Target).
+
+a_killed_tool_leaves_nothing(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    each_random(2500, fun(Moment) ->
+        Port = command(Node, ["--name", "witness_test_server"], Config),
+        receive {Port, {exit_status, _}} -> ok after Moment -> kill(Port, "KILL") end,
+        unharmed(Target)
+    end).
+
+a_cut_connection_leaves_nothing(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    each_random(1000, fun(Moment) ->
+        Port = command(Node, ["--name", "witness_test_server"], Config),
+        ok = awaited(fun() -> peer:call(Peer, ?MODULE, tools, []) =/= [] end),
+        receive after Moment -> ok end,
+        [peer:call(Peer, erlang, disconnect_node, [N]) || N <- peer:call(Peer, ?MODULE, tools, [])],
+        {3, Output} = ended(Port),
+        ?assertMatch({match, _}, re:run(Output, "connection")),
+        unharmed(Target)
+    end).
+
+each_random(Most, Fun) ->
+    [Fun(rand:uniform(Most)) || _ <- lists:seq(1, witness_setting:number("WITNESS_REMOTE_RANDOM", 5))].
+
+%% The tool does one step more each time, and is killed.
+a_tool_that_dies_at_a_step_leaves_nothing(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    [begin
+         Tool = tool(),
+         Pid = peer:call(Tool, os, getpid, []),
+         ok = peer:call(Tool, ?MODULE, hold, [Step, Cut, where(Node, Config), options(Config)], ?EVENT),
+         case Cut of
+             kill -> [] = os:cmd("kill -9 " ++ Pid), ok = down(Tool);
+             cut -> true = peer:call(Tool, net_kernel, disconnect, [Node]), peer:stop(Tool)
+         end,
+         unharmed(Target)
+     end || Step <- [connected, claimed, loaded, running], Cut <- [kill, cut]].
+
+down(Peer) ->
+    Ref = monitor(process, Peer),
+    receive {'DOWN', Ref, process, Peer, _} -> ok end.
+
+%% Goes so far, and stays there, in a process of its own.
+hold(Step, _, Where, Options) ->
+    Self = self(),
+    _ = spawn(fun() -> step(Step, Where, Options), Self ! {reached, Step}, receive never -> ok end end),
+    receive {reached, Step} -> ok end.
+
+step(running, Where, Options) ->
+    {ok, _} = witness_remote:start(Where#{watch => [{name, "witness_test_server"}]}, Options);
+step(connected, #{node := Node, cookie := Cookie}, _) ->
+    ok = witness_remote_connection:open(Node, Cookie);
+step(claimed, Where, Options) ->
+    _ = claim(Where, Options);
+step(loaded, Where, Options) ->
+    {Tag, Cleaner, Objects} = claim(Where, Options),
+    Named = witness_remote_cleaner:slot(1),
+    Config = #{tool => self(), tag => Tag, options => #{system => node}, specs => [], modules => [M || {M, _} <- Objects]},
+    Cleaner ! {Tag, load, Objects, {Named(witness_remote_guard), init, [Config]}},
+    receive {Tag, started, _} -> ok end.
+
+claim(Where = #{node := Node}, Options) ->
+    ok = step(connected, Where, Options),
+    {ok, Objects} = witness_remote:objects([]),
+    Named = witness_remote_cleaner:slot(1),
+    Names = #{M => Named(M) || {M, _} <- Objects},
+    Tag = make_ref(),
+    Cleaner = witness_remote_cleaner:claim(Node, 1, {Tag, 20_000}, maps:values(Names)),
+    receive {Tag, claimed, Cleaner} -> {Tag, Cleaner, witness_remote_bundle:rename(Objects, Names)} end.
+
+a_tool_that_stands_still_is_left(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    Pid = peer:call(Tool, os, getpid, []),
+    ok = peer:call(Tool, ?MODULE, hold, [running, none, (where(Node, Config))#{lease => 1000}, options(Config)], ?EVENT),
+    [] = os:cmd("kill -STOP " ++ Pid),
+    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =:= undefined end),
+    ?assertEqual(false, peer:call(Peer, erlang, module_loaded, ['witness_run$1'])),
+    [] = os:cmd("kill -9 " ++ Pid),
+    ok = down(Tool),
+    unharmed(Target).
+
+who_is_killed_at_the_target_leaves_nothing(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    [begin
+         Port = command(Node, ["--name", "witness_test_server"], Config),
+         ok = awaited(fun() -> guard(Peer) =/= none end),
+         true = peer:call(Peer, erlang, exit, [case Who of guard -> guard(Peer); _ -> peer:call(Peer, erlang, whereis, [Who]) end, kill]),
+         {3, _} = ended(Port),
+         unharmed(Target)
+     end || Who <- ['witness$1', 'witness_spare$1', guard]].
+
+%% It runs when it has a run.
+guard(Peer) ->
+    Initial = fun(M) -> [P || P <- peer:call(Peer, erlang, processes, []), initial(Peer, P) =:= M] end,
+    case {Initial('witness_remote_guard$1'), Initial('witness_outline_tracer$1')} of
+        {[Guard], [_ | _]} -> Guard;
+        _ -> none
+    end.
+
+initial(Peer, P) ->
+    case peer:call(Peer, erlang, process_info, [P, initial_call]) of
+        {initial_call, {M, _, _}} -> M;
+        undefined -> undefined
+    end.
+
+what_both_keepers_left_is_removed_by_the_next(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Object = fun(M) -> {M, Code, _} = code:get_object_code(M), {M, Code} end,
+    [{Left, Code}] = witness_remote_bundle:rename([Object(witness_run)], #{witness_run => 'witness_run$1'}),
+    {module, Left} = peer:call(Peer, code, load_binary, [Left, "", Code]),
+    Tool = tool(),
+    {ok, _, _} = peer:call(Tool, ?MODULE, attached, [(where(Node, Config))#{watch => [{name, "witness_test_server"}]},
+                                                     options(Config), stop], ?EVENT),
+    peer:stop(Tool),
+    unharmed(Target).
+
+two_tools_at_once(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Ports = [command(Node, ["--name", "witness_test_server"], Config) || _ <- [1, 2]],
+    ok = awaited(fun() -> wrong(Peer), lists:all(fun(Port) -> said(Port, ~"VIOLATION") end, Ports) end),
+    %% One is killed, which is nothing to the other.
+    [One, Other] = Ports,
+    kill(One, "KILL"),
+    stop = peer:call(Peer, erlang, send, [witness_test_server, stop]),
+    {1, _} = ended(Other),
+    true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, serve, []])),
+    unharmed(Target).
+
+more_tools_than_slots_are_refused(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Names = [(witness_remote_cleaner:slot(Slot))(witness) || Slot <- witness_remote_cleaner:slots()],
+    [true = peer:call(Peer, erlang, register, [Name, peer:call(Peer, erlang, spawn, [timer, sleep, [infinity]])]) || Name <- Names],
+    {2, Output} = ended(command(Node, [], Config)),
+    ?assertMatch({match, _}, re:run(Output, "too many tools")),
+    [peer:call(Peer, erlang, exit, [peer:call(Peer, erlang, whereis, [Name]), kill]) || Name <- Names],
+    unharmed(Target).
+
+%% --- mistakes --------------------------------------------------------------------
+
+mistakes_are_told(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Folder = proplists:get_value(priv_dir, Config),
+    File = fun(Name, Content, Mode) ->
+        Path = filename:join(Folder, Name),
+        ok = file:write_file(Path, Content),
+        ok = file:change_mode(Path, Mode),
+        Path
+    end,
+    [_, Host] = string:split(atom_to_list(Node), "@"),
+    Needs = File("needs.hml", ~"needs: with witness_remote_SUITE:work(0, _) check [_ <- _, _] ff.\n", 8#600),
+    [begin
+         {Code, Output} = ended(command(To, Arguments, Config)),
+         ?assertMatch({2, {match, _}, _}, {Code, re:run(Output, Words), Output})
+     end || {To, Arguments, Words} <- [
+        {Node, ["--cookie-file", File("other", ~"other", 8#400)], "cookie"},
+        {Node, ["--cookie-file", File("open", ~"other", 8#644)], "open: others than its owner may read it"},
+        {Node, ["--cookie-file", File("none", ~"", 8#400)], "one word"},
+        {Node, ["--cookie-file", File("two", ~"a b", 8#400)], "one word"},
+        {Node, ["--cookie-file", filename:join(Folder, "absent")], "cannot be read: no such file"},
+        {Node, ["--cookie-file", Folder], "no regular file"},
+        {list_to_atom("nobody_here@" ++ Host), [], "there is no node of that name on"},
+        {'nobody@no-such-host.invalid', [], "there is no host no-such-host.invalid"},
+        {'nobody', [], "NAME@HOST"},
+        {Node, ["--name", "no_such_name"], "no process that is registered as no_such_name"},
+        {Node, ["--name", "error"], "no process is registered as error"},
+        {Node, ["--app", "no_such_app"], "no application no_such_app"},
+        {Node, ["--app", "stdlib"], "stdlib is not running, or has no processes"},
+        {Node, ["--pid", "<0.99999999.0>"], "the process <0.99999999.0> is not alive"},
+        {Node, ["--pid", "seven"], "no process seven"},
+        {Node, ["--spec", Needs], "needs.hml:1:"},
+        {Node, ["--for", "long"], "--for"}]],
+    %% The target reports a wrong cookie by itself.
+    unharmed(Target, [reports]).
+
+an_old_release_is_refused(_) ->
+    ok = witness_remote_connection:release(a@b, "27"),
+    ok = witness_remote_connection:release(a@b, "30"),
+    [{error, _} = witness_remote_connection:release(a@b, Old) || Old <- ["26", "R16B03", "17"]].
+
+%% --- the command as a process of the operating system ----------------------------
+
+command(Node, Arguments, Config) ->
+    Spec = case lists:member("--spec", Arguments) of true -> []; false -> ["--spec", proplists:get_value(spec, Config)] end,
+    Cookie = case lists:member("--cookie-file", Arguments) of
+        true -> [];
+        false -> ["--cookie-file", proplists:get_value(cookie_file, Config)]
+    end,
+    open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+              [{args, ["-noinput", "-nocookie", "-pa", filename:dirname(code:which(witness)), "-s", "witness_cli", "main",
+                       "-extra", "attach", atom_to_list(Node)] ++ Spec ++ Cookie ++ Arguments},
+               binary, exit_status, stderr_to_stdout]).
+
+kill(Port, Signal) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, Pid} ->
+            _ = os:cmd(lists:concat(["kill -", Signal, " ", Pid])),
+            ok;
+        undefined -> ok
+    end,
+    receive {Port, {exit_status, _}} -> ok after ?EVENT -> exit({still_there, Port}) end.
+
+%% Whether its output has a word so far. What was said stays in the mailbox.
+said(Port, Word) ->
+    {messages, Messages} = process_info(self(), messages),
+    Said = iolist_to_binary([Data || {P, {data, Data}} <- Messages, P =:= Port]),
+    binary:match(Said, Word) =/= nomatch.
+
+ended(Port) ->
+    receive {Port, {exit_status, Code}} -> {Code, output(Port)} after 3 * ?EVENT -> exit({has_not_ended, output(Port)}) end.
+
+output(Port) -> receive {Port, {data, Data}} -> <<Data/binary, (output(Port))/binary>> after 0 -> <<>> end.
+
+%% --- the target ------------------------------------------------------------------
+
+%% Its results are right, and it is as it was before, as soon as it knows that the tool is gone.
+unharmed(Target) -> unharmed(Target, []).
+
+unharmed(#{peer := Peer, worker := Worker, before := Before}, But) ->
+    ok = peer:call(Peer, ?MODULE, settled, [], 2 * ?EVENT),
+    {dictionary, [{answers, {Right, 0}}]} = peer:call(Peer, erlang, process_info, [Worker, dictionary]),
+    ?assert(Right > 0),
+    Snapshot = fun() -> maps:without(But, peer:call(Peer, ?MODULE, snapshot, [])) end,
+    Wanted = maps:without(But, Before),
+    ok = awaited(fun() -> Snapshot() =:= Wanted end, fun() -> {Wanted, Snapshot()} end).
+
+awaited(Condition) -> awaited(Condition, fun() -> not_so end).
+
+awaited(Condition, Problem) -> awaited(Condition, Problem, erlang:monotonic_time(millisecond) + ?EVENT).
+
+%% For what has no event of its own that could be waited for.
+awaited(Condition, Problem, Deadline) ->
+    case Condition() of
+        true -> ok;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline orelse error(Problem()),
+            receive after 20 -> awaited(Condition, Problem, Deadline) end
+    end.
+
+serve() ->
+    try register(witness_test_server, self()) catch error:badarg -> exit(taken) end,
+    served().
+
+served() ->
+    receive
+        {From, {add, A, ?WRONG}} -> From ! {sum, A}, served();
+        {From, {add, A, B}} -> From ! {sum, A + B}, served();
+        stop -> ok
+    end.
+
+%% Asks again and again, and counts right and wrong answers.
+work(_, wrong) ->
+    _ = ask(1, ?WRONG),
+    ok;
+work(Right, Wrong) ->
+    put(answers, {Right, Wrong}),
+    case ask(Right, 7) of
+        gone -> receive after 10 -> work(Right, Wrong) end;
+        Sum when Sum =:= Right + 7 -> receive after 1 -> work(Right + 1, Wrong) end;
+        _ -> work(Right, Wrong + 1)
+    end.
+
+ask(A, B) ->
+    case whereis(witness_test_server) of
+        undefined -> gone;
+        Server ->
+            Ref = monitor(process, Server),
+            Server ! {self(), {add, A, B}},
+            receive
+                {sum, Sum} -> demonitor(Ref, [flush]), Sum;
+                {'DOWN', Ref, process, _, _} -> gone
+            end
+    end.
+
+%% What is reported at the target: nothing should be.
+log(#{msg := Report}, _) -> witness_test_keeper ! {report, Report}.
+
+%% Remembers which tools are connected.
+keep() ->
+    try register(witness_test_keeper, self()) catch error:badarg -> ok end,
+    ok = net_kernel:monitor_nodes(true, #{node_type => hidden}),
+    kept([], []).
+
+kept(Nodes, Reports) ->
+    receive
+        {nodeup, N, _} -> kept([N | Nodes], Reports);
+        {nodedown, N, _} -> kept(lists:delete(N, Nodes), Reports);
+        {report, Report} -> kept(Nodes, [Report | Reports]);
+        {tools, From} -> From ! {tools, Nodes}, kept(Nodes, Reports);
+        {reports, From} -> From ! {reports, Reports}, kept(Nodes, Reports)
+    end.
+
+tools() -> asked(tools).
+
+asked(What) ->
+    witness_test_keeper ! {What, self()},
+    receive {What, Answer} -> Answer end.
+
+%% No tool is connected, and who was started for one has ended.
+settled() ->
+    case {tools(), [P || P <- processes(), P =/= self(), is_keeper(P)]} of
+        {[], []} -> ok;
+        {[], Keepers} ->
+            [begin Ref = monitor(process, P), receive {'DOWN', Ref, process, P, _} -> ok end end || P <- Keepers],
+            settled();
+        {[Tool | _], _} ->
+            ok = net_kernel:monitor_nodes(true, #{node_type => hidden}),
+            _ = lists:member(Tool, tools()) andalso receive {nodedown, Tool, _} -> ok end,
+            ok = net_kernel:monitor_nodes(false, #{node_type => hidden}),
+            settled()
+    end.
+
+is_keeper(P) ->
+    process_info(P, initial_call) =:= {initial_call, {erl_eval, exprs, 2}}
+        orelse lists:any(fun(Name) -> whereis(Name) =:= P end,
+                         [list_to_atom("witness" ++ Kind ++ integer_to_list(N)) || Kind <- ["$", "_spare$"], N <- lists:seq(1, 8)]).
+
+snapshot() ->
+    #{names => lists:sort(registered()),
+      modules => lists:sort([M || {M, _} <- code:all_loaded(), lists:member($$, atom_to_list(M))]),
+      old => [M || {M, _} <- code:all_loaded(), lists:member($$, atom_to_list(M)), erlang:check_old_code(M)],
+      tables => lists:sort([ets:info(T, name) || T <- ets:all(), is_pid(ets:info(T, owner))]),
+      sessions => [S || {S, _} <- [case Session of {S1, _} = Whole when is_reference(S1); is_atom(S1) -> Whole; Other -> {Other, x} end
+                                   || Session <- trace:session_info(all)]],
+      reports => asked(reports),
+      handlers => lists:sort(logger:get_handler_ids()),
+      processes => lists:sort([{proc_lib:translate_initial_call(P), process_info(P, initial_call)}
+                               || P <- processes(), P =/= self(), process_info(P, initial_call) =/= undefined])}.
