@@ -88,8 +88,17 @@ init(Apps, Awaited, Run) ->
         {ok, _} ->
             Monitors = [monitor(process, Master) || App <- Awaited, Master <- [application_controller:get_master(App)]],
             Run ! {applications_started, self()},
-            [receive {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, reason(Reason)} end || Ref <- Monitors];
+            await({Monitors, Run});
         {error, {App, Reason}} -> Run ! {not_started, {not_started, App, Reason}}
+    end.
+
+await({[], _}) -> ok;
+await({[Ref | Monitors], Run} = A) ->
+    receive
+        {'DOWN', Ref, process, _, Reason} ->
+            Run ! {system_ended, reason(Reason)},
+            await({Monitors, Run});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun await/1, A)
     end.
 
 reason(noproc) -> unknown;
