@@ -88,7 +88,7 @@ init(Apps, Awaited, Run) ->
         {ok, _} ->
             Monitors = [monitor(process, master(App)) || App <- Awaited],
             Run ! {applications_started, self()},
-            [receive {'DOWN', Ref, process, _, Reason} -> Run ! {system_ended, reason(Reason)} end || Ref <- Monitors];
+            await({Monitors, Run});
         {error, {App, Reason}} -> Run ! {not_started, {not_started, App, Reason}}
     end.
 
@@ -97,6 +97,15 @@ master(App) ->
     case application_controller:get_master(App) of
         undefined -> witness_application_ended;
         Master -> Master
+    end.
+
+await({[], _}) -> ok;
+await({[Ref | Monitors], Run} = A) ->
+    receive
+        {'DOWN', Ref, process, _, Reason} ->
+            Run ! {system_ended, reason(Reason)},
+            await({Monitors, Run});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun await/1, A)
     end.
 
 reason(noproc) -> unknown;

@@ -452,10 +452,12 @@ replaced(Files, R = #run{options = Options, version = Before, maps = Maps, gathe
                 {{ok, Warnings}, replaced(Specs, Warnings, Maps1, R)}
             else
                 {error, Why} ->
-                    lists:foreach(fun witness_spec:unload/1, Specs),
+                    ok = unload(Specs, Files),
                     {{error, {not_replaced, Why}}, R}
             end;
-        {error, Diagnostics} -> {{error, {specification, Diagnostics}}, R}
+        {error, {Diagnostics, Specs}} ->
+            ok = unload(Specs, Files),
+            {{error, {specification, Diagnostics}}, R}
     end.
 
 give(Maps, #run{instrumentation = Module, pool = Pool}) ->

@@ -78,12 +78,12 @@ told(Options, Config) ->
         Status = sys:get_status(Run),
         Info = witness:info(Run),
         {ok, Summary} = witness:stop(Run),
-        Header = witness_cli_json:header(),
+        Header = witness_cli_json:header(node()),
         Look = #{width => 100, colour => false},
         #{verdicts => Verdicts, summary => Summary, info => Info, status => Status, callback => received(callback),
           subscribed => [M || {Of, M} <- received(witness), Of =:= Ref],
           logged => received(logged), telemetry => received(telemetry),
-          text => unicode:characters_to_binary([witness_cli_render:verdict(V, Look) || V <- Verdicts]),
+          text => unicode:characters_to_binary([witness_text_verdict:verdict(V, Look) || V <- Verdicts]),
           json => iolist_to_binary([witness_cli_json:verdict(V, Header) || V <- Verdicts])}
     after
         ok = logger:remove_handler(?MODULE),
@@ -319,7 +319,7 @@ processes_answer_under_load(Config) ->
 kinds(Config) ->
     lists:sort([witness_run, witness_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
         native -> [witness_births, witness_timer, witness_tracer];
-        evm -> [witness_tracers, witness_tracer]
+        evm -> [witness_tracers, witness_tracer, witness_budget]
     end]).
 
 kind(Label) when is_tuple(Label) -> element(1, Label);

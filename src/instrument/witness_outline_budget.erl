@@ -75,7 +75,8 @@ init(Pool, Run, Memory) ->
 loop(Pause, B = #budget{pool = Pool, run = Run}) ->
     receive
         {'EXIT', Run, _} -> ok;
-        {'EXIT', Pool, _} -> loop(Pause, B#budget{pool = undefined})
+        {'EXIT', Pool, _} -> loop(Pause, B#budget{pool = undefined});
+        {system, From, Request} -> witness_event_process:system(Request, From, fun(B1) -> loop(Pause, B1) end, B)
     after Pause ->
         Begun = erlang:monotonic_time(millisecond),
         B1 = judged(turn(look(joined(B), Begun), Begun)),
