@@ -65,7 +65,8 @@ an_ill_typed_option_is_named_test_() ->
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
                         #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0},
                         #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes}, #{source => log}, #{partition_memory => 0},
-                        #{batch => 0}, #{flush => 0.5}, #{source => undefined}, #{system => nothing}, #{system => {children, []}}, #{system => {children, [init]}}, #{monitors => [{a, b}]}]].
+                        #{batch => 0}, #{flush => 0.5}, #{source => undefined}, #{system => nothing},
+                        #{system => {children, []}}, #{system => {children, [init]}}, #{monitors => [{a, b}]}]].
 
 an_unknown_option_is_named_test() ->
     ?assertEqual({error, {unknown_option, warnings}}, check(#{warnings => []})),
