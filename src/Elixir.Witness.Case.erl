@@ -14,9 +14,9 @@ defmodule CounterTest do
 end
 ```
 
-Each test of the module runs under observation: all that its process starts, directly or not, also with `start_supervised`,
-also in a `setup` that stands below. When the test has ended, and so has what ExUnit has started for it, the rest is waited for;
-then the test fails when a specification was violated, with the explanation:
+Each test of the module runs under observation: all that its process starts, directly or not, also with
+`start_supervised`, also in a `setup` that stands below. When the test has ended, and so has what ExUnit has started
+for it, the rest is waited for; then the test fails when a specification was violated, with the explanation:
 
 ```
   1) test counts (CounterTest)
@@ -26,28 +26,29 @@ then the test fails when a specification was violated, with the explanation:
      ...
 ```
 
-Tests may be `async`: each sees what it has started itself, and nothing else. What runs before the test is not seen: what
-`setup_all` starts, and the processes of the application; nor is what those start for it.
+Tests may be `async`: each sees what it has started itself, and nothing else. What runs before the test is not seen,
+such as the processes of the application and those of `setup_all`; nor is what these start for the test.
 
 ## Options
 
-`specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, and the options of `m:witness_test`, such
-as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the current folder, then in that of
-the test's file and in each above. `async` is handed on to `ExUnit.Case`, for those who do not `use` it before.
+`specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, and the options of
+`m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the
+current folder, then in that of the test's file and in each above. `async` is handed on to `ExUnit.Case`, for those
+who do not `use` it before.
 
-A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or shorter
-`@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
+A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or
+shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
 
 ## A part of a test
 
-`check/3` observes the processes that a function starts, in the process that it is called in ExUnit's own way:
-`Witness.Case.check("specs/counter.hml", fn -> ... end, timeout: 1_000)` returns what the function returns. It runs in a process
-of its own, see `m:witness_test`: there `start_supervised` and `on_exit`, which are for the process of the test alone, raise.
+`Witness.Case.check("specs/counter.hml", fn -> ... end, timeout: 1_000)` observes the processes that a function
+starts, and returns what the function returns. It runs in a process of its own, see `m:witness_test`: there
+`start_supervised` and `on_exit`, which are for the process of the test alone, raise.
 
 ## Errors
 
-Whatever is wrong is an `ExUnit.AssertionError`, with what `m:witness_test` would say. When the test itself has failed, ExUnit
-reports that alone.
+Whatever is wrong is an `ExUnit.AssertionError`, with what `m:witness_test` would say. When the test itself has
+failed, ExUnit reports that alone.
 """.
 
 %% Written in Erlang, so that a project of Elixir needs nothing but the application that rebar3 has built. Modules of
@@ -87,7 +88,7 @@ async(Options) when is_list(Options) ->
     lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
 async(Options) -> {[], Options}.
 
-%% Called by ExUnit in the process of the test. The one above it lives as long as its module's tests run, and owns the run.
+%% Called by ExUnit in the process of the test. Its parent, which lives as long as the module's tests, owns the run.
 -doc false.
 '__watch__'(#{witness_case := Default, file := File} = Context) ->
     case options(maps:get(witness, Context, []), Default) of
@@ -114,8 +115,7 @@ options(Tag, Default) -> maps:merge(to_map(Default), to_map(Tag)).
 to_map(true) -> #{};
 to_map(Options) when is_map(Options) -> Options;
 to_map(Options) when is_list(Options) ->
-    case lists:all(fun(Option) -> is_tuple(Option) andalso tuple_size(Option) =:= 2 andalso is_atom(element(1, Option)) end,
-                   Options) of
+    case lists:all(fun({Key, _}) -> is_atom(Key); (_) -> false end, Options) of
         true -> maps:from_list(Options);
         false -> #{specs => Options}
     end;

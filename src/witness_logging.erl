@@ -20,17 +20,13 @@ of its processes that was alive gets a `gap`, and the run is told that its log i
 
 -doc "Opens the log that the options ask for, for the run that calls. An error is text for people.".
 -spec open(witness_options:options()) -> {ok, logging()} | {error, unicode:chardata()}.
-open(Options = #{log_file := File}) ->
+open(#{log_file := File, scope := Scope}) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File),
         %% The processes that are alive, each with the first one of its tree.
-        {ok, #{log => Log, scope => scope(Options), trees => ets:new(witness_logging, [public, {write_concurrency, auto}])}}
+        {ok, #{log => Log, scope => Scope, trees => ets:new(witness_logging, [public, {write_concurrency, auto}])}}
     end;
 open(#{}) -> {ok, none}.
-
-%% The parents of children that are observed were there before, too.
-scope(#{system := {children, _}}) -> node;
-scope(#{scope := Scope}) -> Scope.
 
 -doc "Nothing can stop the run from being started any more: an earlier log of this name is replaced.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.

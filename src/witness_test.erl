@@ -21,17 +21,17 @@ adds_test() ->
                  ...
 ```
 
-The fun runs in a process of its own, whose descendants are observed: it has the group leader and the process dictionary of
-the caller, also its flag `trap_exit`, and as its `$callers` and `$ancestors` the caller. It returns what the fun returns, and
-raises what the fun raises. When the fun has returned, its process ends with the reason `shutdown`, and so does what is linked
-to it. Then the processes that it has started are waited for, so that every event counts, and everything that a specification
-demands is decided.
+The fun runs in a process of its own, whose descendants are observed: it has the group leader and the process
+dictionary of the caller, also its flag `trap_exit`, and as its `$callers` and `$ancestors` the caller. It returns
+what the fun returns, and raises what the fun raises. When the fun has returned, its process ends with the reason
+`shutdown`, and so does what is linked to it. Then the processes that it has started are waited for, so that every
+event counts, and everything that a specification demands is decided.
 
 In specifications the process of the fun has the signature `witness_test:run(_)`.
 
 What is started for the fun by a process that was there before it, such as the application controller, is none of its
-descendants, and is not observed. With the option `scope => node` it is, as is whatever else the node does, of other tests too,
-but only the fun and its descendants are waited for.
+descendants, and is not observed. With the option `scope => node` it is, as is whatever else the node does, of other
+tests too, but only the fun and its descendants are waited for.
 
 Any number of tests may do this in a node at the same time. Each sees what it has started itself, and nothing else.
 
@@ -41,13 +41,14 @@ Any number of tests may do this in a node at the same time. Each sees what it ha
 |---|---|
 | a specification was violated | `error:{violation, Lines}` |
 | processes still run after `timeout` | `error:{still_running, Lines}` |
-| events are missing, a monitor has crashed, or what else makes the result one that cannot be relied on | `error:{no_result, Lines}` |
+| events are missing, a monitor has crashed, or the like, so that nothing can be said | `error:{no_result, Lines}` |
 | no process had a signature that a specification names (`unmonitored`) | `error:{nothing_monitored, Lines}` |
 | with `vacuous => fail`: verdicts without any action but the birth having matched | `error:{vacuous, Lines}` |
 | a specification or an option is wrong | `error:{not_started, Lines}` |
 
-What is undecided at the end fails nothing. If the fun raises something, that is raised, and what else is wrong is printed.
-EUnit on its own cuts long terms: it shows all of them with the option `{print_depth, 100}`; rebar3 does not cut them.
+What is undecided at the end fails nothing. If the fun raises something, that is raised, and what else is wrong is
+printed. EUnit on its own cuts long terms: it shows all of them with the option `{print_depth, 100}`; rebar3 does not
+cut them.
 
 ## Options
 
@@ -55,7 +56,7 @@ Those of `witness:start/1` for a system that runs, such as `source` or `include`
 
 | Option | Value | Default |
 |---|---|---|
-| `timeout` | milliseconds that processes may take to end, and monitors to decide, after the fun has returned; or `infinity` | `5000` |
+| `timeout` | milliseconds that processes may take to end after the fun has returned, or `infinity` | `5000` |
 | `wait` | whether to wait for them; with `false` observation ends as the fun returns | `true` |
 | `unmonitored` | `fail`, `warn` or `ignore` when nothing was monitored | `fail` |
 | `vacuous` | `fail`, `warn` or `ignore` when all verdicts of a property were vacuous | `warn` |
@@ -65,8 +66,8 @@ Warnings are printed, so that they show where the output of a test shows.
 
 ## Specifications
 
-A file, a monitor `{{Module, Function, Arity}, {Monitor, Arg}}`, or a list of these. A relative name is looked for in the
-current folder, then in the folder of the source of the fun's module, then in each folder above it. So
+A file, a monitor `{{Module, Function, Arity}, {Monitor, Arg}}`, or a list of these. A relative name is looked for in
+the current folder, then in the folder of the source of the fun's module, then in each folder above it. So
 `specs/sum.hml` may stand beside the tests or beside the `rebar.config`, for EUnit and for Common Test.
 """.
 
@@ -119,8 +120,10 @@ check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
 %% Whatever prints terms prints a list of strings line by line: if no two of them fit on one line, and if there is no
 %% character beyond Latin-1 in them, for which numbers would be printed.
 plain(Line) ->
-    lists:flatten(string:pad(lists:append([case Char < 256 of true -> [Char]; false -> io_lib:format("\\x{~.16B}", [Char]) end
-                             || Char <- unicode:characters_to_list(Line)]), ?LEAST, trailing, $\s)).
+    lists:flatten(string:pad([latin_1(Char) || Char <- unicode:characters_to_list(Line)], ?LEAST)).
+
+latin_1(Char) when Char < 256 -> Char;
+latin_1(Char) -> io_lib:format("\\x{~.16B}", [Char]).
 
 %% Where the test stands. If the call was its last one, only the fun tells.
 place(Fun) ->
@@ -258,7 +261,8 @@ defaults() -> #{timeout => 5000, wait => true, unmonitored => fail, vacuous => w
 rules(Options) ->
     Rules = maps:merge(defaults(), maps:with(maps:keys(defaults()), Options)),
     case [{Key, Expected} || Key := Value <- Rules, Expected <- rule(Key, Value)]
-         ++ [{Key, "a test does not have it"} || Key <- [system, halt, specs, monitors, log], is_map_key(Key, Options)] of
+         ++ [{Key, "nothing: a test has its own"} || Key <- [system, halt, specs, monitors, log],
+                                                     is_map_key(Key, Options)] of
         [] -> {ok, {Rules, maps:without(maps:keys(defaults()), Options)}};
         [{Key, Expected} | _] -> {error, {bad_option, Key, Expected}}
     end.

@@ -2,9 +2,9 @@
 -moduledoc """
 Where the specifications of a test are.
 
-A test is run in different folders: `rebar3 eunit` and `mix test` in that of the project, `rebar3 ct` in one of its logs,
-an editor anywhere. So a relative name is looked for in the current folder, then in the folder of the test's own source, then
-in each folder above that.
+A test is run in different folders: `rebar3 eunit` and `mix test` in that of the project, `rebar3 ct` in one of its
+logs, an editor anywhere. So a relative name is looked for in the current folder, then in the folder of the test's own
+source, then in each folder above that.
 """.
 
 -export([find/2, source/1, source_file/1]).

@@ -77,7 +77,7 @@ doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->
         {[], #{monitored := 0}} -> [];
         {[], #{system := {crashed, _}}} -> [];
         {[], _} -> "NO RESULT: the run cannot be trusted.\n";
-        {Doubts, _} -> ["NO RESULT, since what was seen is not all there was:\n", [["  ", Doubt, "\n"] || Doubt <- Doubts]]
+        {Doubts, _} -> ["NO RESULT, since not all was seen or judged:\n", [["  ", Doubt, "\n"] || Doubt <- Doubts]]
     end;
 doubts(_, _, _) -> [].
 

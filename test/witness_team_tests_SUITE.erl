@@ -1,11 +1,13 @@
 -module(witness_team_tests_SUITE).
 -moduledoc """
-The tests of other projects, with monitors: copies of `examples/testing` are tested by rebar3 and Mix as their teams would do
-it, in processes of the operating system. They pass when the pool is right and fail when it is not, and say why.
+The tests of other projects, with monitors: copies of `examples/testing` are tested by rebar3 and Mix as their teams
+would do it, in processes of the operating system. They pass when the pool is right and fail when it is not, and say
+why.
 """.
 
 -export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([eunit_passes/1, eunit_fails_with_the_explanation/1, common_test_passes/1, common_test_fails_with_the_explanation/1]).
+-export([eunit_passes/1, eunit_fails_with_the_explanation/1]).
+-export([common_test_passes/1, common_test_fails_with_the_explanation/1]).
 -export([mix_test_passes/1, mix_test_fails_with_the_explanation/1]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -52,8 +54,10 @@ end_per_group(_, _) -> ok.
 copied(Name, Config) ->
     From = filename:join([proplists:get_value(root, Config), "examples/testing", Name]),
     To = filename:join(proplists:get_value(priv_dir, Config), Name),
-    Files = ["rebar.config", "mix.exs"] ++ [filename:join(Folder, File) || Folder <- ["src", "lib", "test", "specs"],
-                                            {ok, Inside} <- [file:list_dir(filename:join(From, Folder))], File <- Inside],
+    Files = ["rebar.config", "mix.exs"]
+        ++ [filename:join(Folder, File) || Folder <- ["src", "lib", "test", "specs"],
+                                           {ok, Inside} <- [file:list_dir(filename:join(From, Folder))],
+                                           File <- Inside],
     [begin
          ok = filelib:ensure_dir(filename:join(To, File)),
          {ok, _} = file:copy(filename:join(From, File), filename:join(To, File))
@@ -102,7 +106,7 @@ explained(Output) ->
 has(Pattern, Output) ->
     ?assertMatch({match, _}, re:run(Output, Pattern), #{expected => Pattern}).
 
-%% The VM of the suite has a folder of the toolchain in front that is not for users, and what it builds has a place of its own.
+%% The VM of the suite has a folder of the toolchain in front that is not for users, and the build a place of its own.
 tested(Program, Arguments, Pool, Config) ->
     Path = filename:join(code:root_dir(), "bin") ++ ":" ++ os:getenv("PATH"),
     Rebar = case os:find_executable("rebar3") of false -> ""; File -> File end,
@@ -111,8 +115,8 @@ tested(Program, Arguments, Pool, Config) ->
                      [{args, Arguments}, {cd, proplists:get_value(project, Config)}, exit_status, binary, hide,
                       stderr_to_stdout,
                       {env, [{"PATH", Path}, {"POOL", Pool}, {"MIX_REBAR3", Rebar}, {"REBAR_COLOR", "none"},
-                             {"REBAR_BASE_DIR", false}, {"REBAR_PROFILE", false}, {"MIX_ENV", false}, {"ERL_LIBS", false},
-                             {"ERL_FLAGS", false}]}]),
+                             {"REBAR_BASE_DIR", false}, {"REBAR_PROFILE", false}, {"MIX_ENV", false},
+                             {"ERL_LIBS", false}, {"ERL_FLAGS", false}]}]),
     {Status, Output} = collect(Port, []),
     ct:pal("~ts ~tp with POOL=~ts~nexit code ~b~n~ts", [Program, Arguments, Pool, Status, Output]),
     {Status, Output}.

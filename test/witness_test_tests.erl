@@ -27,7 +27,7 @@ sources() ->
     [evm | [native || witness_trace_native:available() =:= ok]].
 
 over_all_sources(Tests) ->
-    [{atom_to_list(Source), [{Title, fun() -> Test(#{source => Source}) end} || {Title, Test} <- Tests]}
+    [{atom_to_list(Source), [{timeout, 60, {Title, fun() -> Test(#{source => Source}) end}} || {Title, Test} <- Tests]}
      || Source <- sources()].
 
 %% --- the fun -----------------------------------------------------------------------------------
@@ -72,7 +72,8 @@ what_kills_the_fun_is_raised_test() ->
     end)).
 
 a_violation_is_told_beside_what_the_fun_raises_test() ->
-    {Returned, Outcome} = witness_test:observe(?SUMS, fun() -> _ = witness_sys_calc:one(big_sums), error(mine) end, #{}),
+    Wrong = fun() -> _ = witness_sys_calc:one(big_sums), error(mine) end,
+    {Returned, Outcome} = witness_test:observe(?SUMS, Wrong, #{}),
     ?assertMatch({raised, error, mine, _}, Returned),
     ?assertMatch({failed, violation, [_ | _]}, Outcome).
 
@@ -85,7 +86,8 @@ the_fun_dies_with_its_test_test_() ->
         Fun = receive {Process, begun} -> Process end,
         Ref = monitor(process, Fun),
         exit(Test, kill),
-        receive {'DOWN', Ref, process, Fun, killed} -> ok end
+        %% It may be dead before it has heard of the monitor, and then says `noproc'.
+        receive {'DOWN', Ref, process, Fun, _} -> ok end
     end}]).
 
 what_is_linked_to_the_fun_ends_with_it_test_() ->
@@ -151,8 +153,10 @@ processes_that_run_on_are_named_test_() ->
         receive {server, Server} -> Server ! stop end,
         has("still runs 50 ms after its end", Lines)
     end}, {"or nobody waits for them", fun(Source) ->
-        Server = witness_test:check(served(), fun() -> spawn(?MODULE, served, [self()]) end,
-                                    Source#{wait => false, unmonitored => ignore}),
+        {Fun, Server} = witness_test:check(served(), fun() -> {self(), spawn(?MODULE, served, [self()])} end,
+                                           Source#{wait => false, unmonitored => ignore}),
+        Ref = monitor(process, Fun),
+        receive {'DOWN', Ref, process, Fun, _} -> ok end,
         ?assert(is_process_alive(Server)),
         Server ! stop
     end}]).
@@ -251,7 +255,7 @@ files_are_found_above_the_source_test_() ->
 %% --- several at once ---------------------------------------------------------------------------
 
 each_sees_its_own_test_() ->
-    [{timeout, 60, {atom_to_list(Source), {inparallel, [fun() -> alone(N, Source) end || N <- lists:seq(1, ?AT_ONCE)]}}}
+    [{atom_to_list(Source), {inparallel, [{timeout, 60, fun() -> alone(N, Source) end} || N <- lists:seq(1, ?AT_ONCE)]}}
      || Source <- sources()].
 
 %% Every other one is wrong, in its own way.
@@ -282,10 +286,9 @@ by_itself(Bug, Source) ->
     Outcome = witness_test:finish(Watch),
     receive asked -> Outcome after 0 -> not_awaited end.
 
-children_are_logged_with_their_parents_test_() ->
+children_are_logged_test_() ->
     over_all_sources([{"logged", fun(Source) ->
-        File = filename:join(os:getenv("TMPDIR", "/tmp"), "witness-" ++ integer_to_list(erlang:unique_integer([positive]))
-                             ++ os:getpid()),
+        File = filename:join("/tmp", ["witness_test_", os:getpid(), $_, atom_to_list(maps:get(source, Source))]),
         try
             {failed, violation, _} = by_itself(big_sums, Source#{log_file => File}),
             {ok, Run} = witness:start(#{system => {log, {file, File}}, specs => [?SUMS], log => false}),
