@@ -14,14 +14,14 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 -export([verdicts_are_those_of_a_local_run/1, nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
          what_is_found_is_told/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
          a_killed_tool_leaves_nothing/1, a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
-         a_tool_that_stands_still_is_left/1, who_is_killed_at_the_target_leaves_nothing/1,
+         a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1, who_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
-         verdicts_that_are_not_taken_are_counted/1, mistakes_are_told/1, an_old_release_is_refused/1]).
+         verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1, an_old_release_is_refused/1]).
 
 %% At the target.
 -export([serve/0, work/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
 %% In the tool.
--export([systems/2, attached/3, hold/4, slow/3]).
+-export([systems/2, attached/3, hold/4, slow/3, sessions/1]).
 
 -define(EVENT, 30_000).
 
@@ -37,9 +37,9 @@ groups() ->
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
-         a_killed_tool_leaves_nothing, a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left,
+         a_killed_tool_leaves_nothing, a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          who_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
-         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, mistakes_are_told]},
+         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told, mistakes_are_told]},
      {other_release, [], Both}].
 
 init_per_suite(Config) ->
@@ -234,6 +234,30 @@ slow(Where = #{node := Node}, Options, Asked) ->
             {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), Missed}
     end.
 
+%% Each by its code; but for the time, what was missed leaves no result.
+limits_strike_and_are_told(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Tool = tool(),
+    Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
+    Struck = fun(Options, Meanwhile) ->
+        Self = self(),
+        _ = spawn_link(fun() ->
+            Self ! {summary, peer:call(Tool, ?MODULE, attached, [Watch, maps:merge(options(Config), Options), await], ?EVENT)}
+        end),
+        ok = awaited(fun() -> guard(Peer) =/= none end),
+        Meanwhile(),
+        {ok, #{outcome := Outcome, warnings := Warnings}, _} = receive {summary, Summary} -> Summary end,
+        {Outcome, [Code || #{code := Code} <- Warnings]}
+    end,
+    {ok, [duration]} = Struck(#{duration => 500}, fun() -> ok end),
+    {untrusted, Rate} = Struck(#{rate => 10}, fun() -> ok end),
+    ?assert(lists:member(rate, Rate)),
+    Large = fun() -> _ = peer:call(Peer, erlang, send, [witness_test_server, {lists:seq(1, 10_000), {add, 1, 2}}]) end,
+    {untrusted, Size} = Struck(#{message_size => 10_000, duration => 1000}, Large),
+    ?assert(lists:member(message_size, Size)),
+    peer:stop(Tool),
+    unharmed(Target).
+
 %% --- nothing is left -------------------------------------------------------------
 
 nothing_is_left_behind(Config) ->
@@ -311,6 +335,9 @@ step(claimed, Where, Options) ->
     _ = claim(Where, Options);
 step(loaded, Where, Options) ->
     {Tag, Cleaner, Objects} = claim(Where, Options),
+    load(Tag, Cleaner, Objects).
+
+load(Tag, Cleaner, Objects) ->
     Named = witness_remote_cleaner:slot(1),
     Config = #{tool => self(), tag => Tag, options => #{system => node}, specs => [], modules => [M || {M, _} <- Objects]},
     Cleaner ! {Tag, load, Objects, {Named(witness_remote_guard), init, [Config]}},
@@ -318,12 +345,40 @@ step(loaded, Where, Options) ->
 
 claim(Where = #{node := Node}, Options) ->
     ok = step(connected, Where, Options),
+    claimed(Node).
+
+claimed(Node) ->
     {ok, Objects} = witness_remote:objects([]),
     Named = witness_remote_cleaner:slot(1),
     Names = #{M => Named(M) || {M, _} <- Objects},
     Tag = make_ref(),
     Cleaner = witness_remote_cleaner:claim(Node, 1, {Tag, 20_000}, maps:values(Names)),
     receive {Tag, claimed, Cleaner} -> {Tag, Cleaner, witness_remote_bundle:rename(Objects, Names)} end.
+
+%% Killed while they set themselves up, again and again, in one VM: the VM would keep some of their sessions.
+sessions_of_killed_tracers_end(_) ->
+    Tool = tool(),
+    ?assertEqual([legacy], peer:call(Tool, ?MODULE, sessions, [60], 4 * ?EVENT)),
+    peer:stop(Tool).
+
+sessions(0) -> [Name || {Name, _} <- trace:session_info(all)];
+sessions(N) ->
+    Self = self(),
+    Tool = spawn(fun() ->
+        {Tag, Cleaner, Objects} = claimed(node()),
+        load(Tag, Cleaner, Objects),
+        Self ! {started, Cleaner},
+        receive never -> ok end
+    end),
+    Keeper = receive {started, Started} -> Started end,
+    Watched = [monitor(process, P) || P <- [Keeper, 'witness_spare$1']],
+    busy(rand:uniform(1_000_000)),
+    exit(Tool, kill),
+    [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Watched],
+    sessions(N - 1).
+
+busy(0) -> ok;
+busy(N) -> busy(N - 1).
 
 a_tool_that_stands_still_is_left(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
@@ -500,6 +555,7 @@ serve() ->
 
 served() ->
     receive
+        {From, {add, _, _}} when is_list(From) -> served();
         {From, {add, A, ?WRONG}} -> From ! {sum, A}, served();
         {From, {add, A, B}} -> From ! {sum, A + B}, served();
         stop -> ok

@@ -8,8 +8,10 @@ how much memory.
 
 -export([command/0, prepare/1, run/3]).
 
--define(SECONDS, 60).
--define(LIMITS, [message_size, memory]).
+%% Milliseconds. A time that was asked for is a planned end, which the tool sees to; should it not, the target does, a little
+%% later.
+-define(DURATION, 60_000).
+-define(LATER, 10_000).
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -37,8 +39,11 @@ command() ->
           help => {"[--name NAME]...", ["watch the process that is registered by this name; may be repeated"]}},
         #{name => pids, long => "-pid", action => append, type => string,
           help => {"[--pid '<0.123.0>']...", ["watch a process, as the node itself writes it; may be repeated"]}},
-        #{name => for, long => "-for", type => {custom, fun witness_cli_args:seconds/1}, default => ?SECONDS * 1000,
-          help => {"[--for SECONDS]", ["stop watching after this time (60): a planned end"]}},
+        #{name => for, long => "-for", type => {custom, fun witness_cli_args:seconds/1},
+          help => {"[--for SECONDS]", ["stop watching after this time: a planned end; without it after 60 seconds, with a "
+                                       "warning"]}},
+        #{name => rate, long => "-rate", type => {integer, [{min, 1}]}, default => 20_000,
+          help => {"[--rate NUMBER]", ["events a second beyond which watching is given up (20000)"]}},
         #{name => message_size, long => "-message-size", type => {integer, [{min, 1}]}, default => 1 bsl 16,
           help => {"[--message-size BYTES]", ["a larger message is not looked at, and is a gap in the trace of its "
                                               "process (65536)"]}},
@@ -80,8 +85,12 @@ watched(Options) ->
 
 -doc "Attaches; the exit code, or an error of the user (`witness_remote:format_error/1`).".
 -spec run(witness_remote:target(), map(), map()) -> {ok, 0..3} | {error, term()}.
-run(#{node := Node} = Target, Properties, #{json := Json, for := For, memory := Memory} = Options) ->
-    Limits = (maps:with(?LIMITS, Options))#{memory => Memory bsl 20},
+run(#{node := Node} = Target, Properties, #{json := Json, rate := Rate, message_size := Size, memory := Memory} = Options) ->
+    {For, Duration} = case Options of
+        #{for := Asked} -> {Asked, Asked + ?LATER};
+        #{} -> {infinity, ?DURATION}
+    end,
+    Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory bsl 20},
     case witness_cli_run:run(#{start => maps:merge(maps:remove(monitors, Properties), Limits),
                                with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
                                json => Json, for => For, timeout => infinity}) of

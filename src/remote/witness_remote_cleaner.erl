@@ -9,7 +9,7 @@ slot 3 end in `$3`. The slot belongs to two processes, each registered by a name
 
 - the *cleaner* watches the process at the tool that attached, the connection to it, the guard, and its own spare. When one
   of them ends, or the tool has said nothing for the time of the lease, it kills every process that runs a module of the
-  slot, removes the modules, says so to the tool, and ends;
+  slot, ends their trace sessions, removes the modules, says so to the tool, and ends;
 - the *spare* does the same when the cleaner dies before it is done.
 
 Loading is one call, made by the cleaner: there is no moment when the tool may die and something may still be loaded later.
@@ -62,6 +62,9 @@ Kill = fun Kill() ->
 end,
 Clean = fun() ->
     Kill(),
+    %% The VM keeps some sessions whose owner was killed while it set them up.
+    [try trace:session_destroy(Session) catch error:badarg -> gone end
+     || {Named, _} = Session <- trace:session_info(all), lists:member(Named, Modules)],
     lists:foreach(fun(M) -> code:purge(M), code:delete(M), code:purge(M) end, Modules)
 end,
 %% What is printed is this node's, and the tool may go.

@@ -45,7 +45,8 @@ that nobody wants is not switched on, and of the others the VM tests the message
 
 -spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter()}) -> session().
 open(Tracer, Options = #{stamps := Stamps}) ->
-    Session = trace:session_create(witness, Tracer, []),
+    %% The name says whose it is, also where this module has another one.
+    Session = trace:session_create(?MODULE, Tracer, []),
     Flags = witness_trace_filter:apply(Session, maps:get(filter, Options, witness_trace_filter:none())),
     {Session, Stamps, Flags}.
 
