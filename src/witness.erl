@@ -202,6 +202,7 @@ Waits until the run has ended and every event has been analysed, and every verdi
 
 With `halt => true` a run ends when the system's first process and all its descendants
 have ended, or the application has stopped.
+Where gathering had to be given up before, the run ends when the first process, or the application, has.
 """.
 -spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> witness_run:await(Run, Timeout).

@@ -353,10 +353,23 @@ format_status(Status) -> witness_event_redact:status(Status).
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
 proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
-    ok = witness_notifier:flush(Notifier),
-    {noreply, close_log(R)};
+    case goes_on(R) of
+        true -> {noreply, R};
+        false ->
+            ok = witness_notifier:flush(Notifier),
+            {noreply, close_log(R)}
+    end;
 proceed(R) ->
     {noreply, R}.
+
+%% That nobody watches it any more is no reason for a system to be cut off where the end of the run is that of its VM.
+goes_on(#run{lost = Lost, system = System, stopping = [], options = #{halt := true, system := Started}}) when Lost =/= none ->
+    case Started of
+        {application, _} -> System =:= running orelse System =:= starting;
+        {_, _, _} -> System =:= running;
+        _ -> false
+    end;
+goes_on(_) -> false.
 
 told_started(R = #run{starting = Starting}) ->
     Started = is_started(R),

@@ -169,15 +169,16 @@ failed(Reason) ->
     3.
 
 hint(Run, State) ->
-    #{processes := Processes, events := Events, waiting_for := Waiting, system := System, verdicts := Verdicts} =
-        witness:info(Run),
+    #{phase := Phase, processes := Processes, events := Events, waiting_for := Waiting, system := System,
+      verdicts := Verdicts} = witness:info(Run),
     Seconds = elapsed(State) div 1000,
     witness_cli_io:note(
         [integer_to_binary(Seconds), ~" s: ", witness_text:count(Processes, ~"process", ~"processes"), ~" and ",
          witness_text:count(Events, ~"event", ~"events"), ~" seen, ",
          witness_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ", system(System, application(State)),
          [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
-          || is_integer(Waiting), Waiting > 0], $\n]).
+          || is_integer(Waiting), Waiting > 0],
+         [~"; nothing is watched any more" || Phase =/= running], $\n]).
 
 system(starting, []) -> ~"the applications that the function needs are starting";
 system(running, []) -> ~"the function has not returned";
