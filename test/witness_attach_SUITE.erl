@@ -352,7 +352,7 @@ told() -> receive {verdict, V} -> [V | told()] after 0 -> [] end.
 sessions(P) ->
     case trace:session_info(P) of
         undefined -> [];
-        Sessions -> [S || S = {Name, _} <- Sessions, Name =:= witness]
+        Sessions -> [S || S = {Name, _} <- Sessions, Name =:= witness_trace_evm]
     end.
 
 clean(Observed) ->

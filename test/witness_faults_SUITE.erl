@@ -273,7 +273,7 @@ clean(Before) ->
 ours(P) ->
     case trace:session_info(P) of
         undefined -> false;
-        Sessions -> lists:keymember(witness, 1, Sessions)
+        Sessions -> [S || {Name, _} = S <- Sessions, Name =:= witness_trace_evm orelse Name =:= witness_trace_native] =/= []
     end.
 
 own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].

@@ -102,7 +102,7 @@ open(Options = #{names := Names}) ->
                             slots(erlang:system_info(process_limit)), Timer),
     Timer ! {run, Run},
     empty = take(Births),
-    Session = trace:session_create(witness, {?MODULE, Run}, []),
+    Session = trace:session_create(?MODULE, {?MODULE, Run}, []),
     Flags = witness_trace_filter:apply(Session, Filter),
     {Session, Run, Flags, Births, Timer}.
 
