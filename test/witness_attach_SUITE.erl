@@ -15,7 +15,7 @@ all() ->
     [a_process_is_observed_from_the_mark_on, messages_of_the_past_are_no_events, a_name, an_application, the_whole_node,
      a_group_gathers_what_is_spawned_later, a_specification_is_checked, what_needs_the_past_is_refused,
      who_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
-     a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, races].
+     a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
@@ -203,6 +203,39 @@ a_killed_owner_leaves_nothing(_) ->
     P ! stop.
 
 %% --- races ----------------------------------------------------------------------------
+
+%% Many processes are switched on before the one that has the last number, which spawns all the time.
+children_of_a_busy_process_are_not_missed(_) ->
+    Table = witness_attach_system:start(),
+    Master = application_controller:get_master(witness_attach_system),
+    Idle = [spawn(?MODULE, idle, [Master]) || _ <- lists:seq(1, 3000)],
+    Spawner = spawn_link(?MODULE, spawner, [Master, self()]),
+    receive {child, Spawner, _} -> ok end,
+    Run = observe(#{system => {attach, [{application, witness_attach_system}]}}, {{?MODULE, linger, 0}, {?MODULE, record}}),
+    Spawner ! {stop, self()},
+    receive {stopped, Spawner} -> ok end,
+    Children = children(Spawner),
+    {ok, #{outcome := ok, gaps := 0, monitored := Count}} = witness:stop(Run),
+    Observed = observed(),
+    ?assertEqual({Count, []}, {length(Observed), Observed -- lists:uniq(Observed)}),
+    ?assertEqual([], Children -- Observed),
+    [exit(P, kill) || P <- Idle ++ Children],
+    witness_attach_system:finish(Table).
+
+idle(Leader) ->
+    group_leader(Leader, self()),
+    receive never -> ok end.
+
+spawner(Leader, Tester) ->
+    group_leader(Leader, self()),
+    spawning(Tester).
+
+%% Slowly enough for the node to hold them all.
+spawning(Tester) ->
+    Tester ! {child, self(), spawn(?MODULE, linger, [])},
+    receive {stop, From} -> From ! {stopped, self()} after 1 -> spawning(Tester) end.
+
+children(Spawner) -> receive {child, Spawner, P} -> [P | children(Spawner)] after 0 -> [] end.
 
 %% A tree of supervisors whose workers are busy, crash and are started again, while it is attached to and left. A second
 %% session watches the workers all the time.

@@ -114,7 +114,12 @@ bounded(S, _) -> S.
 
 -doc """
 Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not tell; but of such a
-process it shows no stack, and every other one has some.
+process it shows no dictionary and no stack, while one of OTP has something in the former, and every one in the latter.
 """.
 -spec is_hidden(pid()) -> boolean().
-is_hidden(P) -> process_info(P, backtrace) =:= {backtrace, <<>>}.
+is_hidden(P) ->
+    %% A stack may be long.
+    case process_info(P, {dictionary, '$ancestors'}) of
+        {_, undefined} -> process_info(P, backtrace) =:= {backtrace, <<>>};
+        _ -> false
+    end.
