@@ -122,7 +122,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 An application is started when every process of the node is observed, so that each process that it spawns is seen from its
 first event. `start/1` returns before it has started, and `await_started/2` waits until then. The run ends
-when the application has stopped: reason `normal` or `shutdown` is a normal end, the latter with a warning, any other a crash,
+when the application has stopped: a stop is a normal end, a crash or a top supervisor that gave up (reason `shutdown`) is none,
 and so is a start that fails. What was started for it goes on, and so does the application after `stop/1`.
 
 ## Limits

@@ -617,15 +617,15 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
-          {ended, Reason} -> case crashed(System) of true -> {crashed, Reason}; false -> normal end;
+          {ended, Reason} -> case crashed(R) of true -> {crashed, Reason}; false -> normal end;
           _ -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
-outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
+outcome(R = #run{tally = Tally, incomplete = Incomplete}) ->
     case witness_tally:verdicts(Tally) of
         #{no := No} when No > 0 -> violated;
-        #{} -> case witness_tally:trusted(Tally) andalso not Incomplete andalso not crashed(System) of
+        #{} -> case witness_tally:trusted(Tally) andalso not Incomplete andalso not crashed(R) of
             true -> ok;
             false -> untrusted
         end
@@ -634,15 +634,16 @@ outcome(#run{tally = Tally, incomplete = Incomplete, system = System}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-crashed({ended, normal}) -> false;
-crashed({ended, shutdown}) -> false;
-crashed({ended, {shutdown, _}}) -> false;
-crashed({ended, _}) -> true;
+%% An application that is stopped ends with `normal', whose top supervisor gave up with `shutdown'.
+crashed(#run{system = {ended, normal}}) -> false;
+crashed(#run{system = {ended, shutdown}, options = #{system := System}}) -> element(1, System) =:= application;
+crashed(#run{system = {ended, {shutdown, _}}}) -> false;
+crashed(#run{system = {ended, _}}) -> true;
 crashed(_) -> false.
 
-warnings(R = #run{tally = Tally, system = System}) ->
+warnings(R = #run{tally = Tally}) ->
     R#run.warnings
-        ++ system_warnings(System, R#run.options)
+        ++ [#{code => system_crashed, text => text(how_ended(Reason))} || {ended, Reason} <- [R#run.system], crashed(R)]
         ++ [#{code => sensitive, text => text(hidden(Hidden))} || #run{hidden = Hidden} <- [R], Hidden > 0]
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
@@ -650,20 +651,11 @@ warnings(R = #run{tally = Tally, system = System}) ->
             || #{max_verdicts := Max} <- [R#run.options], Max > 0,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
 
-system_warnings({ended, Reason} = System, Options) ->
-    Crashed = crashed(System),
-    case Options of
-        #{system := {application, _}} when Reason =:= shutdown ->
-            [#{code => application_shutdown, text => text(witness_application:ended(Reason))}];
-        _ when Crashed ->
-            Text = case witness_application:ended(Reason) of
-                undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
-                Told -> Told
-            end,
-            [#{code => system_crashed, text => text(Text)}];
-        _ -> []
-    end;
-system_warnings(_, _) -> [].
+how_ended(Reason) ->
+    case witness_application:ended(Reason) of
+        undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+        Told -> Told
+    end.
 
 hidden(1) -> ["a process has", hid()];
 hidden(N) -> [integer_to_list(N), " processes have", hid()].

@@ -149,7 +149,7 @@ an_application_ends_the_run(_) ->
              ?assertMatch(#{gaps := 0, verdicts := #{yes := 1}}, Summary)
          end || Source <- [native, evm],
                 {Reason, Told, Outcome, Codes} <- [
-                    {normal, normal, ok, []}, {stop, normal, ok, []}, {shutdown, normal, ok, [application_shutdown]},
+                    {normal, normal, ok, []}, {stop, normal, ok, []}, {shutdown, {crashed, shutdown}, untrusted, [system_crashed]},
                     {{shutdown, x}, normal, ok, []}, {boom, {crashed, boom}, untrusted, [system_crashed]}]]
     end).
 

@@ -382,7 +382,7 @@ an_application_that_crashes_gives_no_result(Config) ->
 an_application_that_does_not_start_gives_no_result(Config) ->
     [begin
          #{exit := 3, stdout := Text} = application(Config, ["--spec", small], [{does, Does}]),
-         contains(Text, [~"the application cli_application did not start: ", Why, ~"the system crashed"])
+         contains(Text, [~"the application cli_application did not start: ", Why, ~"the system did not start"])
      end || {Does, Why} <- [{refuse, ~"cli_application:start/2 of cli_application returned the error no_licence"},
                             {crash_at_start, ~"its start function crashed: {boom,"}]].
 

@@ -168,8 +168,8 @@ properties(Command, Options) ->
     Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor))
                 || Monitor <- maps:get(monitors, Options, [])],
     Specs =/= [] orelse Monitors =/= [] orelse
-        refused(Command, [~"nothing to check: name a specification with --spec FILE.hml, or a monitor with ",
-                          ~"--monitor 'm:f/1=module'"]),
+        refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
+                          [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"]]),
     {Folders, (maps:with([include, max_slices, max_obligations, redact], Options))#{specs => Specs, monitors => Monitors}}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->

@@ -53,6 +53,7 @@ system(#{system := System} = Summary) ->
     end,
     [~"system", [Name | case System of
         normal -> Ended;
+        {crashed, {not_started, _, _}} -> ~"did not start";
         {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
         undefined -> ~"still ran"
     end]].
@@ -128,7 +129,11 @@ judgement(3, Summary, Reasons, Look) ->
 doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings}, Reasons) ->
     Doubts = [~"nothing was monitored" || Monitored =:= 0]
              ++ [~"events are missing" || Gaps > 0]
-             ++ [~"the system crashed" || is_tuple(System)]
+             ++ case System of
+                    {crashed, {not_started, _, _}} -> [~"the system did not start"];
+                    {crashed, _} -> [~"the system crashed"];
+                    _ -> []
+                end
              ++ [~"a monitor crashed" || lists:any(fun witness_text_verdict:is_crash/1, maps:keys(Reasons))],
     case Doubts of
         [] when Warnings =/= [] -> [~"see the warnings above"];

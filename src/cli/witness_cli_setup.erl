@@ -66,6 +66,8 @@ config(File, Including) ->
         {error, Reason} -> throw({config, File, file:format_error(Reason)})
     end.
 
+syntax({_, erl_parse, ["syntax error before: ", Nothing]}) when Nothing =:= []; Nothing =:= "" ->
+    ~"the file ends within a term";
 syntax({_, Module, Problem}) -> Module:format_error(Problem).
 
 entry({Application, Parameters} = Entry, File, _) when is_atom(Application), is_list(Parameters) ->
