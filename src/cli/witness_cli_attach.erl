@@ -55,6 +55,8 @@ command() ->
         #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
           help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
                                                   "more it ends undecided"]}},
+        #{name => redact, long => "-redact", type => boolean,
+          help => {"[--redact]", ["show the shape of messages, arguments and values; their contents stay at the node"]}},
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
         #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}}

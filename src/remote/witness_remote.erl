@@ -58,7 +58,7 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
         ok ?= witness_remote_connection:has(Node, external(Objects)),
         witness_remote_run:start(#{
             node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, absent => ?CUT, specs => Specs,
-            sources => witness_instrumentation:sources(Specs), warnings => Warnings, owner => self(),
+            warnings => Warnings, owner => self(),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
     end.

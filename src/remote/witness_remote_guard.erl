@@ -31,6 +31,7 @@ compiled, and the modules, by the names that they have here.
                 tool :: pid(),
                 tag :: reference(),
                 run :: pid(),
+                redact :: boolean(),
                 counts :: atomics:atomics_ref(),
                 requests :: gen_server:request_id_collection()}).
 
@@ -49,7 +50,8 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
         {ok, Run} ?= witness_run:start_link(Checked#{specs := Specs, modules => Modules}),
         Tool ! {Tag, running, witness_run:info(Run)},
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
-        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
+        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, redact = maps:get(redact, Checked), counts = Counts,
+                    requests = Requests})
     else
         {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
         {error, Reason} -> refused(Reason, Tool, Tag)
@@ -89,10 +91,14 @@ loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Count
                     Tool ! {Tag, info, Asked, Info},
                     loop(G#guard{requests = Others});
                 {{reply, {ok, Summary}}, _, _} -> ended(Summary, G);
-                {{error, {Reason, _}}, _, _} -> exit({run_died, Reason});
+                {{error, {Reason, _}}, _, _} -> exit({run_died, shown(Reason, G)});
                 _ -> loop(G)
             end
     end.
+
+%% All else that it tells is redacted by the run.
+shown(Reason, #guard{redact = true}) -> witness_event_redact:term(Reason);
+shown(Reason, _) -> Reason.
 
 %% The verdicts before it are in the mailbox.
 ended(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->
