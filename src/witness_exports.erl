@@ -19,8 +19,8 @@ of_module(Module) -> of_module(Module, fun erlang:apply/3).
 
 -doc """
 The functions of a module on the code path, local ones too: a process may be spawned with `fun f/1`. An empty list
-where its object code does not tell them, `unknown` where there is no such module, `unreadable` where its file is damaged or
-of a later release of OTP.
+where its object code does not tell them, `unknown` where there is no such module, `unreadable` where its file is
+damaged or of a later release of OTP.
 """.
 -spec of_module(module(), call()) -> functions().
 of_module(Module, Call) ->

@@ -4,8 +4,8 @@ The tool's side of an attachment: a process that can be asked what a run can be 
 `info/1`), and asks the guard at the target (`m:witness_remote_guard`).
 
 It ends what it began: while it is alive and the connection holds, another process renews the lease of the cleaner
-(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the target
-as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
+(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the
+target as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
 """.
 -behaviour(gen_server).
 
@@ -99,11 +99,13 @@ load(A = #attachment{config = Config, tag = Tag, cleaner = Cleaner, watch = Watc
     Renaming = #{M => Named(M) || M <- maps:values(Names) ++ Absent},
     Given = #{tool => self(), tag => Tag, options => Options, modules => maps:keys(Names),
               specs => [Map#{module := Named(Module)} || #{module := Module} = Map <- Specs]},
-    Cleaner ! {Tag, load, witness_remote_bundle:rename(Objects, Renaming), {Named(witness_remote_guard), init, [Given]}},
+    Cleaner ! {Tag, load, witness_remote_bundle:rename(Objects, Renaming),
+               {Named(witness_remote_guard), init, [Given]}},
     receive
         {Tag, started, Pid} -> running(A#attachment{guard = Pid});
         {Tag, not_loaded, Reason} ->
-            refused({remote, ["its code server refuses the modules of Witness: ", witness_event:format_term(Reason, 400)]}, A);
+            refused({remote, ["its code server refuses the modules of Witness: ",
+                              witness_event:format_term(Reason, 400)]}, A);
         {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
     after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
     end.
@@ -188,8 +190,8 @@ handle_info(_, A) ->
 missed(0) -> [];
 missed(Missed) ->
     [#{code => verdicts_missed,
-       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output here, "
-                     "was too slow for them"])}].
+       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output "
+                     "here, was too slow for them"])}].
 
 tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) ->
     try

@@ -10,8 +10,8 @@ them all the same: funs have names of their own, such as `'-start/1-fun-0-'`, an
 -export([properties/2]).
 
 -doc """
-Tells the functions of a module that processes can begin with; `unknown` for a module that is not found, `unreadable` for one
-whose object code cannot be read.
+Tells the functions of a module that processes can begin with; `unknown` for a module that is not found, `unreadable`
+for one whose object code cannot be read.
 """.
 -type exports() :: fun((module()) -> unknown | unreadable | [{atom(), arity()}]).
 
