@@ -35,9 +35,9 @@ What a monitor found, or one of its slices. `spec` is `file:line`, or the monito
 values of a property with `per`, with their names; `event` is the one that decided, `index`
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
-it was decided, where that is one action; `version` is there from 2 on, where specifications were replaced (`replace/2`); `log`, where a log was checked, `file:line` of what
-decided. `steps` are the last events up to the deciding one,
-each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
+it was decided, where that is one action; `version` is there from 2 on, where specifications were replaced
+(`replace/2`); `log`, where a log was checked, `file:line` of what decided. `steps` are the last events up to the
+deciding one, each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
@@ -131,28 +131,29 @@ A limit that strikes is told by a warning of the summary whose `code` is its nam
 `duration`. But for `duration`, which is a planned end, every monitor that misses events because of it is inconclusive
 with the reason `{gap, Limit}`, and the outcome is `untrusted`. The system is never stopped, and never waits.
 
-Where gathering is given up (`rate`, over `evm` also `memory`), nothing more is traced, monitors work off what they have,
-and the run ends; the system goes on, if it is not the end of the run that ends its node.
+Where gathering is given up (`rate`, over `evm` also `memory`), nothing more is traced, monitors work off what they
+have, and the run ends; the system goes on, if it is not the end of the run that ends its node.
 
 A process that sets its flag `sensitive` is not traced any more by the VM. Its monitors, or those of its group, have the
-gap `sensitive`; a warning with that code says of how many processes this is so, and that what they spawn meanwhile is not
-observed either.
+gap `sensitive`; a warning with that code says of how many processes this is so, and that what they spawn meanwhile is
+not observed either.
 
 ## What runs already
 
 `{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
-first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes included.
+first events; nobody monitors the processes themselves. The run ends when all of them have ended, these processes
+included.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on: processes,
 registered names, and `{application, Name}` with all that belongs to it, its supervision tree first of all. The run ends
 when all of these have ended. `node` observes every process of the node, those to come included, until `stop/1`. When
 `start/1` returns, everything is observed; nothing was suspended, asked or sent a message.
 
-The trace of such a process begins with `{attached, Process, {Module, Function, Arity}, Time}`, in the place of its `init`:
-the function is what the VM still knows of its signature, its arguments are not known. So a specification that depends on
-them is refused, and a monitor that was written by hand needs the callback `attached/3` (`m:witness_monitor`). Messages
-that the process had received before are no events; those that it sends or receives later all are. A property with `group`
-gathers what is spawned after that. Events come from `evm` always.
+The trace of such a process begins with `{attached, Process, {Module, Function, Arity}, Time}`, in the place of its
+`init`: the function is what the VM still knows of its signature, its arguments are not known. So a specification that
+depends on them is refused, and a monitor that was written by hand needs the callback `attached/3`
+(`m:witness_monitor`). Messages that the process had received before are no events; those that it sends or receives
+later all are. A property with `group` gathers what is spawned after that. Events come from `evm` always.
 
 ## Logs
 
@@ -194,7 +195,8 @@ started({error, Reason}) -> {error, {not_started, Reason}}.
 Waits until the applications that the run starts have started, with what they need. An error is that they did not start
 (`{not_started, Application, Reason}`), or that the run was stopped before.
 """.
--spec await_started(run(), timeout()) -> ok | {error, timeout | stopped | {not_started, atom(), term()} | {run_died, term()}}.
+-spec await_started(run(), timeout()) ->
+    ok | {error, timeout | stopped | {not_started, atom(), term()} | {run_died, term()}}.
 await_started(Run, Timeout) -> witness_run:await_started(Run, Timeout).
 
 -doc """
@@ -237,20 +239,20 @@ caller. A caller whose mailbox is full misses verdicts; `{witness, Ref, {missed,
 subscribe(Run) -> witness_run:subscribe(Run).
 
 -doc """
-Replaces the specifications of a run while it goes on, by those of these files: a process that is born from now on gets the
-new ones, all of them or, if its birth has been dealt with, none. Monitors that have begun go on to their end with the
-specification that they began with, groups with all their descendants. Monitors given as modules stay.
+Replaces the specifications of a run while it goes on, by those of these files: a process that is born from now on gets
+the new ones, all of them or, if its birth has been dealt with, none. Monitors that have begun go on to their end with
+the specification that they began with, groups with all their descendants. Monitors given as modules stay.
 
-Verdicts and coverage of the new ones have a `version`, 2 after the first time: places in files are those of that version. The
-warnings are those about the new specifications, which the summary has too.
+Verdicts and coverage of the new ones have a `version`, 2 after the first time: places in files are those of that
+version. The warnings are those about the new specifications, which the summary has too.
 
 ## Errors
 
 The run goes on as it was.
 
 - `{specification, Diagnostics}`: they are wrong;
-- `{not_replaced, messages | signatures | groups}`: they need what the run does not gather, since nobody wanted it when it was
-  started. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
+- `{not_replaced, messages | signatures | groups}`: they need what the run does not gather, since nobody wanted it when
+  it was started. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
 - `{not_replaced, log | ended}`: a log is checked, or the run does not watch any more;
 - `{run_died, Reason}`.
 """.
@@ -263,9 +265,11 @@ format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
 format_error({not_replaced, log}) -> "specifications are not replaced while a log is checked";
-format_error({not_replaced, ended}) -> "the run does not watch any more: there are no processes for other specifications";
+format_error({not_replaced, ended}) ->
+    "the run does not watch any more: there are no processes for other specifications";
 format_error({not_replaced, What}) ->
-    ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the option replaceable",
+    ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the "
+     "option replaceable",
      [", over the source evm" || What =/= messages]];
 format_error(timeout) -> "the run has not ended, or its application not started, in time";
 format_error(stopped) -> "the run was stopped before its application had started";

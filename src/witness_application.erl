@@ -19,8 +19,8 @@ is that of the application: `normal` when it was stopped, `shutdown` also when i
 -type what() :: {application, atom()} | {applications, [atom()]}.
 
 -doc """
-How the application has ended. `not_started`: it, or one that it needs, did not start; those that were started for it have
-been stopped again. `unknown`: it has ended while it was being started, and nobody knows how.
+How the application has ended. `not_started`: it, or one that it needs, did not start; those that were started for it
+have been stopped again. `unknown`: it has ended while it was being started, and nobody knows how.
 """.
 -type end_reason() :: {not_started, Application :: atom(), Reason :: term()} | unknown | term().
 
@@ -29,8 +29,9 @@ Whether an application can be run as a system.
 
 ## Errors
 
-`{no_application, App, Similar}`: there is no such file on the code path; `{application_file, File, Reason}`: there is one,
-but it is wrong; `{running_already, App}`; `{library_application, App}`: it has no processes, so it would never end.
+`{no_application, App, Similar}`: there is no such file on the code path; `{application_file, File, Reason}`: there is
+one, but it is wrong; `{running_already, App}`; `{library_application, App}`: it has no processes, so it would never
+end.
 """.
 -spec check(atom()) -> ok | {error, term()}.
 check(App) ->
@@ -121,9 +122,11 @@ ended(shutdown) ->
 ended(_) -> undefined.
 
 not_started(_, {"no such file or directory", File}) -> ["there is no ", File, " on the code path"];
-not_started(_, {bad_return, {_, {'EXIT', Reason}}}) -> ["its start function crashed: ", witness_event:format_term(Reason, 400)];
+not_started(_, {bad_return, {_, {'EXIT', Reason}}}) ->
+    ["its start function crashed: ", witness_event:format_term(Reason, 400)];
 not_started(App, {Reason, {Module, start, [normal, _]}}) ->
-    [atom_to_binary(Module), ":start/2 of ", atom_to_binary(App), " returned the error ", witness_event:format_term(Reason, 400)];
+    [atom_to_binary(Module), ":start/2 of ", atom_to_binary(App), " returned the error ",
+     witness_event:format_term(Reason, 400)];
 not_started(_, Reason) -> witness_event:format_term(Reason, 400).
 
 -doc "An error of `check/1` for people.".
@@ -134,7 +137,8 @@ format_error({no_application, App, Similar}) ->
 format_error({application_file, File, Reason}) ->
     [File, ": ", Reason];
 format_error({running_already, App}) ->
-    io_lib:format("the application ~ts is running already: stop it first, or attach to it as it is: {attach, [{application, ~ts}]}",
+    io_lib:format("the application ~ts is running already: stop it first, or attach to it as it is: "
+                  "{attach, [{application, ~ts}]}",
                   [App, App]);
 format_error({library_application, App}) ->
     io_lib:format("the application ~ts is a library: it starts no processes; name a function to run", [App]).

@@ -53,7 +53,8 @@ start_link(Options, Specs, Logging) ->
     end.
 
 -doc "What is gathered for these specifications; everything if they are to be replaced by any others.".
--spec gathered(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) -> gathered().
+-spec gathered(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
+    gathered().
 gathered(#{monitors := Monitors, replaceable := Replaceable}, Specs, Logging) ->
     Hidden = witness_logging:monitors(Logging),
     #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Monitors ++ Hidden) end,
@@ -77,8 +78,10 @@ replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Or
     Needed = filter(Specs, []),
     IsNative = is_map_key(native, Gathered),
     maybe
-        ok ?= needs(messages, lists:all(fun(Kind) -> covers(maps:get(Kind, Filter), maps:get(Kind, Needed)) end, [send, recv])),
-        ok ?= needs(signatures, not IsNative orelse lists:all(fun(Name) -> is_named(Name, Names) end, names(Specs, []))),
+        ok ?= needs(messages, lists:all(fun(Kind) -> covers(maps:get(Kind, Filter), maps:get(Kind, Needed)) end,
+                                        [send, recv])),
+        ok ?= needs(signatures, not IsNative orelse lists:all(fun(Name) -> is_named(Name, Names) end,
+                                                              names(Specs, []))),
         ok ?= needs(groups, Ordered orelse IsNative orelse not lists:any(fun has_group/1, Specs)),
         {ok, [case Of of fixed -> {fixed, Map}; _ -> {Of, witness_outline_map:retire(Map)} end || {Of, Map} <- Maps]
              ++ [{Version, of_spec(S, #{version => Version})} || S <- Specs]}
@@ -116,7 +119,8 @@ start_link(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, order
         true -> always;
         false -> handover
     end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices], Options), maps:with([run, maps], Common)),
+    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices], Options),
+                        maps:with([run, maps], Common)),
     {ok, Pid} = witness_outline:start_link(
                   Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),

@@ -36,7 +36,7 @@ rate(Events, Rate) -> rate(Events, erlang:monotonic_time(), Rate).
 rate(Events, Now, {Limit, Before, At}) ->
     case (Events - Before) / max(1, Now - At) * erlang:convert_time_unit(1, second, native) of
         Found when Found > Limit ->
-            {exceeded, io_lib:format("gathering was given up, since there were ~w events in a second, and no more than ~w "
-                                     "are asked for (rate)", [round(Found), Limit])};
+            {exceeded, io_lib:format("gathering was given up, since there were ~w events in a second, and no more than "
+                                     "~w are asked for (rate)", [round(Found), Limit])};
         _ -> {ok, {Limit, Events, Now}}
     end.

@@ -94,7 +94,8 @@ callback(V, N = #notifier{callback = Callback}) ->
 log(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
     case witness_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
         {true, Throttle1} ->
-            report((maps:with([spec, name, process, signature, slice], V))#{label => {witness, violation}}, #{verdict => V}),
+            Told = maps:with([spec, name, process, signature, slice], V),
+            report(Told#{label => {witness, violation}}, #{verdict => V}),
             N#notifier{throttle = Throttle1};
         {false, Throttle1} -> remind(N#notifier{throttle = Throttle1})
     end;
@@ -113,7 +114,8 @@ report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], 
 
 -doc "A report of the logger as text.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
-format(#{label := {witness, violation}, spec := Spec, name := Name, process := P, signature := Signature, slice := Slice}) ->
+format(#{label := {witness, violation}, spec := Spec, name := Name, process := P,
+         signature := Signature, slice := Slice}) ->
     {"~ts~ts violated by ~ts, ~ts~ts",
      [Spec, name(Name), witness_event:format_proc(P), witness_event:format_signature(Signature), slice(Slice)]};
 format(#{label := {witness, violations_left_out}, spec := Spec, name := Name, count := Count}) ->

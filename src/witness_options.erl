@@ -5,8 +5,8 @@ The options of a run: one clause for each, and the defaults.
 ## Errors
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
-`{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does not go with
-the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
+`{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does
+not go with the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
 `{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
@@ -24,8 +24,9 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type log() :: {file, file:name_all()} | standard_input.
 
 -doc """
-The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is not
-installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are compiled.
+The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is
+not installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are
+compiled.
 """.
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
                                | {attach, [witness_attach:target(), ...]} | {log, log()},
@@ -111,8 +112,9 @@ fitting(Complete = #{system := System}, Given) ->
     {Unfitting, Wrong} = case System of
         _ when System =:= node; element(1, System) =:= attach ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
-        {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back, memory,
-                                    partition_memory, message_size, rate, duration, batch, flush, log_file, replaceable]};
+        {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back,
+                                    memory, partition_memory, message_size, rate, duration, batch, flush, log_file,
+                                    replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
@@ -140,7 +142,8 @@ partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
 
 %% The native source has to measure each message anyway. Over evm this is done for those only who ask for it.
-message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) -> Options#{message_size := infinity};
+message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) ->
+    Options#{message_size := infinity};
 message_size(Options, _) -> Options.
 
 %% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
@@ -176,8 +179,8 @@ option(system, {children, [_ | _] = Parents}) ->
         orelse expected(system, "{children, Parents} with processes of this node");
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, Targets}, "
-                     "{log, {file, File}} or {log, standard_input}");
+    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, "
+                     "Targets}, {log, {file, File}} or {log, standard_input}");
 option(applications, Apps) when is_list(Apps) ->
     lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
 option(applications, _) -> expected(applications, "a list of names of applications");
@@ -212,9 +215,9 @@ option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
 option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate -> ok;
-option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch; Key =:= flush;
-                    Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain; Key =:= max_atoms; Key =:= max_line; Key =:= block;
-                    Key =:= max_slices; Key =:= max_obligations ->
+option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch;
+                    Key =:= flush; Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain;
+                    Key =:= max_atoms; Key =:= max_line; Key =:= block; Key =:= max_slices; Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");

@@ -6,18 +6,19 @@ A run puts everything through here as soon as it has it, before anybody is told,
 out: `on_verdict`, subscribers, `verdicts/1`, the logger, telemetry, the summary and its warnings, the command line.
 
 Contents are messages, arguments of signatures, reasons of exits and crashes, values of slices and bindings, and what
-monitors written by hand say of themselves. The text of a specification is none, and neither are the names of processes in
-a log: they stay.
+monitors written by hand say of themselves. The text of a specification is none, and neither are the names of processes
+in a log: they stay.
 """.
 
 -export([verdict/2, meta/1, reason/1]).
 
 -doc """
-A verdict without contents. `Written`: it is one of a specification file, whose formulas are the text of the file, and whose
-information has a known form.
+A verdict without contents. `Written`: it is one of a specification file, whose formulas are the text of the file, and
+whose information has a known form.
 """.
 -spec verdict(Written :: boolean(), witness:verdict()) -> witness:verdict().
-verdict(Written, V = #{signature := Signature, slice := Slice, event := Event, reason := Reason, info := Info, steps := Steps}) ->
+verdict(Written, V) ->
+    #{signature := Signature, slice := Slice, event := Event, reason := Reason, info := Info, steps := Steps} = V,
     V#{signature := witness_event_redact:signature(Signature), slice := values(Slice), event := event(Event),
        reason := reason(Reason), info := info(Written, Info), steps := [step(Written, Step) || Step <- Steps]}.
 

@@ -17,7 +17,8 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1, replace/2]).
+-export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1,
+         replace/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -type meta() :: #{process := pid(), signature := witness_event:signature(),
@@ -70,7 +71,8 @@ start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fu
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
 
--spec await_started(pid(), timeout()) -> ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
+-spec await_started(pid(), timeout()) ->
+    ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
 await_started(Run, Timeout) -> call(Run, await_started, Timeout).
 
 -doc "Ends observation, as `stop/1`, but the run stays to be asked.".
@@ -225,7 +227,8 @@ handle_call({replace, Files}, _, R) ->
     {reply, Reply, R1};
 handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
-handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options}) when is_pid(Pool) ->
+handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options})
+  when is_pid(Pool) ->
     Own = witness_instrumentation:own(Options#{unobserved := []}),
     {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
 handle_call(alive, _, R) ->
@@ -363,7 +366,8 @@ proceed(R) ->
     {noreply, R}.
 
 %% That nobody watches it any more is no reason for a system to be cut off where the end of the run is that of its VM.
-goes_on(#run{lost = Lost, system = System, stopping = [], options = #{halt := true, system := Started}}) when Lost =/= none ->
+goes_on(#run{lost = Lost, system = System, stopping = [], options = #{halt := true, system := Started}})
+  when Lost =/= none ->
     case Started of
         {application, _} -> System =:= running orelse System =:= starting;
         {_, _, _} -> System =:= running;
@@ -416,7 +420,8 @@ let_go(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
-lost({shutdown, {given_up, Why}}, R) -> given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
+lost({shutdown, {given_up, Why}}, R) ->
+    given_up(Why, ["gathering was given up, since ", witness_text_verdict:gap(Why)], R);
 lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
 lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
 
@@ -492,11 +497,15 @@ replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = 
 
 %% A group still asks its specification whom it names, after its monitor has ended as before.
 unload(R = #run{old = Old, users = Users, options = #{specs := Given}}) ->
-    Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs, not lists:any(fun(#{group := G}) -> G end, Entries)]
+    Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs,
+                                   not lists:any(fun(#{group := G}) -> G end, Entries)]
                || Version := Specs <- Old, Version =< R#run.settled, not is_map_key(Version, Users)},
     maps:foreach(fun(_, Specs) -> unload(Specs, Given) end, Unused),
     R#run{old = maps:filtermap(fun(Version, Specs) ->
-                                       case Specs -- maps:get(Version, Unused, []) of [] -> false; Left -> {true, Left} end
+                                       case Specs -- maps:get(Version, Unused, []) of
+                                           [] -> false;
+                                           Left -> {true, Left}
+                                       end
                                end, Old)}.
 
 %% --- verdicts --------------------------------------------------------------------
@@ -505,8 +514,8 @@ failed(Reason) ->
     #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
       event => undefined, steps => [], skipped => 0, covered => 0}.
 
-%% How a runner died. A link to what is dead says `noproc': without a verdict only an exit signal ends a runner, which was most
-%% likely this.
+%% How a runner died. A link to what is dead says `noproc': without a verdict only an exit signal ends a runner, which
+%% was most likely this.
 died({shutdown, {gap, _} = Gap}) -> failed(Gap);
 died(noproc) -> failed({crashed, killed});
 died(Reason) -> failed({crashed, Reason}).

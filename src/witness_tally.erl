@@ -46,7 +46,8 @@ verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Ver
     Count = fun(C) ->
         C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + one(Vacuous)}
     end,
-    T1 = update(witness_instrumentation:key(V), Count, T#tally{verdicts = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts)}),
+    Counted = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts),
+    T1 = update(witness_instrumentation:key(V), Count, T#tally{verdicts = Counted}),
     T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
              gaps = gap(V, T1#tally.gaps), crashes = T1#tally.crashes + one(crashed(V))}.
 
@@ -89,7 +90,8 @@ coverage(T = #tally{properties = Properties}) ->
 -doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
-    [#{code => code(Reason), text => text([missing(N), witness_text_verdict:gap(Reason)])} || Reason := N <- maps:iterator(Gaps, ordered)]
+    [#{code => code(Reason), text => text([missing(N), witness_text_verdict:gap(Reason)])}
+     || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ [#{code => nothing_monitored,
        text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]

@@ -9,12 +9,12 @@ Events for `telemetry`, where a system has that library and has loaded it. Nothi
 | `[witness, verdict]` | `count` (1) | `run`, and what `t:witness:verdict/0` has |
 | `[witness, gap]` | `count` (1) | `run`, `spec`, `name`, `process`, `reason`: a monitor or slice misses events |
 
-`run` is the process of the run, the same in all of its events. Times are in native units. A `verdict` comes once for each
-verdict, however many there are: only the logger has a limit (`log_rate`). A run that is killed, or whose owner dies, has no
-`stop`. `system` is `{Module, Function, Arity}`, or what was given.
+`run` is the process of the run, the same in all of its events. Times are in native units. A `verdict` comes once for
+each verdict, however many there are: only the logger has a limit (`log_rate`). A run that is killed, or whose owner
+dies, has no `stop`. `system` is `{Module, Function, Arity}`, or what was given.
 
-Handlers run in the process that also calls `on_verdict`: a slow one delays other reports, and nothing else. One that raises
-is detached by the library.
+Handlers run in the process that also calls `on_verdict`: a slow one delays other reports, and nothing else. One that
+raises is detached by the library.
 """.
 
 -export([started/2, verdict/2, ended/2]).
@@ -53,7 +53,8 @@ ended(S = #{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}}, 
     Now = erlang:monotonic_time(),
     Counts = maps:with([processes, events, monitored, slices, gaps], S),
     execute([witness, run, stop],
-            Counts#{monotonic_time => Now, duration => Now - Begin, violated => No, satisfied => Yes, undecided => Inconclusive},
+            Counts#{monotonic_time => Now, duration => Now - Begin, violated => No, satisfied => Yes,
+                    undecided => Inconclusive},
             maps:merge(Metadata, maps:with([outcome, warnings, coverage], S))).
 
 %% The library is the user's: it is called where it is loaded. What is wrong with it must not end the run.

@@ -24,6 +24,31 @@ what_is_no_module_is_unknown_test_() ->
     [?_assertEqual(unknown, witness_exports:of_module(Module))
      || Module <- [no_such_module, '', '../no', 'no/such', '\x{1F600}']].
 
+%% The last one has a name that is no text: so OTP 27 sees the names that a later release has written.
+a_damaged_module_is_unreadable_test() ->
+    in_folder([debug_info], fun(Module) ->
+        File = code:which(Module),
+        {ok, Object} = file:read_file(File),
+        {Names, _} = binary:match(Object, ~"AtU8"),
+        Damaged = [~"", ~"FOR1", ~"no object code", binary:part(Object, 0, Names + 20),
+                   put_bytes(Object, Names, ~"Name"), put_bytes(Object, Names + 14, <<255, 254, 253, 252, 251>>)],
+        [begin
+             ok = file:write_file(File, Bytes),
+             ?assertEqual({Bytes, unreadable}, {Bytes, witness_exports:of_module(Module)})
+         end || Bytes <- Damaged],
+        %% Wherever it is, it is no crash.
+        [begin
+             ok = file:write_file(File, put_bytes(Object, At, <<255>>)),
+             Functions = witness_exports:of_module(Module),
+             ?assert(is_list(Functions) orelse Functions =:= unreadable)
+         end || At <- lists:seq(0, byte_size(Object) - 1)]
+    end).
+
+put_bytes(Object, At, Bytes) ->
+    Size = byte_size(Bytes),
+    <<Before:At/binary, _:Size/binary, After/binary>> = Object,
+    <<Before/binary, Bytes/binary, After/binary>>.
+
 %% The file holds another module than its name says.
 a_file_of_another_module_tells_nothing_test() ->
     in_folder([debug_info], fun(Module) ->

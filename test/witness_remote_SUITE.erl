@@ -12,7 +12,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
          init_per_testcase/2, end_per_testcase/2]).
 -export([verdicts_are_those_of_a_local_run/1, nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
-         what_is_found_is_told/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
+         what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
          a_killed_tool_leaves_nothing/1, a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
          a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1, who_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
@@ -25,6 +25,10 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 
 -define(EVENT, 30_000).
 
+%% What is in the messages: a number where there is a violation, a text in another slice.
+-define(NUMBER, "471108151234").
+-define(TEXT, "rosebud").
+
 %% What the server cannot add.
 -define(WRONG, 666).
 
@@ -33,7 +37,7 @@ suite() -> [{timetrap, {minutes, 30}}].
 all() -> [{group, this_release}, {group, other_release}, an_old_release_is_refused].
 
 groups() ->
-    Both = [verdicts_are_those_of_a_local_run, what_is_found_is_told, nothing_is_left_behind,
+    Both = [verdicts_are_those_of_a_local_run, what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
@@ -179,7 +183,36 @@ what_is_found_is_told(Config) ->
     unharmed(Target).
 
 %% A process of its own asks once.
-wrong(Peer) -> _ = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, wrong]]), ok.
+wrong(Peer) -> wrong(Peer, 0).
+
+wrong(Peer, Number) -> _ = peer:call(Peer, erlang, spawn, [?MODULE, work, [Number, wrong]]), ok.
+
+%% Nothing is redacted here, so what is not printed has not come.
+contents_stay_at_the_target(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Look = fun(Arguments, Wanted, Absent) ->
+        Output = leaked(Node, Arguments, Target, Config),
+        ?assertEqual({Arguments, [], []}, {Arguments, absent(Wanted, Output), Absent -- absent(Absent, Output)})
+    end,
+    Look([], [~"VIOLATION", ~"sums.hml:3", <<?NUMBER>>], []),
+    Look(["--json"], [~"sums.hml", ~"line\":3", <<?NUMBER>>, <<?TEXT>>], []),
+    Look(["--redact"], [~"VIOLATION", ~"sums.hml:3", ~"integer()"], [<<?NUMBER>>, <<?TEXT>>]),
+    Look(["--redact", "--json"], [~"sums.hml", ~"line\":3", ~"integer()", ~"string()"], [<<?NUMBER>>, <<?TEXT>>]),
+    unharmed(Target).
+
+absent(Words, Output) -> [Word || Word <- Words, binary:match(Output, Word) =:= nomatch].
+
+leaked(Node, Arguments, #{peer := Peer}, Config) ->
+    Port = command(Node, ["--name", "witness_test_server" | Arguments], Config),
+    ok = awaited(fun() ->
+        {_, _} = peer:call(Peer, erlang, send, [witness_test_server, {?TEXT, {add, 1, 2}}]),
+        wrong(Peer, list_to_integer(?NUMBER)),
+        said(Port, case lists:member("--json", Arguments) of true -> ~"\"no\""; false -> ~"VIOLATION" end)
+    end),
+    stop = peer:call(Peer, erlang, send, [witness_test_server, stop]),
+    {1, Output} = ended(Port),
+    true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, serve, []])),
+    Output.
 
 the_whole_node_is_watched(Config) ->
     #{node := Node} = Target = proplists:get_value(target, Config),
@@ -562,8 +595,8 @@ served() ->
     end.
 
 %% Asks again and again, and counts right and wrong answers.
-work(_, wrong) ->
-    _ = ask(1, ?WRONG),
+work(Number, wrong) ->
+    _ = ask(Number, ?WRONG),
     ok;
 work(Right, Wrong) ->
     put(answers, {Right, Wrong}),

@@ -1679,6 +1679,13 @@ functions_of_modules_test_() ->
                 ^
            a process with such a signature can only come from a module that is loaded later
          """},
+        {"with damaged_module:f(_), damaged_module:g(_) none.",
+         """
+         s:1:6: warning: the object code of the module `damaged_module` cannot be read
+           with damaged_module:f(_), damaged_module:g(_) none.
+                ^
+           its file is damaged, or compiled for a later release of Erlang/OTP
+         """},
         {"with lists:'-f/1-fun-0-'() none.",
          ""},
         {"with gen_event:init(_) none.",
@@ -1718,6 +1725,7 @@ exports(calc_server) -> [{start, 1}, {loop, 1}];
 exports(gen_event) -> [{start, 0}, {start, 1}];
 exports(gen_server) -> [{start, 3}, {start, 4}, {start_link, 3}];
 exports(lists) -> lists:module_info(exports);
+exports(damaged_module) -> unreadable;
 exports(_) -> unknown.
 
 shown(Cases) -> shown(#{}, Cases).

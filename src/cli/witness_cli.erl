@@ -117,7 +117,8 @@ run_system(Given) ->
 
 %% A project of Mix is run in its folder.
 absolute(#{mix := Folder} = Options) when Folder =/= "." ->
-    maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include -> [filename:absname(Name) || Name <- Names];
+    maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include ->
+                     [filename:absname(Name) || Name <- Names];
                 (Key, Name) when Key =:= config; Key =:= log_file -> filename:absname(Name);
                 (_, Value) -> Value
              end, Options);
@@ -170,7 +171,8 @@ properties(Command, Options) ->
     Specs =/= [] orelse Monitors =/= [] orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"]]),
-    {Folders, (maps:with([include, max_slices, max_obligations, redact], Options))#{specs => Specs, monitors => Monitors}}.
+    Given = maps:with([include, max_slices, max_obligations, redact], Options),
+    {Folders, Given#{specs => Specs, monitors => Monitors}}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->
     case witness_cli_run:run(#{start => maps:merge(Properties, System), json => Json,

@@ -55,7 +55,8 @@ parsed({error, {[_, Command], Argument, Actual, _}}) ->
 
 unknown_command(Command) ->
     Names = [Name || {Name, _} <- ?COMMANDS],
-    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_text:list(Names), ~" (see witness --help)"].
+    [~"witness: there is no command '", clean(Command), ~"': there are ", witness_text:list(Names),
+     ~" (see witness --help)"].
 
 problem(Command, undefined, [$- | _] = Option) ->
     [~"there is no option ", clean(Option), similar(Command, Option)];
@@ -104,16 +105,17 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(), "compile" => compile(), "demo" => demo(),
+    #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(),
+                  "compile" => compile(), "demo" => demo(),
                   "explore" => witness_cli_explore:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "
-               "specifications. The arguments are Erlang terms; nothing in them is evaluated. A function of Elixir is written "
-               "MyApp.Server.run(1).\n\n",
+               "specifications. The arguments are Erlang terms; nothing in them is evaluated. A function of Elixir is "
+               "written MyApp.Server.run(1).\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nThe run ends when the function has returned and all processes that it has spawned have ended, or when the "
-               "application has stopped or an interrupt (Ctrl-C or SIGTERM) comes."
+               "\n\nThe run ends when the function has returned and all processes that it has spawned have ended, or "
+               "when the application has stopped or an interrupt (Ctrl-C or SIGTERM) comes."
                "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage or bad input; 3 the result cannot be "
                "trusted or says nothing.\n\n"
                "  witness run --pa ebin --spec calc.hml 'calc_demo:main(10)'\n"
@@ -141,9 +143,9 @@ run() ->
         #{name => app, long => "-app", type => string,
           help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
         #{name => mix, long => "-mix", type => string,
-          help => {"[--mix DIR]", ["start the application of the Mix project in this folder, compiled and configured as by "
-                                   "mix run; --app names one of an umbrella project; mod:fun(args) is called when it has "
-                                   "started"]}},
+          help => {"[--mix DIR]", ["start the application of the Mix project in this folder, compiled and configured "
+                                   "as by mix run; --app names one of an umbrella project; mod:fun(args) is called "
+                                   "when it has started"]}},
         #{name => system, type => string, required => false,
           help => {"['mod:fun(args)']", ["the function to run"]}}
       ] ++ times()}.
@@ -232,8 +234,8 @@ properties() ->
           help => {"[-I DIR | --include DIR]...",
                    ["a folder of record definitions that specifications name with -include; may be repeated"]}},
         #{name => redact, long => "-redact", type => boolean,
-          help => {"[--redact]", ["show the shape of messages, arguments and values without their contents; not with --log "
-                                  "or --save"]}},
+          help => {"[--redact]", ["show the shape of messages, arguments and values without their contents; not with "
+                                  "--log or --save"]}},
         #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
           help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
                                              "ends the oldest, undecided"]}},

@@ -2,27 +2,27 @@
 -moduledoc """
 `witness attach`: watches a node that runs already, where Witness need not be installed (`m:witness_remote`).
 
-Limits protect the target, and each has a default: how long it is watched, how many events a second, how large a message,
-how much memory.
+Limits protect the target, and each has a default: how long it is watched, how many events a second, how large a
+message, how much memory.
 """.
 
 -export([command/0, prepare/1, run/3]).
 
-%% Milliseconds. A time that was asked for is a planned end, which the tool sees to; should it not, the target does, a little
-%% later.
+%% Milliseconds. A time that was asked for is a planned end, which the tool sees to; should it not, the target does, a
+%% little later.
 -define(DURATION, 60_000).
 -define(LATER, 10_000).
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
-    #{help => ["Watches processes of a node that runs already, and checks them against the specifications. Witness need not be "
-               "installed there: what is needed is loaded under names of its own, and removed at the end, also when this "
-               "command is killed or the connection is lost. What is watched are the processes that are named and all that "
-               "they spawn from then on; without a name, the whole node.\n\n",
+    #{help => ["Watches processes of a node that runs already, and checks them against the specifications. Witness "
+               "need not be installed there: what is needed is loaded under names of its own, and removed at the end, "
+               "also when this command is killed or the connection is lost. What is watched are the processes that are "
+               "named and all that they spawn from then on; without a name, the whole node.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or no such node, process or application; "
-               "3 the result cannot be trusted or says nothing, also when the connection was lost.\n\n"
+               "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or no such node, process or "
+               "application; 3 the result cannot be trusted or says nothing, also when the connection was lost.\n\n"
                "  witness attach shop@host --spec checkout.hml --app shop\n"
                "  witness attach shop@host --spec checkout.hml --name checkout --for 300\n"],
       arguments => [
@@ -40,8 +40,8 @@ command() ->
         #{name => pids, long => "-pid", action => append, type => string,
           help => {"[--pid '<0.123.0>']...", ["watch a process, as the node itself writes it; may be repeated"]}},
         #{name => for, long => "-for", type => {custom, fun witness_cli_args:seconds/1},
-          help => {"[--for SECONDS]", ["stop watching after this time: a planned end; without it after 60 seconds, with a "
-                                       "warning"]}},
+          help => {"[--for SECONDS]", ["stop watching after this time: a planned end; without it after 60 seconds, "
+                                       "with a warning"]}},
         #{name => rate, long => "-rate", type => {integer, [{min, 1}]}, default => 20_000,
           help => {"[--rate NUMBER]", ["events a second beyond which watching is given up (20000)"]}},
         #{name => message_size, long => "-message-size", type => {integer, [{min, 1}]}, default => 1 bsl 16,
@@ -53,8 +53,11 @@ command() ->
           help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
                                              "ends the oldest, undecided"]}},
         #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
-          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
-                                                  "more it ends undecided"]}},
+          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); "
+                                                  "with more it ends undecided"]}},
+        #{name => redact, long => "-redact", type => boolean,
+          help => {"[--redact]", ["show the shape of messages, arguments and values; their contents stay at the "
+                                  "node"]}},
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
         #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}}
@@ -81,11 +84,13 @@ cookie_file(#{}) ->
     end.
 
 watched(Options) ->
-    [{Kind, Name} || {Kind, Key} <- [{application, apps}, {name, names}, {pid, pids}], Name <- maps:get(Key, Options, [])].
+    [{Kind, Name} || {Kind, Key} <- [{application, apps}, {name, names}, {pid, pids}],
+                     Name <- maps:get(Key, Options, [])].
 
 -doc "Attaches; the exit code, or an error of the user (`witness_remote:format_error/1`).".
 -spec run(witness_remote:target(), map(), map()) -> {ok, 0..3} | {error, term()}.
-run(#{node := Node} = Target, Properties, #{json := Json, rate := Rate, message_size := Size, memory := Memory} = Options) ->
+run(#{node := Node} = Target, Properties, Options) ->
+    #{json := Json, rate := Rate, message_size := Size, memory := Memory} = Options,
     {For, Duration} = case Options of
         #{for := Asked} -> {Asked, Asked + ?LATER};
         #{} -> {infinity, ?DURATION}

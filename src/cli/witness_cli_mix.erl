@@ -3,8 +3,8 @@
 A project of Mix as the system to run: what `mix run` does before it starts the project's application, done in this VM.
 
 The project is compiled where it needs to be, its code and that of its dependencies is put on the code path, and its
-configuration is set, that of `config/runtime.exs` included. It is Mix that does all this (`loadconfig`, `app.config`), so
-`MIX_ENV`, `MIX_BUILD_PATH` and the like mean what they always do. Nothing is started: that is left to the run, which
+configuration is set, that of `config/runtime.exs` included. It is Mix that does all this (`loadconfig`, `app.config`),
+so `MIX_ENV`, `MIX_BUILD_PATH` and the like mean what they always do. Nothing is started: that is left to the run, which
 observes it. As with `mix run`, the folder of the project becomes the current one.
 
 What Mix and the compiler print goes to standard error. Errors are text for people.
@@ -62,4 +62,5 @@ configured(File) ->
             end
     end.
 
-elixir(Module, Function, Arguments) -> apply(list_to_existing_atom("Elixir." ++ atom_to_list(Module)), Function, Arguments).
+elixir(Module, Function, Arguments) ->
+    apply(list_to_existing_atom("Elixir." ++ atom_to_list(Module)), Function, Arguments).

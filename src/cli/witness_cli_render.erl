@@ -25,8 +25,12 @@ warning(#{code := specification, text := Text}, _) ->
 warning(#{text := Text}, Look) ->
     lines([[witness_text:style(doubtful, ~"warning: ", Look), witness_text:clean(Text)]]).
 
--doc "The summary of a run, which may have been that of an `application`, with the sentence that says its result. `Code` is the exit code.".
--spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) -> unicode:chardata().
+-doc """
+The summary of a run, which may have been that of an `application`, with the sentence that says its result. `Code` is
+the exit code.
+""".
+-spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
+    unicode:chardata().
 summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
           monitored := Monitored, gaps := Gaps} = Summary, {Code, Reasons}, Look) ->
     Rows = [system(Summary),

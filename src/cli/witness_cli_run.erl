@@ -2,10 +2,10 @@
 -moduledoc """
 `witness run` and `witness check`: runs a system in this node, or reads a log, and says what was found.
 
-A run ends when the function has returned and all processes that it has spawned have ended, or the application has stopped;
-with `--for` at that time at the latest; with `--no-halt`, or of an application, at an interrupt. These are planned ends: the exit code says what was found. So are the end
-of a log, and an interrupt for one that is followed. A log that is refused ends the run where that was noticed; what was found
-before stands, but the exit code is 2.
+A run ends when the function has returned and all processes that it has spawned have ended, or the application has
+stopped; with `--for` at that time at the latest; with `--no-halt`, or of an application, at an interrupt. These are
+planned ends: the exit code says what was found. So are the end of a log, and an interrupt for one that is followed. A
+log that is refused ends the run where that was noticed; what was found before stands, but the exit code is 2.
 
 It may also be broken off: by `--timeout`, by an interrupt that was not asked for, or because nobody reads standard
 output any more. Then the summary comes all the same, and a result without violations counts as no result (exit code 3).
@@ -109,7 +109,8 @@ watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
 
 first_hint(State) ->
     ends_at_interrupt(State) andalso
-        witness_cli_io:note([~"The run ends ", [[~"when the application ", name(App), ~" stops, or "] || App <- application(State)],
+        witness_cli_io:note([~"The run ends ",
+                             [[~"when the application ", name(App), ~" stops, or "] || App <- application(State)],
                              ~"at an interrupt (Ctrl-C).\n"]),
     case is_log(State) of
         true -> after_time(?PROGRESS, progress);
@@ -175,7 +176,8 @@ hint(Run, State) ->
     witness_cli_io:note(
         [integer_to_binary(Seconds), ~" s: ", witness_text:count(Processes, ~"process", ~"processes"), ~" and ",
          witness_text:count(Events, ~"event", ~"events"), ~" seen, ",
-         witness_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ", system(System, application(State)),
+         witness_text:count(maps:get(no, Verdicts, 0), ~"violation", ~"violations"), ~"; ",
+         system(System, application(State)),
          [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
           || is_integer(Waiting), Waiting > 0],
          [~"; nothing is watched any more" || Phase =/= running], $\n]).

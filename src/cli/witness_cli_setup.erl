@@ -136,6 +136,7 @@ start_elixir() ->
 %% Elixir's Logger makes the VM's handler anew when it starts.
 log_to_standard_error() ->
     case application:get_env(logger, default_handler) of
-        undefined -> application:set_env(logger, default_handler, [{config, [{type, standard_error}]}], [{persistent, true}]);
+        undefined ->
+            application:set_env(logger, default_handler, [{config, [{type, standard_error}]}], [{persistent, true}]);
         {ok, _} -> ok
     end.

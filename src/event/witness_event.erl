@@ -80,7 +80,8 @@ proc(Item) -> element(2, Item).
 ts(Item) -> element(tuple_size(Item), Item).
 
 -doc """
-How many bytes a term takes: in the memory of a process, or with the large binaries that it refers to, whichever is more.
+How many bytes a term takes: in the memory of a process, or with the large binaries that it refers to, whichever is
+more.
 """.
 -spec bytes(term()) -> non_neg_integer().
 bytes(Term) -> max(erts_debug:flat_size(Term) * erlang:system_info(wordsize), erlang:external_size(Term)).

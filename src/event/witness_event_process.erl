@@ -10,8 +10,8 @@ The loop has one clause more, behind all others:
 ```
 
 While a process is suspended everything else waits in its mailbox, in order: what it does is done later, and nothing is
-lost. To terminate one is to kill it: it ends with `{terminated, Reason}`, never `normal`, so whoever depends on it knows that
-it has not done its work. The state is not to be replaced: it is shown.
+lost. To terminate one is to kill it: it ends with `{terminated, Reason}`, never `normal`, so whoever depends on it
+knows that it has not done its work. The state is not to be replaced: it is shown.
 """.
 
 -export([system/4]).

@@ -36,14 +36,18 @@ term(Term) ->
 signature({M, F, Args}) when is_list(Args), length(Args) =< 255 -> {M, F, [term(Arg) || Arg <- Args]};
 signature({M, F, Args}) -> {M, F, term(Args)}.
 
--doc "An event with the shape of its message, reason or arguments. Who did it, and to whom, stays, and so does its time.".
+-doc """
+An event with the shape of its message, reason or arguments. Who did it, and to whom, stays, and so does its time.
+""".
 -spec item(witness_event:item()) -> witness_event:item().
 item({Kind, P, Other, Signature, Ts}) when Kind =:= fork; Kind =:= init -> {Kind, P, Other, signature(Signature), Ts};
 item({exit, P, Reason, Ts}) -> {exit, P, term(Reason), Ts};
 item({Kind, P, Peer, Msg, Ts}) when Kind =:= send; Kind =:= recv -> {Kind, P, Peer, term(Msg), Ts};
 item(Mark) -> Mark.
 
--doc "A stack trace with its lines, and with arities instead of arguments. What is none of modules that are loaded goes.".
+-doc """
+A stack trace with its lines, and with arities instead of arguments. What is none of modules that are loaded goes.
+""".
 -spec stack(term()) -> [{module(), atom(), arity(), [{line, pos_integer()}]}].
 stack([{M, F, Args, Where} | Stack]) when is_atom(M), is_atom(F), is_list(Where) ->
     case erlang:module_loaded(M) of
@@ -106,7 +110,8 @@ map(Map, Left) ->
     Others = map_size(Map) - Size,
     {maps:from_list(Shapes ++ [{'other keys()', Others} || Others > 0]), Left1}.
 
-keys({Key, Value, Next}, Known, Size) when is_atom(Key), Size < ?KEYS -> keys(maps:next(Next), [{Key, Value} | Known], Size + 1);
+keys({Key, Value, Next}, Known, Size) when is_atom(Key), Size < ?KEYS ->
+    keys(maps:next(Next), [{Key, Value} | Known], Size + 1);
 keys({_, _, Next}, Known, Size) -> keys(maps:next(Next), Known, Size);
 keys(none, Known, Size) -> {Known, Size}.
 

@@ -60,15 +60,15 @@ alive(Pool) -> gen_server:call(Pool, alive, infinity).
 adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
 
 -doc """
-Observes the processes that are chosen, which run already, and all that they spawn from now on; their monitors begin with
-an `attached`. `Held`: whether the run is to wait for their end.
+Observes the processes that are chosen, which run already, and all that they spawn from now on; their monitors begin
+with an `attached`. `Held`: whether the run is to wait for their end.
 """.
 -spec attach(pid(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
 attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
 -doc """
-From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it returns,
-no monitor is started by the old ones any more, and the run was told of every one that was.
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it
+returns, no monitor is started by the old ones any more, and the run was told of every one that was.
 """.
 -spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
 replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
@@ -176,8 +176,9 @@ ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
 ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
 %% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
-%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may be
-%% on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to agree.
+%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may
+%% be on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to
+%% agree.
 settled(?AGREEING, _, P) -> P;
 settled(_, 0, P) -> P;
 settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
@@ -210,8 +211,9 @@ restless(_, moved) -> moved;
 restless(waiting, _) -> waiting;
 restless(settled, Other) -> Other.
 
-%% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may have
-%% been given a process that another has assigned before: when all have said it once more, they have also read that.
+%% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may
+%% have been given a process that another has assigned before: when all have said it once more, they have also read
+%% that.
 replace(Round, From, P = #pool{config = #{maps := Maps}, busy = Busy, free = Free, root = {Root, _, _}}) ->
     Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
     Tag = make_ref(),

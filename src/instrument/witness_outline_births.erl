@@ -74,8 +74,8 @@ alive(Births) -> gen_server:call(Births, alive, infinity).
 adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
 
 -doc """
-From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it returns,
-no monitor is started by the old ones any more, and the run was told of every one that was.
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it
+returns, no monitor is started by the old ones any more, and the run was told of every one that was.
 """.
 -spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
 replace(Births, Maps) -> gen_server:call(Births, {replace, Maps}, infinity).

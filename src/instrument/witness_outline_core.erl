@@ -70,8 +70,8 @@ errors name the invariant of the RIARC text, appendix B.2, see
 `docs/internals/outline.md`).
 """.
 
--export([new/1, reassign/2, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3, maps/1,
-         with_maps/2]).
+-export([new/1, reassign/2, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3,
+         maps/1, with_maps/2]).
 
 -doc "Names a tracer; only compared and passed on.".
 -type tracer() :: term().

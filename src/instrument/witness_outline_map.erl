@@ -24,8 +24,10 @@ that is left to no group of the map. One that is `retired` starts no monitors an
 
 -type match() :: fun((witness_event:signature()) -> [entry()] | {unless_read, [entry()]}).
 
--doc "A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`; `version` counts
-how often the specifications of the run were replaced, from 2.".
+-doc """
+A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`; `version`
+counts how often the specifications of the run were replaced, from 2.
+""".
 -type entry() :: none | #{monitor := {module(), Arg :: term()},
                           spec := binary() | log, name := binary() | undefined, group := boolean(),
                           version => pos_integer()}.

@@ -118,9 +118,9 @@ launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
 -doc """
-The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and from
-then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time; `waiting`:
-processes have ended whose end was not told yet.
+The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and
+from then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time;
+`waiting`: processes have ended whose end was not told yet.
 """.
 -spec sync(pid(), Tag :: reference()) -> ok.
 sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
@@ -273,8 +273,8 @@ gap(Reason, P, Label, T = #tracer{config = #{run := Run}}) ->
         _ -> T
     end.
 
-%% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the owner
-%% looks by itself as well.
+%% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the
+%% owner looks by itself as well.
 hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
 hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
 

@@ -3,11 +3,13 @@
 How much memory the processes of a run take, as far as it is known, and what follows from that. Pure:
 `m:witness_outline_budget` looks, and does what is decided here.
 
-How many messages wait for a process can be asked of thousands of them in no time. How much memory it takes with them can
-only be asked of a few, since the VM walks the mailbox. So that is estimated from what a message took when it was asked last.
+How many messages wait for a process can be asked of thousands of them in no time. How much memory it takes with them
+can only be asked of a few, since the VM walks the mailbox. So that is estimated from what a message took when it was
+asked last.
 """.
 
--export([new/0, add/3, remove/2, waiting/2, measured/4, stale/1, processes/1, processes/2, totals/1, behind/1, judge/2]).
+-export([new/0, add/3, remove/2, waiting/2, measured/4, stale/1, processes/1, processes/2, totals/1,
+         behind/1, judge/2]).
 
 -export_type([usage/0, kind/0, judgement/0]).
 

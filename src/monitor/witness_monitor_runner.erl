@@ -23,8 +23,8 @@ once their first batch has shown that they need little time for an event. The ot
 
 -doc """
 What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
-are kept, whether several processes are put in order, how many slices may be alive (100,000 without it), and the function
-of a process that was running already (`attached`).
+are kept, whether several processes are put in order, how many slices may be alive (100,000 without it), and the
+function of a process that was running already (`attached`).
 
 For a bounded partition either `take`, which asks for its next batch: `ok` when the message `{witness_batch, Events, Status}`
 is in the mailbox of the runner, `empty` when the message `witness_data` will say that there is something to take; or

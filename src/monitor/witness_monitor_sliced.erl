@@ -26,8 +26,8 @@ others; only when it cannot be said to which slice an event belongs can the moni
 -opaque sliced() :: #sliced{}.
 
 -doc """
-`Choice` says to which slice an event belongs. `Names` are those of the values in a key. When `Max` slices are alive, the
-oldest one makes room for the next.
+`Choice` says to which slice an event belongs. `Names` are those of the values in a key. When `Max` slices are alive,
+the oldest one makes room for the next.
 """.
 -spec new(module(), witness_monitor_instance:config(), witness_monitor_instance:choice(), Names :: [binary()],
           Max :: pos_integer()) -> sliced().

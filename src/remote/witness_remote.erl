@@ -9,10 +9,10 @@ Attaches to a node where Witness is not installed: watches it, and leaves it as 
 3> witness:stop(Run).
 ```
 
-Specifications are compiled here. What a run over the source `evm` needs of Witness is loaded into the target under names
-that cannot clash (`m:witness_remote_bundle`), by a process there that also removes it again, whatever happens
-(`m:witness_remote_cleaner`); the run itself belongs to another one (`m:witness_remote_guard`), which tells what it finds to
-a process here (`m:witness_remote_run`), the run of `m:witness`'s functions.
+Specifications are compiled here. What a run over the source `evm` needs of Witness is loaded into the target under
+names that cannot clash (`m:witness_remote_bundle`), by a process there that also removes it again, whatever happens
+(`m:witness_remote_cleaner`); the run itself belongs to another one (`m:witness_remote_guard`), which tells what it
+finds to a process here (`m:witness_remote_run`), the run of `m:witness`'s functions.
 
 The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remote.md` has the life of an attachment.
 """.
@@ -22,9 +22,9 @@ The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remot
 -export_type([target/0]).
 
 -doc """
-Where to attach to. `lease`: milliseconds after which the target cleans up if it hears nothing from here, 20,000 without it:
-a connection whose loss nobody is told of, and a tool that stands still. What to `watch` is named as the target names it;
-without a name it is the whole node.
+Where to attach to. `lease`: milliseconds after which the target cleans up if it hears nothing from here, 20,000 without
+it: a connection whose loss nobody is told of, and a tool that stands still. What to `watch` is named as the target
+names it; without a name it is the whole node.
 """.
 -type target() :: #{node := node(), cookie := atom(), watch => [{application | name | pid, string()}],
                     lease => pos_integer()}.
@@ -43,9 +43,9 @@ without a name it is the whole node.
 -define(WORD, witness).
 
 -doc """
-Attaches, with the options of `witness:start/1` as far as they are for a system that runs elsewhere: `specs` are files here,
-`monitors` are not there yet, and the source is `evm`. The result can be given to `witness:await/2`, `witness:stop/1` and
-`witness:info/1`. An error is for `format_error/1`; nothing is left at the target then.
+Attaches, with the options of `witness:start/1` as far as they are for a system that runs elsewhere: `specs` are files
+here, `monitors` are not there yet, and the source is `evm`. The result can be given to `witness:await/2`,
+`witness:stop/1` and `witness:info/1`. An error is for `format_error/1`; nothing is left at the target then.
 """.
 -spec start(target(), map()) -> {ok, witness:run()} | {error, term()}.
 start(Target = #{node := Node, cookie := Cookie}, Options) ->
@@ -58,7 +58,7 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
         ok ?= witness_remote_connection:has(Node, external(Objects)),
         witness_remote_run:start(#{
             node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, absent => ?CUT, specs => Specs,
-            sources => witness_instrumentation:sources(Specs), warnings => Warnings, owner => self(),
+            warnings => Warnings, owner => self(),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
     end.

@@ -2,14 +2,15 @@
 -moduledoc """
 The modules that are loaded into a node where Witness is not installed, under names that cannot clash.
 
-What is needed is computed: the modules of Witness that a root names, directly or not, whether it calls them by name or hands
-their name on, but for those where this graph is cut (`closure/2`). A module is given another name by rewriting its object code: every atom that is the name of a module of
-the bundle is replaced, in the table of atoms and in the literals, so modules, external functions, behaviours and messages
-that name modules all agree. Nothing else of the code changes.
+What is needed is computed: the modules of Witness that a root names, directly or not, whether it calls them by name or
+hands their name on, but for those where this graph is cut (`closure/2`). A module is given another name by rewriting
+its object code: every atom that is the name of a module of the bundle is replaced, in the table of atoms and in the
+literals, so modules, external functions, behaviours and messages that name modules all agree. Nothing else of the code
+changes.
 
-The result has the oldest form of each part of the file format, which every release that is supported reads; an atom table
-as OTP 28 writes it, for one, is corrupt to OTP 27. Parts that are not needed to run are left out: documentation, debug
-information, attributes, compiler information.
+The result has the oldest form of each part of the file format, which every release that is supported reads; an atom
+table as OTP 28 writes it, for one, is corrupt to OTP 27. Parts that are not needed to run are left out: documentation,
+debug information, attributes, compiler information.
 
 ```erlang
 1> {ok, Objects} = witness_remote_bundle:closure([witness_run], [witness_spec]).
@@ -34,7 +35,8 @@ information, attributes, compiler information.
 The object code of the given modules, which may come with theirs, and of all modules of this application that they name,
 directly or not, but for those that are cut off. An error names a module that has no object code.
 """.
--spec closure(Roots :: [module() | object()], Cut :: [module()]) -> {ok, [object()]} | {error, {no_object_code, module()}}.
+-spec closure(Roots :: [module() | object()], Cut :: [module()]) ->
+    {ok, [object()]} | {error, {no_object_code, module()}}.
 closure(Roots, Cut) ->
     _ = application:load(witness),
     {ok, Ours} = application:get_key(witness, modules),
@@ -123,7 +125,8 @@ encode_atoms(Texts) ->
     Count = length(Texts),
     case lists:all(fun(Text) -> byte_size(Text) < 256 end, Texts) of
         true -> <<Count:32, (<< <<(byte_size(Text)), Text/binary>> || Text <- Texts >>)/binary>>;
-        false -> <<(-Count):32, (<< <<(encode_length(byte_size(Text)))/binary, Text/binary>> || Text <- Texts >>)/binary>>
+        false ->
+            <<(-Count):32, (<< <<(encode_length(byte_size(Text)))/binary, Text/binary>> || Text <- Texts >>)/binary>>
     end.
 
 encode_length(Length) when Length < 16 -> <<Length:4, 0:4>>;

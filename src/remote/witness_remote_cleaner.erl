@@ -1,19 +1,19 @@
 -module(witness_remote_cleaner).
 -moduledoc """
-What runs first and ends last at a node where Witness is attached: it claims a slot there, loads the bundle, watches, and
-removes everything, without a line of code of Witness. It is text here, parsed and sent as expressions, which
+What runs first and ends last at a node where Witness is attached: it claims a slot there, loads the bundle, watches,
+and removes everything, without a line of code of Witness. It is text here, parsed and sent as expressions, which
 `m:erl_eval` of the target evaluates; so it can be there before the first module is, and remove the last one.
 
 A *slot* is one of a few names. It bounds the atoms that attaching makes at a node, however often it is done: modules in
 slot 3 end in `$3`. The slot belongs to two processes, each registered by a name of it, which watch each other:
 
-- the *cleaner* watches the process at the tool that attached, the connection to it, the guard, and its own spare. When one
-  of them ends, or the tool has said nothing for the time of the lease, it kills every process that runs a module of the
-  slot, ends their trace sessions, removes the modules, says so to the tool, and ends;
+- the *cleaner* watches the process at the tool that attached, the connection to it, the guard, and its own spare. When
+  one of them ends, or the tool has said nothing for the time of the lease, it kills every process that runs a module of
+  the slot, ends their trace sessions, removes the modules, says so to the tool, and ends;
 - the *spare* does the same when the cleaner dies before it is done.
 
-Loading is one call, made by the cleaner: there is no moment when the tool may die and something may still be loaded later.
-Should somebody kill both, the next one who claims the slot removes what they left.
+Loading is one call, made by the cleaner: there is no moment when the tool may die and something may still be loaded
+later. Should somebody kill both, the next one who claims the slot removes what they left.
 
 The cleaner says to the tool, each with the tag that it was given:
 
@@ -26,8 +26,8 @@ The cleaner says to the tool, each with the tag that it was given:
 | `{Tag, over, Why}` | why it begins to clean: `lost`, `lease`, `spare` or `{guard, Reason}` |
 | `{Tag, clean}` | nothing is left |
 
-and it takes `{Tag, load, Objects, {Module, Function, Args}}`, where the cleaner and its spare are put before the arguments,
-`{Tag, alive}`, and `{Tag, leave}`.
+and it takes `{Tag, load, Objects, {Module, Function, Args}}`, where the cleaner and its spare are put before the
+arguments, `{Tag, alive}`, and `{Tag, leave}`.
 """.
 
 -export([slots/0, slot/1, claim/4]).
@@ -126,7 +126,8 @@ slots() -> lists:seq(1, 8).
 
 -doc "How modules are called in a slot.".
 -spec slot(slot()) -> fun((module()) -> atom()).
-slot(Slot) -> fun(Module) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $$, (integer_to_binary(Slot))/binary>>) end.
+slot(Slot) ->
+    fun(Module) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $$, (integer_to_binary(Slot))/binary>>) end.
 
 -doc """
 Starts a cleaner for a slot, with the names that the modules to be loaded have there. The messages above come to the

@@ -2,9 +2,9 @@
 -moduledoc """
 A connection to the node to attach to: hidden, with a cookie from a file, and what can be known of why there is none.
 
-If this VM is not distributed it becomes so for this: as a hidden node that nobody can connect to. Its name is one that the
-target lends (a dynamic name), so the names of tools do not become more and more atoms there. To a node with a long name,
-where this machine has no domain that would allow it, it is one of a few names with the address of this machine.
+If this VM is not distributed it becomes so for this: as a hidden node that nobody can connect to. Its name is one that
+the target lends (a dynamic name), so the names of tools do not become more and more atoms there. To a node with a long
+name, where this machine has no domain that would allow it, it is one of a few names with the address of this machine.
 
 ## Errors
 
@@ -131,7 +131,8 @@ refused(Address, Port) ->
             ok = gen_tcp:close(Socket),
             "it is there, but does not accept the connection; most likely its cookie is another one (--cookie-file)";
         {error, Reason} ->
-            ["it is registered, but its port ", integer_to_list(Port), " does not answer (", inet:format_error(Reason), ")"]
+            ["it is registered, but its port ", integer_to_list(Port), " does not answer (",
+             inet:format_error(Reason), ")"]
     end.
 
 -doc "Whether the node is recent enough.".
@@ -175,7 +176,8 @@ call(Node, Module, Function, Args) ->
         error:{erpc, noconnection} ->
             {error, {lost, ["the connection to ", atom_to_binary(Node), " was lost"]}};
         error:{erpc, Reason} ->
-            {error, {remote, ["the node ", atom_to_binary(Node), " does not answer: ", witness_event:format_term(Reason, 200)]}};
+            {error, {remote, ["the node ", atom_to_binary(Node), " does not answer: ",
+                              witness_event:format_term(Reason, 200)]}};
         Class:Reason ->
             Wrong = {Module, Function, Class, Reason},
             {error, {remote, ["the node ", atom_to_binary(Node), ": ", witness_event:format_term(Wrong, 300)]}}

@@ -2,12 +2,12 @@
 -moduledoc """
 The part of an attachment that runs at the target: starts the run, owns it, and tells the tool what it finds.
 
-Nothing piles up here. A verdict is told only while fewer than a window of them are not acknowledged by the tool, and only
-if the connection takes it at once; the others are counted, and the count comes with the summary. The summary is sent in
-any case; it counts every verdict.
+Nothing piles up here. A verdict is told only while fewer than a window of them are not acknowledged by the tool, and
+only if the connection takes it at once; the others are counted, and the count comes with the summary. The summary is
+sent in any case; it counts every verdict.
 
-When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). It ends with its
-run, and with its cleaner.
+When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). It ends with
+its run, and with its cleaner.
 """.
 
 -export([init/3]).
@@ -31,6 +31,7 @@ compiled, and the modules, by the names that they have here.
                 tool :: pid(),
                 tag :: reference(),
                 run :: pid(),
+                redact :: boolean(),
                 counts :: atomics:atomics_ref(),
                 requests :: gen_server:request_id_collection()}).
 
@@ -49,7 +50,8 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
         {ok, Run} ?= witness_run:start_link(Checked#{specs := Specs, modules => Modules}),
         Tool ! {Tag, running, witness_run:info(Run)},
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
-        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests})
+        loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, redact = maps:get(redact, Checked),
+                    counts = Counts, requests = Requests})
     else
         {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
         {error, Reason} -> refused(Reason, Tool, Tag)
@@ -81,7 +83,8 @@ loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Count
         {Tag, stop} ->
             loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, stop), stop, Requests)});
         {Tag, info, Asked} ->
-            loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, info), {info, Asked}, Requests)});
+            Request = gen_server:send_request(Run, info),
+            loop(G#guard{requests = gen_server:reqids_add(Request, {info, Asked}, Requests)});
         {'DOWN', Watch, process, _, _} -> exit(shutdown);
         Message ->
             case gen_server:check_response(Message, Requests, true) of
@@ -89,10 +92,14 @@ loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Count
                     Tool ! {Tag, info, Asked, Info},
                     loop(G#guard{requests = Others});
                 {{reply, {ok, Summary}}, _, _} -> ended(Summary, G);
-                {{error, {Reason, _}}, _, _} -> exit({run_died, Reason});
+                {{error, {Reason, _}}, _, _} -> exit({run_died, shown(Reason, G)});
                 _ -> loop(G)
             end
     end.
+
+%% All else that it tells is redacted by the run.
+shown(Reason, #guard{redact = true}) -> witness_event_redact:term(Reason);
+shown(Reason, _) -> Reason.
 
 %% The verdicts before it are in the mailbox.
 ended(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->

@@ -4,8 +4,8 @@ The tool's side of an attachment: a process that can be asked what a run can be 
 `info/1`), and asks the guard at the target (`m:witness_remote_guard`).
 
 It ends what it began: while it is alive and the connection holds, another process renews the lease of the cleaner
-(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the target
-as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
+(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the
+target as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
 """.
 -behaviour(gen_server).
 
@@ -17,12 +17,12 @@ as it was. Where the connection is lost first, the result is what was told until
 -export_type([config/0]).
 
 -doc """
-An attachment. `objects` have their own names still; what calls `absent` modules finds nothing there; `warnings` are those about the
-specifications, `sources` their lines. `lease`: milliseconds without a sign of life after which the target cleans up.
+An attachment. `objects` have their own names still; what calls `absent` modules finds nothing there; `warnings` are
+those about the specifications. `lease`: milliseconds without a sign of life after which the target cleans up.
 """.
 -type config() :: #{node := node(), objects := [witness_remote_bundle:object()],
                     absent := [module()], options := map(),
-                    specs := [witness_spec:instrumentation_map()], sources := witness_instrumentation:sources(),
+                    specs := [witness_spec:instrumentation_map()],
                     on_verdict := fun((witness:verdict()) -> term()), warnings := [witness:warning()],
                     lease := pos_integer(), owner := pid()}.
 
@@ -98,12 +98,14 @@ load(A = #attachment{config = Config, tag = Tag, cleaner = Cleaner, watch = Watc
     Named = witness_remote_cleaner:slot(Slot),
     Renaming = #{M => Named(M) || M <- maps:values(Names) ++ Absent},
     Given = #{tool => self(), tag => Tag, options => Options, modules => maps:keys(Names),
-              specs => [(maps:remove(lines, Map))#{module := Named(Module)} || #{module := Module} = Map <- Specs]},
-    Cleaner ! {Tag, load, witness_remote_bundle:rename(Objects, Renaming), {Named(witness_remote_guard), init, [Given]}},
+              specs => [Map#{module := Named(Module)} || #{module := Module} = Map <- Specs]},
+    Cleaner ! {Tag, load, witness_remote_bundle:rename(Objects, Renaming),
+               {Named(witness_remote_guard), init, [Given]}},
     receive
         {Tag, started, Pid} -> running(A#attachment{guard = Pid});
         {Tag, not_loaded, Reason} ->
-            refused({remote, ["its code server refuses the modules of Witness: ", witness_event:format_term(Reason, 400)]}, A);
+            refused({remote, ["its code server refuses the modules of Witness: ",
+                              witness_event:format_term(Reason, 400)]}, A);
         {'DOWN', Watch, process, _, Reason} -> {stop, {shutdown, {lost, lost_text(Reason, Config)}}}
     after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
     end.
@@ -165,7 +167,7 @@ handle_cast(_, A) -> {noreply, A}.
 -doc false.
 -spec handle_info(term(), #attachment{}) -> {noreply, #attachment{}} | {stop, normal | shutdown, #attachment{}}.
 handle_info({Tag, verdict, Verdict}, A = #attachment{tag = Tag, guard = Guard, verdicts = Counts}) ->
-    V = #{verdict := Kind} = verdict(Verdict, A),
+    V = #{verdict := Kind} = view(Verdict, A),
     tell(V, A),
     Guard ! {Tag, read},
     {noreply, A#attachment{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Counts)}};
@@ -188,8 +190,8 @@ handle_info(_, A) ->
 missed(0) -> [];
 missed(Missed) ->
     [#{code => verdicts_missed,
-       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output here, "
-                     "was too slow for them"])}].
+       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output "
+                     "here, was too slow for them"])}].
 
 tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) ->
     try
@@ -200,11 +202,6 @@ tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) ->
             ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
                        #{domain => [witness]})
     end.
-
-%% The lines of the specifications are here.
-verdict(Verdict, A = #attachment{config = #{sources := Sources}}) ->
-    V = view(Verdict, A),
-    V#{source := witness_instrumentation:source(V, Sources)}.
 
 view(Term, #attachment{config = #{node := Node}, names = Names}) -> witness_remote_view:local(Term, Node, Names).
 

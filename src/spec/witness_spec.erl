@@ -87,7 +87,7 @@ What compilation may be told; each key may be missing:
   `inconclusive`;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
 - `exports`: the functions of modules. With it, signatures that name a function which its module does not have get a
-  warning, and so do modules that are unknown.
+  warning, and so do modules that are unknown or cannot be read.
 
 An option that is unknown or has a wrong value raises `{bad_option, Key}`.
 """.

@@ -21,7 +21,8 @@ property(#{signatures := Signatures} = Property) ->
 
 needed(What, #{location := Location}) ->
     witness_spec_diagnostic:error(Location, needs_arguments,
-        ["this depends on the ", What, " that a process was spawned with, which are not known of one that was running already"],
+        ["this depends on the ", What, " that a process was spawned with, which are not known of one that was running "
+         "already"],
         "write `_` for what is not known, or start the system under observation").
 
 %% `init` actions, wherever they stand.
@@ -31,7 +32,8 @@ births(Property) ->
 
 actions({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia -> [Action | actions(Formula)];
 actions({Fixpoint, _, _, Formula}) when Fixpoint =:= max; Fixpoint =:= min -> actions(Formula);
-actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' -> lists:append([actions(F) || F <- Formulas]);
+actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' ->
+    lists:append([actions(F) || F <- Formulas]);
 actions(_) -> [].
 
 born({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso called(Signature, Used).

@@ -9,8 +9,11 @@ them all the same: funs have names of their own, such as `'-start/1-fun-0-'`, an
 
 -export([properties/2]).
 
--doc "Tells the functions of a module that processes can begin with; `unknown` for a module that is not found.".
--type exports() :: fun((module()) -> unknown | [{atom(), arity()}]).
+-doc """
+Tells the functions of a module that processes can begin with; `unknown` for a module that is not found, `unreadable`
+for one whose object code cannot be read.
+""".
+-type exports() :: fun((module()) -> unknown | unreadable | [{atom(), arity()}]).
 
 -export_type([exports/0]).
 
@@ -65,6 +68,11 @@ functions({atom, Anno, Module}, Exports, Known) ->
                     {[], [witness_spec_diagnostic:warning(place(Anno), unknown_module,
                         ["there is no module ", written(Module), " on the code path"],
                         "a process with such a signature can only come from a module that is loaded later")],
+                     Known#{Module => []}};
+                unreadable ->
+                    {[], [witness_spec_diagnostic:warning(place(Anno), unreadable_module,
+                        ["the object code of the module ", written(Module), " cannot be read"],
+                        "its file is damaged, or compiled for a later release of Erlang/OTP")],
                      Known#{Module => []}};
                 Functions ->
                     {Functions, [], Known#{Module => Functions}}

@@ -29,9 +29,9 @@ compare it.
 -type stamp() :: integer() | none.
 
 -doc """
-An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}` stands for something that
-the source reports of `P` and that is no trace event: it proves how far the source has come with `P`. No source delivers an
-`attached`: it is the tracer's own.
+An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}` stands for something
+that the source reports of `P` and that is no trace event: it proves how far the source has come with `P`. No source
+delivers an `attached`: it is the tracer's own.
 """.
 -type stamped() :: {stamp(), witness_event:event() | gap() | attached() | {other, witness_event:proc()}}.
 
@@ -39,7 +39,8 @@ the source reports of `P` and that is no trace event: it proves how far the sour
 -type attached() :: {attached, witness_event:proc(), mfa(), witness_event:ts()}.
 
 -doc "The mark at which something is missing that the process did.".
--type gap() :: {gap, witness_event:proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown, witness_event:ts()}.
+-type gap() :: {gap, witness_event:proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown,
+                witness_event:ts()}.
 
 -doc """
 What a source promises:
@@ -113,8 +114,9 @@ bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind 
 bounded(S, _) -> S.
 
 -doc """
-Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not tell; but of such a
-process it shows no dictionary and no stack, while one of OTP has something in the former, and every one in the latter.
+Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not tell; but
+of such a process it shows no dictionary and no stack, while one of OTP has something in the former, and every one in the
+latter.
 """.
 -spec is_hidden(pid()) -> boolean().
 is_hidden(P) ->

@@ -25,8 +25,8 @@ has one, which partitions of several processes need.
 
 ## Hidden processes
 
-A process that sets its flag `sensitive` is not reported any more, not even its exit. The call that does so is reported, as a
-gap: it is traced like a message, so it has its place among the events of the process.
+A process that sets its flag `sensitive` is not reported any more, not even its exit. The call that does so is reported,
+as a gap: it is traced like a message, so it has its place among the events of the process.
 
 ## Filter
 

@@ -48,7 +48,8 @@ messages(Kind, [Alphabet | Alphabets], Specs) ->
 
 -doc """
 Has the VM leave out the messages of a session that are not asked for, and give the sender with those that are received.
-That a process hides itself (`sensitive`) is reported as a call. The flags are what a process of this session is traced with.
+That a process hides itself (`sensitive`) is reported as a call. The flags are what a process of this session is traced
+with.
 """.
 -spec apply(trace:session(), filter()) -> Flags :: [atom()].
 apply(Session, #{send := Send, recv := Receive}) ->

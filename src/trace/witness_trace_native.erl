@@ -33,8 +33,8 @@ Births, which wait for their consumer too, stay within `memory` of their own. Th
 rather too large than too small. A message of more than `message_size` bytes is a gap.
 """.
 
--export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2, traced/2, close/1, counts/1, resources/0,
-         guarantees/0]).
+-export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
+         traced/2, close/1, counts/1, resources/0, guarantees/0]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
@@ -42,7 +42,8 @@ rather too large than too small. A message of more than `message_size` bytes is 
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2, counts_of/1, resources/0]).
+       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2,
+       counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
@@ -70,17 +71,18 @@ rather too large than too small. A message of more than `message_size` bytes is 
 What the births partition holds: a process with a partition of its own, and whether the run waits for its end; that the
 last such process has ended; or that one that somebody reads, or that the run waits for, has hidden itself.
 """.
--type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()} | ended
-               | {hidden, pid()}.
+-type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()}
+               | ended | {hidden, pid()}.
 -type mfargs() :: {module(), atom(), [term()]}.
 
 -doc """
 What comes after a batch: more; nothing, since all processes of the partition have ended, or watching has; or nothing,
-since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too large; `sensitive`: a
-process has hidden itself, and what is missing is not known; `lost`: the VM has not
+since events are missing (`overflow`: the partition's bound; `memory`: that of all; `message_size`: a message was too
+large; `sensitive`: a process has hidden itself, and what is missing is not known; `lost`: the VM has not
 reported an exit).
 """.
--type status() :: open | complete | stopped | {gap, overflow | memory | message_size | sensitive | lost, Missing :: non_neg_integer()}.
+-type status() :: open | complete | stopped
+                | {gap, overflow | memory | message_size | sensitive | lost, Missing :: non_neg_integer()}.
 
 %% --- sessions --------------------------------------------------------------------
 
@@ -158,7 +160,9 @@ launcher(Session = {_, Run, _, _, _}, P) ->
     ok = add_launcher(Run, P),
     on(Session, P).
 
--doc "Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.".
+-doc """
+Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.
+""".
 -spec parent(session(), pid()) -> ok | dead.
 parent(Session = {_, Run, _, _, _}, P) ->
     ok = add_parent(Run, P),
