@@ -80,7 +80,7 @@ system had ended and all its events were gathered.
                      warnings := [warning()],
                      elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted | refused,
                      refused := undefined | binary(), lines => non_neg_integer(),
-                     system := undefined | normal | {crashed, term()}}.
+                     system := undefined | starting | normal | {crashed, term()}}.
 
 -doc """
 Starts a system under observation, or checks a log of what a system did.

@@ -50,7 +50,7 @@ target(Name, Own) when is_atom(Name) ->
         _ -> throw(io_lib:format("no process is registered as ~tp", [Name]))
     end;
 target(P, Own) ->
-    is_process_alive(P) orelse throw(io_lib:format("the process ~tp is not alive", [P])),
+    is_process_alive(P) orelse throw(io_lib:format("there is no process ~tp", [P])),
     process(P, P, Own).
 
 process(P, Shown, Own) ->

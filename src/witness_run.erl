@@ -627,7 +627,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
           {ended, Reason} -> case crashed(R) of true -> {crashed, Reason}; false -> normal end;
-          _ -> undefined
+          starting -> starting;
+          running -> undefined
       end}.
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;

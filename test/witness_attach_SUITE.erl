@@ -152,7 +152,7 @@ who_is_not_there_is_refused(_) ->
     [begin
          {error, {attach, _} = Error} = witness:start(#{system => {attach, [self(), Target]}, monitors => [recorder()]}),
          ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Part))
-     end || {Target, Part} <- [{Gone, "is not alive"}, {nobody_has_this_name, "registered as nobody_has_this_name"},
+     end || {Target, Part} <- [{Gone, "there is no process"}, {nobody_has_this_name, "registered as nobody_has_this_name"},
                                {{application, stdlib}, "the application stdlib is not running, or has no processes"},
                                {{application, no_such}, "the application no_such is not running"},
                                {witness_sup, "a process of Witness"}]].

@@ -156,6 +156,8 @@ summaries() ->
      {Ok#{gaps := 3, system := {crashed, {undef, [{m, f, [], []}]}}}, {3, #{}}},
      {Ok#{application => calc}, {0, #{}}},
      {Ok#{application => calc, system := undefined}, {0, #{}}},
+     {Ok#{application => calc, system := starting}, {0, #{}}},
+     {Ok#{application => calc, system := {crashed, {not_started, calc, no_licence}}}, {3, #{}}},
      {Ok#{application => calc, system := {crashed, boom}}, {3, #{}}}].
 
 %% Not taken, each of them in so many lines.

@@ -511,7 +511,7 @@ mistakes_are_told(Config) ->
         {Node, ["--name", "error"], "no process is registered as error"},
         {Node, ["--app", "no_such_app"], "no application no_such_app"},
         {Node, ["--app", "stdlib"], "stdlib is not running, or has no processes"},
-        {Node, ["--pid", "<0.99999999.0>"], "the process <0.99999999.0> is not alive"},
+        {Node, ["--pid", "<0.99999999.0>"], "there is no process <0.99999999.0>"},
         {Node, ["--pid", "seven"], "no process seven"},
         {Node, ["--spec", Needs], "needs.hml:1:"},
         {Node, ["--for", "long"], "--for"}]],

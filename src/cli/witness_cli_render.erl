@@ -59,7 +59,8 @@ system(#{system := System} = Summary) ->
         normal -> Ended;
         {crashed, {not_started, _, _}} -> ~"did not start";
         {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
-        undefined -> ~"still ran"
+        undefined -> ~"still ran";
+        starting -> ~"had not started yet"
     end]].
 
 -doc "How far the reading of a log has come, on one line.".
