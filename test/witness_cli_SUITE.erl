@@ -368,9 +368,9 @@ violation(Text) ->
 an_application_that_stops_ends_the_run(Config) ->
     #{exit := 0, stdout := Text} = application(Config, ["--spec", small], [{does, {ends, normal}}]),
     contains(Text, [~"application stopped", ~"system    cli_application has stopped", ~"monitors  1: 1 satisfied"]),
-    %% Its top supervisor may have given up.
-    #{exit := 0, stdout := Shutdown} = application(Config, ["--spec", small], [{does, {ends, shutdown}}]),
-    contains(Shutdown, [~"warning: the application ended with shutdown", ~"OK: nothing was violated."]),
+    %% Its top supervisor has given up.
+    #{exit := 3, stdout := Shutdown} = application(Config, ["--spec", small], [{does, {ends, shutdown}}]),
+    contains(Shutdown, [~"warning: the application ended with shutdown", ~"NO RESULT: the system crashed."]),
     #{exit := 1, stdout := Violation} =
         application(Config, ["--spec", small], [{does, {ends, normal}}, {numbers, [1, 10]}]),
     contains(Violation, [~"VIOLATION of one_digit", ~"VIOLATED"]).
