@@ -366,8 +366,9 @@ proceed(R) ->
     {noreply, R}.
 
 %% That nobody watches it any more is no reason for a system to be cut off where the end of the run is that of its VM.
+%% With a tracer that was lost may have gone the process that would tell of the system's end: that is not waited for.
 goes_on(#run{lost = Lost, system = System, stopping = [], options = #{halt := true, system := Started}})
-  when Lost =/= none ->
+  when Lost =/= none, Lost =/= tracer_lost ->
     case Started of
         {application, _} -> System =:= running orelse System =:= starting;
         {_, _, _} -> System =:= running;

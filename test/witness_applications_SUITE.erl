@@ -43,12 +43,8 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-init_per_group(native, Config) ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(_, Config) -> [{source, evm} | Config].
+init_per_group(native, Config) -> witness_source:init(native, Config);
+init_per_group(_, Config) -> witness_source:init(evm, Config).
 
 end_per_group(_, _) -> ok.
 

@@ -29,12 +29,7 @@ groups() ->
      {scope, [], [the_whole_node_but_witness, the_load_is_sound_while_the_node_is_observed,
                   the_instrumentation_dies_that_observes_the_node]}].
 
-init_per_group(native, Config) ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(evm, Config) -> [{source, evm} | Config];
+init_per_group(Source, Config) when Source =:= native; Source =:= evm -> witness_source:init(Source, Config);
 init_per_group(Flat, Config) when Flat =:= flat; Flat =:= flat_tracers; Flat =:= partitions ->
     [{load, {flat, [3000 * longer(Config), 200, 10]}} | Config];
 init_per_group(Tree, Config) when Tree =:= tree; Tree =:= tree_tracers ->

@@ -17,11 +17,7 @@ groups() ->
              hidden_while_it_is_handed_over, other_flags_are_nothing, who_is_not_watched_may_hide],
     [{native, [], Cases}, {evm, [], Cases ++ [who_has_hidden_before_it_is_attached]}].
 
-init_per_group(Source, Config) ->
-    case Source =:= evm orelse witness_trace_native:available() of
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)};
-        _ -> [{source, Source} | Config]
-    end.
+init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
 end_per_group(_, _) -> ok.
 

@@ -25,12 +25,7 @@ groups() ->
             what_is_terminated_is_missed],
     [{native, [], Both}, {evm, [], Both}].
 
-init_per_group(native, Config) ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(evm, Config) -> [{source, evm} | Config].
+init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
 end_per_group(_, _) -> ok.
 

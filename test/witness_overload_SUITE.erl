@@ -21,12 +21,8 @@ groups() ->
      {native_limits, [], Limits},
      {evm_limits, [], Limits}].
 
-init_per_group(Group, Config) when Group =:= native; Group =:= native_limits ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(_, Config) -> [{source, evm} | Config].
+init_per_group(Group, Config) when Group =:= native; Group =:= native_limits -> witness_source:init(native, Config);
+init_per_group(_, Config) -> witness_source:init(evm, Config).
 
 end_per_group(_, _) -> ok.
 

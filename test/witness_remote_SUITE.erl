@@ -13,13 +13,14 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          init_per_testcase/2, end_per_testcase/2]).
 -export([verdicts_are_those_of_a_local_run/1, nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
          what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
-         a_killed_tool_leaves_nothing/1, a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
+         a_killed_tool_leaves_nothing/1, a_tool_that_dies_at_a_busy_node_leaves_nothing/1,
+         a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
          a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1, who_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
          verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1, an_old_release_is_refused/1]).
 
 %% At the target.
--export([serve/0, work/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
+-export([serve/0, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
 %% In the tool.
 -export([systems/2, attached/3, hold/4, slow/3, sessions/1]).
 
@@ -28,6 +29,9 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 %% What is in the messages: a number where there is a violation, a text in another slice.
 -define(NUMBER, "471108151234").
 -define(TEXT, "rosebud").
+
+%% At a busy node.
+-define(PAIRS, 20).
 
 %% What the server cannot add.
 -define(WRONG, 666).
@@ -41,7 +45,8 @@ groups() ->
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
-         a_killed_tool_leaves_nothing, a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
+         a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
+         a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          who_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
          more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told, mistakes_are_told]},
      {other_release, [], Both}].
@@ -320,6 +325,29 @@ a_killed_tool_leaves_nothing(Config) ->
         receive {Port, {exit_status, _}} -> ok after Moment -> kill(Port, "KILL") end,
         unharmed(Target)
     end).
+
+%% Its only scheduler never rests, and every message of all pairs is an event: the limits strike at once.
+a_tool_that_dies_at_a_busy_node_leaves_nothing(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Schedulers = peer:call(Peer, erlang, system_flag, [schedulers_online, 1]),
+    Busy = [begin
+                One = peer:call(Peer, erlang, spawn, [?MODULE, relay, [none, 0]]),
+                [One, peer:call(Peer, erlang, spawn, [?MODULE, relay, [One, 0]])]
+            end || _ <- lists:seq(1, ?PAIRS)],
+    Loaded = Target#{before := peer:call(Peer, ?MODULE, snapshot, [])},
+    each_random(5000, fun(Moment) ->
+        Port = command(Node, ["--memory", "8", "--message-size", "1000"], Config),
+        receive {Port, {exit_status, _}} -> ok after Moment -> kill(Port, "KILL") end,
+        unharmed(Loaded)
+    end),
+    {3, Output} = ended(command(Node, ["--rate", "1000"], Config)),
+    ?assertMatch({match, _}, re:run(Output, "events in a second")),
+    unharmed(Loaded),
+    %% Who had got a number that was not the next one would have ended.
+    ?assert(lists:all(fun(P) -> peer:call(Peer, erlang, is_process_alive, [P]) end, lists:append(Busy))),
+    [true = peer:call(Peer, erlang, exit, [P, kill]) || Pair <- Busy, P <- Pair],
+    _ = peer:call(Peer, erlang, system_flag, [schedulers_online, Schedulers]),
+    unharmed(Target).
 
 a_cut_connection_leaves_nothing(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
@@ -605,6 +633,15 @@ work(Right, Wrong) ->
         Sum when Sum =:= Right + 7 -> receive after 1 -> work(Right + 1, Wrong) end;
         _ -> work(Right, Wrong + 1)
     end.
+
+%% Two processes hand a number to and fro, which each makes one more.
+relay(none, 0) ->
+    receive {Other, 0} -> Other ! {self(), 1}, relay(Other, 2) end;
+relay(Other, 0) ->
+    Other ! {self(), 0},
+    relay(Other, 1);
+relay(Other, Next) ->
+    receive {Other, Next} -> Other ! {self(), Next + 1}, relay(Other, Next + 2); {Other, _} -> exit(wrong) end.
 
 ask(A, B) ->
     case whereis(witness_test_server) of

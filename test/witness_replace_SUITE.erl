@@ -17,12 +17,7 @@ groups() ->
             a_monitor_is_loaded_anew, a_monitor_whose_functions_are_gone_crashes, a_monitor_in_purged_code_is_inconclusive],
     [{native, [], Both}, {evm, [], Both}].
 
-init_per_group(native, Config) ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(evm, Config) -> [{source, evm} | Config].
+init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
 end_per_group(_, _) -> ok.
 

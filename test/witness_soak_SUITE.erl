@@ -13,13 +13,7 @@ groups() ->
     [{native, [], Sound ++ [several_monitors_of_a_process_are_sound]},
      {evm, [], Sound ++ [a_broken_handover_is_found, an_unbroken_handover_is_not]}].
 
-init_per_group(native, Config) ->
-    case witness_trace_native:available() of
-        ok -> [{source, native} | Config];
-        {error, Reason} -> {skip, unicode:characters_to_list(Reason)}
-    end;
-init_per_group(evm, Config) ->
-    [{source, evm} | Config].
+init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
 end_per_group(_, _) -> ok.
 
