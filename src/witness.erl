@@ -204,7 +204,7 @@ Waits until the run has ended and every event has been analysed, and every verdi
 
 With `halt => true` a run ends when the system's first process and all its descendants
 have ended, or the application has stopped.
-Where gathering had to be given up before, the run ends when the first process, or the application, has.
+Where gathering had to be given up, the run ends before the system does.
 """.
 -spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> witness_run:await(Run, Timeout).
@@ -221,13 +221,13 @@ stop(Run) -> witness_run:stop(Run).
 verdicts(Run) -> witness_run:verdicts(Run).
 
 -doc """
-How far the run has come. `warnings`: those so far, such as those about the specifications. Of a log also the lines and
+How far the run has come. `root`: the system's first process, where the run has started it. `warnings`: those so far, such as those about the specifications. Of a log also the lines and
 bytes that were read, and its size in bytes.
 """.
 -spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
                        events := non_neg_integer(), waiting_for := non_neg_integer(),
                        lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown,
-                       monitors := non_neg_integer(), verdicts := map(), system := term(),
+                       monitors := non_neg_integer(), verdicts := map(), system := term(), root => undefined | pid(),
                        warnings := [warning()]}.
 info(Run) -> witness_run:info(Run).
 

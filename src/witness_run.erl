@@ -44,6 +44,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               sources :: witness_instrumentation:sources(),
               starter :: undefined | pid(),        % of applications, as long as it is needed
               system = running :: starting | running | {ended, term()},
+              root :: undefined | pid(),           % the first process, where it is started here
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               lost = none :: none | atom(),        % why every monitor that is not decided misses events
@@ -191,8 +192,12 @@ handle_continue(start, R = #run{options = Options, instrumentation = Module, poo
 starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
 
 launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
-    {ok, _} = Module:launch(Pool, System, GroupLeader),
-    R#run{system = running}.
+    %% Of what has died meanwhile the link tells.
+    try Module:launch(Pool, System, GroupLeader) of
+        {ok, Root} -> R#run{system = running, root = Root}
+    catch
+        exit:_ -> R#run{system = running}
+    end.
 
 %% Processes that run already; `none` where the system is started.
 chosen(Options = #{system := node}) ->
@@ -239,7 +244,7 @@ handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts 
     #{held := Held} = Counted = Counts(),
     {reply, (maps:remove(held, Counted))#{
               phase => Phase, waiting_for => Held, monitors => counted(Live), verdicts => witness_tally:verdicts(Tally),
-              system => R#run.system, warnings => R#run.warnings}, R}.
+              system => R#run.system, root => R#run.root, warnings => R#run.warnings}, R}.
 
 -doc false.
 -spec handle_cast(term(), #run{}) -> {noreply, #run{}}.
@@ -356,25 +361,10 @@ format_status(Status) -> witness_event_redact:status(Status).
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
 proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
-    case goes_on(R) of
-        true -> {noreply, R};
-        false ->
-            ok = witness_notifier:flush(Notifier),
-            {noreply, close_log(R)}
-    end;
+    ok = witness_notifier:flush(Notifier),
+    {noreply, close_log(R)};
 proceed(R) ->
     {noreply, R}.
-
-%% That nobody watches it any more is no reason for a system to be cut off where the end of the run is that of its VM.
-%% With a tracer that was lost may have gone the process that would tell of the system's end: that is not waited for.
-goes_on(#run{lost = Lost, system = System, stopping = [], options = #{halt := true, system := Started}})
-  when Lost =/= none, Lost =/= tracer_lost ->
-    case Started of
-        {application, _} -> System =:= running orelse System =:= starting;
-        {_, _, _} -> System =:= running;
-        _ -> false
-    end;
-goes_on(_) -> false.
 
 told_started(R = #run{starting = Starting}) ->
     Started = is_started(R),
@@ -668,7 +658,7 @@ how_ended(Reason) ->
         Told -> Told
     end.
 
-hidden(1) -> ["a process has", hid()];
-hidden(N) -> [integer_to_list(N), " processes have", hid()].
+hidden(1) -> ["a process has", hid("it has")];
+hidden(N) -> [integer_to_list(N), " processes have", hid("they have")].
 
-hid() -> " set the flag sensitive: nothing that they, or what they spawned, have done while it was set was observed".
+hid(Have) -> [" set the flag sensitive: nothing that ", Have, " done since then, or what was spawned then, was observed"].

@@ -69,7 +69,8 @@ standard error and its exit code.
 -export([
     a_signature_that_no_process_had_gives_no_result/1,
     a_system_that_crashes_gives_no_result/1,
-    a_system_that_halts_the_vm_gives_no_result/1
+    a_system_that_halts_the_vm_gives_no_result/1,
+    a_system_that_nobody_watches_any_more_goes_on_to_its_end/1
 ]).
 -export([
     compile_lists_properties/1,
@@ -120,7 +121,8 @@ groups() ->
                     a_broken_configuration_is_named, what_does_not_exist_yet_is_refused,
                     a_log_that_cannot_be_written_is_named]},
      {no_result, [], [a_signature_that_no_process_had_gives_no_result, a_system_that_crashes_gives_no_result,
-                      a_system_that_halts_the_vm_gives_no_result]},
+                      a_system_that_halts_the_vm_gives_no_result,
+                      a_system_that_nobody_watches_any_more_goes_on_to_its_end]},
      {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
                    compile_gives_json, compile_draws_what_programs_read,
                    compile_warns_of_functions_that_modules_do_not_have, the_demonstration_finds_its_bug,
@@ -399,7 +401,7 @@ an_interrupt_ends_an_application_in_good_order(Config) ->
          {0, After} = collect(Port, Before),
          contains(After, [~"system    cli_application still ran", ~"monitors  2: 1 satisfied, 1 undecided",
                           ~"1 undecided: watching stopped before a decision", ~"application stopped"])
-     end || Signal <- ["INT", "TERM"]].
+     end || Signal <- ["INT", "TERM", {group, "TERM"}]].
 
 for_ends_an_application_in_good_order(Config) ->
     #{exit := 0, stdout := Text} = application(Config, ["--spec", small, "--for", "3"], []),
@@ -635,6 +637,12 @@ a_signature_that_no_process_had_gives_no_result(Config) ->
     contains(Text, [~"warning: ", ~"no_such_module:loop(_)", ~"NO RESULT: nothing was monitored."]),
     contains(Early, [~"nobody.hml:1:13: warning: there is no module `no_such_module` on the code path\n"]).
 
+a_system_that_nobody_watches_any_more_goes_on_to_its_end(Config) ->
+    [begin
+         #{exit := 3, stdout := Text} = run(Config, ["--source", Source, "--spec", small], "cli_system:outlives()"),
+         contains(Text, [~"still there\n", ~"NO RESULT"])
+     end || Source <- ["native", "evm"]].
+
 a_system_that_crashes_gives_no_result(Config) ->
     #{exit := 3, stdout := Text} = run(Config, ["--spec", small], "cli_system:crashes()"),
     contains(Text, [~"boom", ~"NO RESULT"]).
@@ -777,6 +785,10 @@ until(Port, Text, Output) ->
         _ -> Output
     end.
 
+%% All processes of a group have it.
+signal(Port, {group, Signal}) ->
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    "" = os:cmd(io_lib:format("pkill -~ts -P ~b; kill -~ts ~b", [Signal, Pid, Signal, Pid]));
 signal(Port, Signal) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     "" = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(Pid)).

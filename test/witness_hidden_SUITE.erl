@@ -15,7 +15,8 @@ groups() ->
     Cases = [what_was_seen_before_counts, a_hole_is_never_judged, it_ends_hidden, it_ends_after_it_was_seen_again,
              children_of_the_hidden_are_told_of, a_group_has_the_gap_as_a_whole, others_are_whole,
              hidden_while_it_is_handed_over, other_flags_are_nothing, who_is_not_watched_may_hide],
-    [{native, [], Cases}, {evm, [], Cases ++ [who_has_hidden_before_it_is_attached]}].
+    [{native, [], Cases}, {evm, [], Cases ++ [who_has_hidden_before_it_is_attached,
+                                 who_has_hidden_in_the_node_is_told_of]}].
 
 init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
@@ -119,6 +120,17 @@ who_has_hidden_before_it_is_attached(_) ->
     {ok, _} = witness:stop(Run),
     [Hidden, Shown] = Attached,
     ?assertEqual([{Hidden, inconclusive, {gap, sensitive}}, {Shown, yes, undefined}], lists:sort(Verdicts)),
+    ?assertMatch(#{outcome := untrusted}, Summary),
+    told(1, Summary).
+
+%% Of a process of OTP the VM does not even say what it is: nobody knows whether it should have a monitor.
+who_has_hidden_in_the_node_is_told_of(_) ->
+    Self = self(),
+    P = proc_lib:spawn(fun() -> hide(), Self ! {self(), ready}, receive stop -> ok end end),
+    receive {P, ready} -> ok end,
+    {ok, Run} = witness:start(#{system => node, monitors => [{{?MODULE, worker, 1}, {?MODULE, worker}}], log => false}),
+    {ok, Summary} = witness:stop(Run),
+    P ! stop,
     ?assertMatch(#{outcome := untrusted}, Summary),
     told(1, Summary).
 

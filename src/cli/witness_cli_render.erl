@@ -53,6 +53,7 @@ system(#{lines := Lines, system := System, refused := Refused}) ->
 system(#{system := System} = Summary) ->
     {Name, Ended} = case Summary of
         #{application := App} -> {[witness_text:clean(atom_to_binary(App)), $\s], ~"has stopped"};
+        #{attached := true} -> {~"", ~"all that was watched has ended"};
         #{} -> {~"", ~"returned"}
     end,
     [~"system", [Name | case System of

@@ -118,7 +118,8 @@ first_hint(State) ->
     end.
 
 ends_at_interrupt(#state{options = #{start := Start}} = State) ->
-    not maps:get(halt, Start, true) orelse maps:get(follow, Start, false) orelse application(State) =/= [].
+    not maps:get(halt, Start, true) orelse maps:get(follow, Start, false) orelse application(State) =/= []
+        orelse is_attached(State).
 
 application(#state{options = #{start := #{system := {application, App}}}}) -> [App];
 application(_) -> [].
@@ -133,7 +134,9 @@ after_time(Time, What) ->
 wait(Run, Waiter, State) ->
     receive
         {awaited, {ok, Summary}} ->
+            System = system_left(Run, Summary, State),
             _ = witness:stop(Run),
+            goes_on(System),
             ended(Summary, none, State);
         {awaited, {error, Reason}} -> failed(Reason);
         {'DOWN', Waiter, process, _, Reason} -> failed({run_died, Reason});
@@ -154,6 +157,28 @@ wait(Run, Waiter, State) ->
             after_time(?PROGRESS, progress),
             wait(Run, Waiter, State);
         {'EXIT', _, _} -> wait(Run, Waiter, State)
+    end.
+
+%% That nobody watches it any more is no reason to cut off a system whose VM would end with the run.
+system_left(Run, #{system := undefined}, State) ->
+    case application(State) of
+        [App] -> application_controller:get_master(App);
+        [] -> maps:get(root, witness:info(Run), undefined)
+    end;
+system_left(_, _, _) -> undefined.
+
+goes_on(undefined) -> ok;
+goes_on(System) ->
+    witness_cli_io:note(~"nothing is watched any more; the system goes on to its end\n"),
+    Ref = monitor(process, System),
+    goes_on_until(Ref).
+
+goes_on_until(Ref) ->
+    receive
+        {'DOWN', Ref, process, _, _} -> ok;
+        {time, End} when End =:= planned; End =:= timeout -> ok;
+        interrupt -> ok;
+        output_closed -> ok
     end.
 
 elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Started.
@@ -181,6 +206,8 @@ hint(Run, State) ->
          [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
           || is_integer(Waiting), Waiting > 0],
          [~"; nothing is watched any more" || Phase =/= running], $\n]).
+
+is_attached(#state{options = Options}) -> is_map_key(with, Options).
 
 system(starting, []) -> ~"the applications that the function needs are starting";
 system(running, []) -> ~"the function has not returned";
@@ -218,7 +245,8 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
     Code = code(Summary, Break),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end,
-                           maps:merge(Summary, #{application => App || App <- application(State)})),
+                           maps:merge(Summary#{attached => is_attached(State)},
+                                      #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All),
     case Json of

@@ -2,13 +2,14 @@
 -moduledoc """
 Interrupts as messages.
 
-The VM hands SIGTERM to the event manager `erl_signal_server`. This handler takes the place of the VM's own, which
-would stop the node: the process that called `catch_interrupts/0` gets the message `interrupt`. A second SIGTERM ends
+The VM hands signals to the event manager `erl_signal_server`. This handler takes the place of the VM's own, which would
+stop the node at a SIGTERM: the process that called `catch_interrupts/0` gets the message `interrupt`. A second one ends
 the VM at once, for somebody who does not want to wait for good order.
 
 SIGINT (Ctrl-C) cannot be handled inside a VM of OTP 27 to 29: `os:set_signal/2` refuses it, and without the flag `+Bi`
 the VM asks for a decision on the terminal. So `bin/witness` starts the VM with `+Bi`, which makes it ignore SIGINT, and
-passes each SIGINT on as a SIGTERM.
+passes each SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to all processes of a group, so the VM has it
+twice: it heeds what is passed on, and nothing else (`-witness_status` says who has started it).
 """.
 -behaviour(gen_event).
 
@@ -18,7 +19,13 @@ passes each SIGINT on as a SIGTERM.
 -doc "From now on an interrupt is a message to the caller.".
 -spec catch_interrupts() -> ok.
 catch_interrupts() ->
-    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}).
+    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}),
+    case init:get_argument(witness_status) of
+        {ok, _} ->
+            ok = os:set_signal(sigusr2, handle),
+            os:set_signal(sigterm, ignore);
+        error -> ok
+    end.
 
 -doc false.
 -spec init({pid(), term()}) -> {ok, {pid(), first | later}}.
@@ -26,10 +33,10 @@ init({Receiver, _}) -> {ok, {Receiver, first}}.
 
 -doc false.
 -spec handle_event(atom(), {pid(), first | later}) -> {ok, {pid(), first | later}}.
-handle_event(sigterm, {Receiver, first}) ->
+handle_event(Signal, {Receiver, first}) when Signal =:= sigterm; Signal =:= sigusr2 ->
     Receiver ! interrupt,
     {ok, {Receiver, later}};
-handle_event(sigterm, {_, later}) -> halt(witness_cli:status(3), [{flush, false}]);
+handle_event(Signal, {_, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli:status(3), [{flush, false}]);
 handle_event(Signal, State) ->
     %% All others keep their meaning.
     _ = erl_signal_handler:handle_event(Signal, []),

@@ -203,7 +203,7 @@ round([Pid | Pids], Tag, State, P) ->
             {noreply, P1} = handle_cast(GiveBack, P),
             round([Pid | Pids], Tag, State, P1);
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
-            exit({tracer_ended, Tracer, Reason})
+            exit(ended(Tracer, Reason))
     end.
 
 restless(moved, _) -> moved;

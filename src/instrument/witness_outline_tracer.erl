@@ -432,11 +432,17 @@ attach_process(P, Held, T = #tracer{source = Source, session = Session, config =
                     T2 = analyse(Attached, Label1, T1),
                     T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
                     case witness_trace:is_hidden(P) of
-                        true -> gap(sensitive, P, Label1, flush(T3));
+                        true -> hidden_before(P, Label1, flush(T3));
                         false -> T3
                     end
             end
     end.
+
+%% The VM does not even tell what it was spawned with, so perhaps it should have monitors.
+hidden_before(P, Label, T = #tracer{config = #{run := Run}}) ->
+    Known = witness_outline_map:label(readers, Label) =/= [] orelse witness_outline_map:label(held, Label),
+    _ = Known orelse (Run ! {hidden, P}),
+    gap(sensitive, P, Label, T).
 
 %% While processes are attached, those that end meanwhile do not end the run.
 hold_open(false, Fun, T) -> Fun(T);

@@ -1,7 +1,7 @@
 -module(cli_system).
 -moduledoc "Small systems for the tests of the command line: a server that answers, and what can go wrong around it.".
 
--export([answers/1, violates/0, waits/0, returns/0, crashes/0, halts/1, prints/0, says/1, settings/0, logs/0, 'grüßt'/0]).
+-export([answers/1, violates/0, waits/0, returns/0, crashes/0, outlives/0, halts/1, prints/0, says/1, settings/0, logs/0, 'grüßt'/0]).
 -export([server/0]).
 
 -doc "A server answers with these numbers.".
@@ -34,6 +34,24 @@ watched() ->
 returns() -> ok.
 
 crashes() -> error(boom).
+
+-doc "Kills what watches it, and goes on.".
+outlives() ->
+    spawn(?MODULE, server, []),
+    watched(),
+    [Watching | _] = [P || P <- processes(), lists:member(proc_lib:get_label(P), [witness_births, witness_tracers])],
+    Ref = monitor(process, Watching),
+    exit(Watching, kill),
+    receive {'DOWN', Ref, process, Watching, _} -> ok end,
+    %% The run has ended.
+    gone(),
+    io:format("still there~n").
+
+gone() ->
+    case [P || P <- processes(), proc_lib:get_label(P) =:= witness_run] of
+        [] -> ok;
+        _ -> erlang:yield(), gone()
+    end.
 
 halts(Status) -> halt(Status).
 
