@@ -274,7 +274,8 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
         wn_release_held(env, run);
 }
 
-static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM reason)
+/* `reason`: NULL where the end is not an event. */
+static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, const ERL_NIF_TERM *reason)
 {
     unsigned todo = 0;
     uintptr_t consumer = 0;
@@ -284,8 +285,8 @@ static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TE
     wn_tracee *tracee = wn_slot_find(slot, process);
     if (tracee) {
         wn_partition *partition = partition_of(tracee);
-        if (partition)
-            todo = add(env, run, partition, WN_EXIT, am_exit, process, 0, reason, &consumer);
+        if (reason && partition)
+            todo = add(env, run, partition, WN_EXIT, am_exit, process, 0, *reason, &consumer);
         todo |= forget(slot, tracee, false, &consumer, &held);
     }
     wn_lock_give(&slot->lock);
@@ -324,21 +325,10 @@ static void hides(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process)
         enif_monitor_process(env, run, &pid, NULL);
 }
 
+/* A process that has shown itself again is not known any more: its exit was reported. */
 void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process)
 {
-    unsigned todo = 0;
-    uintptr_t consumer = 0;
-    bool held = false;
-    wn_slot *slot = wn_table_slot(&run->table, process);
-    wn_lock_take(&slot->lock);
-    /* Unless it has shown itself again: then its exit was reported. */
-    wn_tracee *tracee = wn_slot_find(slot, process);
-    if (tracee)
-        todo = forget(slot, tracee, false, &consumer, &held);
-    wn_lock_give(&slot->lock);
-    wn_notify(env, run, todo, consumer);
-    if (held)
-        wn_release_held(env, run);
+    exited(env, run, process, NULL);
 }
 
 ERL_NIF_TERM wn_trace_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -358,7 +348,7 @@ ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!run)
         return am_ok;
     if (argv[0] == am_exit) {
-        exited(env, run, argv[2], argv[3]);
+        exited(env, run, argv[2], &argv[3]);
     } else if (enif_get_map_value(env, argv[4], am_extra, &mfa)) {
         if (argv[0] == am_spawn)
             forked(env, run, argv[2], argv[3], mfa);
