@@ -11,12 +11,18 @@ the application anything, so it adds no message to what they do.
 `{attach, Text}`, where there is no such process, or it is one of Witness's own.
 """.
 
--export([chosen/2]).
+-export([is_attached/1, chosen/2]).
 
 -export_type([target/0]).
 
 -doc "A process, a registered name, or an application that is running.".
 -type target() :: pid() | atom() | {application, atom()}.
+
+-doc "Whether a system runs already.".
+-spec is_attached(System :: term()) -> boolean().
+is_attached(node) -> true;
+is_attached({attach, _}) -> true;
+is_attached(_) -> false.
 
 -doc "Whether a process is one of those that were named. It may be asked again and again, while processes come and go.".
 -spec chosen([target()], Own :: fun((pid()) -> boolean())) ->

@@ -5,7 +5,7 @@ monitor given by itself (`m:witness_outline_map`); and the instrumentation that 
 given to, which depends on the source of events.
 """.
 
--export([start_link/3, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
+-export([start_link/4, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
 -export([log_name/1, gathered/3, maps/3, replaced/4, key/1]).
 
 -export_type([key/0, property/0, sources/0, counts/0, gathered/0, maps/0]).
@@ -13,9 +13,12 @@ given to, which depends on the source of events.
 -doc "Names a property in verdicts and warnings. The version is 1 until specifications are replaced.".
 -type key() :: {Spec :: binary(), Name :: binary() | undefined, Version :: pos_integer()}.
 
--doc "What a source delivers, what signatures may be told apart, and whether groups are put in order.".
+-doc """
+What a source delivers, what signatures may be told apart, whether groups are put in order, and whether the source is the
+native one.
+""".
 -type gathered() :: #{filter := witness_trace_filter:filter(), names := [witness_trace_native:pattern()],
-                      ordered := boolean()}.
+                      ordered := boolean(), native := boolean()}.
 
 -doc "The maps of a run; those of specifications have the version of these.".
 -type maps() :: [{Version :: pos_integer() | fixed, witness_outline_map:instrumentation()}].
@@ -42,25 +45,25 @@ lines and bytes that were read, and its size in bytes.
 Starts the instrumentation of a run, which is the calling process: the module that it is (all have the functions of
 `m:witness_outline`), its process, and what counts for it, also when it has ended. An error is text for people.
 """.
--spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
+-spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], maps(), gathered()) ->
     {ok, {module(), pid(), fun(() -> counts())}} | {error, unicode:chardata()}.
-start_link(Options, Specs, Logging) ->
-    Maps = [Map || {_, Map} <- maps(Options, Specs, Logging)],
+start_link(Options, Specs, VersionedMaps, Gathered) ->
+    Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
-        #{source := Source} ->
-            {ok, start_link(Source, Options, gathered(Options, Specs, Logging), #{run => self(), maps => Maps})}
+        #{source := Source} -> {ok, start_link_source(Source, Options, Gathered, #{run => self(), maps => Maps})}
     end.
 
 -doc "What is gathered for these specifications; everything if they are to be replaced by any others.".
 -spec gathered(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
     gathered().
-gathered(#{monitors := Monitors, replaceable := Replaceable}, Specs, Logging) ->
+gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, Logging) ->
     Hidden = witness_logging:monitors(Logging),
     #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Monitors ++ Hidden) end,
       names => names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden]
           ++ [{'_', '_', '_', false} || Replaceable],
-      ordered => Replaceable orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs)}.
+      ordered => Replaceable orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs),
+      native => maps:get(source, Options, none) =:= native}.
 
 -doc "The maps with which a run begins.".
 -spec maps(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) -> maps().
@@ -74,9 +77,8 @@ gathered. Maps keep their numbers, which the groups that are read already are kn
 """.
 -spec replaced([witness_spec:instrumentation_map()], Version :: pos_integer(), maps(), gathered()) ->
     {ok, maps()} | {error, messages | signatures | groups}.
-replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered} = Gathered) ->
+replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered, native := IsNative}) ->
     Needed = filter(Specs, []),
-    IsNative = is_map_key(native, Gathered),
     maybe
         ok ?= needs(messages, lists:all(fun(Kind) -> covers(maps:get(Kind, Filter), maps:get(Kind, Needed)) end,
                                         [send, recv])),
@@ -104,14 +106,14 @@ is_named({M, F, A, Group}, Names) ->
 -spec key(#{spec := binary(), name := binary() | undefined, _ => _}) -> key().
 key(#{spec := Spec, name := Name} = Of) -> {Spec, Name, maps:get(version, Of, 1)}.
 
-start_link(native, Options, #{filter := Filter, names := Names}, Common) ->
+start_link_source(native, Options, #{filter := Filter, names := Names}, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
     Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
     {ok, Pid} = witness_outline_births:start_link(
                   Config#{source_options => Given#{names => Names, filter => Filter}}),
     Session = witness_outline_births:session(Pid),
     {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered}, Common) ->
+start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered}, Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
     %% Only a group has to put events in order.

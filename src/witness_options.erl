@@ -101,16 +101,17 @@ check(Options) when is_map(Options) ->
 check(_) -> {error, {bad_option, options, "a map"}}.
 
 %% Of what runs already a monitor must not expect the beginning.
-attachable(#{system := System, monitors := Monitors}) when System =:= node; element(1, System) =:= attach ->
-    lists:foreach(fun({_, {Monitor, _}}) ->
-        erlang:function_exported(Monitor, attached, 3) orelse throw({monitor_callbacks, Monitor, [{attached, 3}]})
-    end, Monitors);
-attachable(_) -> ok.
+attachable(#{system := System, monitors := Monitors}) ->
+    [throw({monitor_callbacks, Monitor, [{attached, 3}]})
+     || witness_attach:is_attached(System), {_, {Monitor, _}} <- Monitors,
+        not erlang:function_exported(Monitor, attached, 3)],
+    ok.
 
 %% Options of logs and those of systems that run are nothing to each other.
 fitting(Complete = #{system := System}, Given) ->
+    IsAttached = witness_attach:is_attached(System),
     {Unfitting, Wrong} = case System of
-        _ when System =:= node; element(1, System) =:= attach ->
+        _ when IsAttached ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back,
                                     memory, partition_memory, message_size, rate, duration, batch, flush, log_file,
@@ -149,12 +150,17 @@ message_size(Options, _) -> Options.
 %% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
 source(Options = #{system := {log, _}}) ->
     Options#{warnings => []};
-source(Options = #{system := System}) when System =:= node; element(1, System) =:= attach ->
-    maps:get(source, Options, evm) =:= evm orelse expected(source, "evm, for what is running already"),
-    Options#{source => evm, warnings => []};
-source(Options = #{source := evm}) ->
+source(Options = #{system := System}) ->
+    case witness_attach:is_attached(System) of
+        true ->
+            maps:get(source, Options, evm) =:= evm orelse expected(source, "evm, for what is running already"),
+            Options#{source => evm, warnings => []};
+        false -> best_source(Options)
+    end.
+
+best_source(Options = #{source := evm}) ->
     Options#{warnings => []};
-source(Options) ->
+best_source(Options) ->
     case {witness_trace_native:available(), Options} of
         {ok, _} -> Options#{source => native, warnings => []};
         {{error, Reason}, #{source := native}} -> throw({source_unavailable, Reason});

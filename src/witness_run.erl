@@ -117,12 +117,13 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
             maybe
                 {ok, Chosen} ?= chosen(Options),
                 {ok, Logging} ?= witness_logging:open(Options),
-                {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Logging),
+                Maps = witness_instrumentation:maps(Options, Specs, Logging),
+                Gathered = witness_instrumentation:gathered(Options, Specs, Logging),
+                {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Maps, Gathered),
                 ok ?= witness_logging:start(Logging),
                 monitor(process, Owner),
                 ok = witness_limits:start(Options),
-                R = #run{options = Options, specs = Specs, maps = witness_instrumentation:maps(Options, Specs, Logging),
-                         gathered = gathered(Module, witness_instrumentation:gathered(Options, Specs, Logging)),
+                R = #run{options = Options, specs = Specs, maps = Maps, gathered = Gathered,
                          sources = witness_instrumentation:sources(Specs),
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
@@ -154,11 +155,8 @@ compile_options(Options = #{system := System}) ->
     case System of
         %% What a log tells of need not be here.
         {log, _} -> Given;
-        _ -> Given#{exports => fun witness_exports:of_module/1, attach => is_attached(System)}
+        _ -> Given#{exports => fun witness_exports:of_module/1, attach => witness_attach:is_attached(System)}
     end.
-
-gathered(witness_outline_births, Gathered) -> Gathered#{native => true};
-gathered(_, Gathered) -> Gathered.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
 compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
@@ -206,9 +204,6 @@ chosen(Options = #{system := node}) ->
 chosen(Options = #{system := {attach, Targets}}) ->
     witness_attach:chosen(Targets, witness_instrumentation:own(Options));
 chosen(_) -> {ok, none}.
-
-is_attached(node) -> true;
-is_attached(System) -> element(1, System) =:= attach.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{}) ->

@@ -6,7 +6,7 @@ Everything is declared once, as a command of `m:argparse`, which parses and writ
 by its internal name; here they are told in the words that the user has written.
 """.
 
--export([parse/1, seconds/1]).
+-export([parse/1, shared/1, seconds/1]).
 
 -export_type([parsed/0]).
 
@@ -251,6 +251,10 @@ times() ->
         #{name => timeout, long => "-timeout", type => {custom, fun seconds/1},
           help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
     ].
+
+-doc "Those of the arguments that say what is checked which have these names.".
+-spec shared([atom()]) -> [map()].
+shared(Names) -> [Argument || Name <- Names, Argument = #{name := N} <- properties(), N =:= Name].
 
 -doc "A time in milliseconds. `badarg` is an error of the user.".
 -spec seconds(string()) -> pos_integer().

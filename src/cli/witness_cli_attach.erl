@@ -25,12 +25,7 @@ command() ->
                "application; 3 the result cannot be trusted or says nothing, also when the connection was lost.\n\n"
                "  witness attach shop@host --spec checkout.hml --app shop\n"
                "  witness attach shop@host --spec checkout.hml --name checkout --for 300\n"],
-      arguments => [
-        #{name => specs, long => "-spec", action => append, type => string,
-          help => {"[--spec FILE.hml]...", ["a specification; may be repeated"]}},
-        #{name => include, short => $I, long => "-include", action => append, type => string,
-          help => {"[-I DIR | --include DIR]...",
-                   ["a folder of record definitions that specifications name with -include; may be repeated"]}},
+      arguments => witness_cli_args:shared([specs, include]) ++ [
         #{name => cookie_file, long => "-cookie-file", type => string,
           help => {"[--cookie-file FILE]", ["where the node's cookie stands (~/.erlang.cookie)"]}},
         #{name => apps, long => "-app", action => append, type => string,
@@ -48,13 +43,8 @@ command() ->
           help => {"[--message-size BYTES]", ["a larger message is not looked at, and is a gap in the trace of its "
                                               "process (65536)"]}},
         #{name => memory, long => "-memory", type => {integer, [{min, 1}]}, default => 256,
-          help => {"[--memory MB]", ["memory that Witness may take at the node (256)"]}},
-        #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
-          help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
-                                             "ends the oldest, undecided"]}},
-        #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
-          help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); "
-                                                  "with more it ends undecided"]}},
+          help => {"[--memory MB]", ["memory that Witness may take at the node (256)"]}}
+      ] ++ witness_cli_args:shared([max_slices, max_obligations]) ++ [
         #{name => redact, long => "-redact", type => boolean,
           help => {"[--redact]", ["show the shape of messages, arguments and values; their contents stay at the "
                                   "node"]}},

@@ -52,14 +52,16 @@ format(Term, Limit) -> write([{term, Term}], Limit).
 
 -doc "A call, `m:f(A1,A2)`, or `MyApp.Server.init(A1)` for a module of Elixir.".
 -spec call({module(), atom(), Args :: [term()]}, Limit :: non_neg_integer()) -> binary().
-call({Module, Function, Args}, Limit) when Args =/= [], hd(Args) =:= '_' ->
-    %% Arguments that are not known (`witness_event_signature:unknown/1`).
-    case lists:uniq(Args) of
-        ['_'] -> function(Module, Function, length(Args), Limit);
-        _ -> write(name(Module, Function) ++ [{text, ~"("} | elements(Args, ~")")], Limit)
-    end;
 call({Module, Function, Args}, Limit) ->
-    write(name(Module, Function) ++ [{text, ~"("} | elements(Args, ~")")], Limit).
+    case are_unknown(Args) of
+        true -> function(Module, Function, length(Args), Limit);
+        false -> write(name(Module, Function) ++ [{text, ~"("} | elements(Args, ~")")], Limit)
+    end.
+
+%% Each of them is (`witness_event_signature:unknown/1`).
+are_unknown(['_']) -> true;
+are_unknown(['_' | Args]) -> are_unknown(Args);
+are_unknown(_) -> false.
 
 -doc "A function, `m:f/1`, or `MyApp.Server.init/1` for a module of Elixir.".
 -spec function(module(), atom(), arity(), Limit :: non_neg_integer()) -> binary().

@@ -127,9 +127,9 @@ handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
 handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
     Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
     {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
-handle_call(stop, _, P0 = #pool{root = {Root, _, _}}) ->
-    P = #pool{busy = Busy, free = Free} = settled(0, ?ROUNDS, P0),
-    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
+handle_call(stop, _, P0) ->
+    P = settled(0, ?ROUNDS, P0),
+    Pids = tracers(P),
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
     ok = await_all(Pids, Tag),
@@ -214,17 +214,20 @@ restless(settled, Other) -> Other.
 %% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may
 %% have been given a process that another has assigned before: when all have said it once more, they have also read
 %% that.
-replace(Round, From, P = #pool{config = #{maps := Maps}, busy = Busy, free = Free, root = {Root, _, _}}) ->
-    Pids = [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free],
+replace(Round, From, P = #pool{config = #{maps := Maps}}) ->
+    Pids = tracers(P),
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:replace(Pid, Maps, Tag) end, Pids),
     P#pool{replacing = {Round, From, Tag, maps:from_keys(Pids, [])}}.
 
 -doc false.
 -spec terminate(term(), #pool{}) -> ok.
-terminate(_, #pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+terminate(_, P) ->
     %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
-    lists:foreach(fun(Pid) -> exit(Pid, kill) end, [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free]).
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, tracers(P)).
+
+tracers(#pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
+    [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free].
 
 %% The end of the run: all tracers have been told to stop and are awaited. One that dies
 %% instead ends the pool, as it would at any other time. One that waits for a tracer for a

@@ -131,8 +131,7 @@ handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
 handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers}) ->
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
-    Waiting = maps:map(fun(_, _) -> [] end, Tracers),
-    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
+    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Tracers}})};
 handle_call(session, _, B = #births{session = Session}) ->
     {reply, Session, B};
 handle_call(info, _, B = #births{most = Most}) ->

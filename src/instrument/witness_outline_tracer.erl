@@ -263,15 +263,21 @@ analyse(S = {_, E}, Label, T) ->
     end.
 
 %% Of a group its whole partition has the gap: what comes later may depend on what is missing.
-gap(Reason, P, Label, T = #tracer{config = #{run := Run}}) ->
+gap(sensitive, P, Label, T) ->
+    IsWanted = witness_outline_map:label(readers, Label) =/= [] orelse witness_outline_map:label(held, Label),
+    hides(P, IsWanted, Label, T);
+gap(Reason, _, Label, T) ->
+    ok = missed(Reason, Label),
+    T.
+
+hides(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
+    ok = missed(sensitive, Label),
+    _ = IsWanted andalso (Run ! {hidden, P}),
+    hidden(P, T).
+
+missed(Reason, Label) ->
     Readers = witness_outline_map:label(readers, Label),
-    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers),
-    case Reason of
-        sensitive ->
-            _ = (Readers =/= [] orelse witness_outline_map:label(held, Label)) andalso (Run ! {hidden, P}),
-            hidden(P, T);
-        _ -> T
-    end.
+    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers).
 
 %% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the
 %% owner looks by itself as well.
@@ -346,7 +352,7 @@ start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = A
 %% --- requests --------------------------------------------------------------------
 
 request({adopt_node, Own}, From, T) ->
-    T1 = adopt_all(fun(P) -> not Own(P) end, fun adopt_process/2, T),
+    T1 = adopt_all(fun(P) -> not Own(P) end, fun(P, A) -> adopt_unread(P, false, A) end, T),
     reply(From, ok),
     T1;
 request({attach, Chosen, Held}, From, T) ->
@@ -354,7 +360,7 @@ request({attach, Chosen, Held}, From, T) ->
     reply(From, ok),
     T1;
 request({parents, Parents}, From, T) ->
-    T1 = hold_open(true, fun(T0) -> lists:foldl(fun adopt_parent/2, T0, Parents) end, T),
+    T1 = hold_open(true, fun(T0) -> lists:foldl(fun(P, A) -> adopt_unread(P, true, A) end, T0, Parents) end, T),
     reply(From, ok),
     T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
@@ -395,21 +401,14 @@ adopt_all(Chosen, Adopt, T = #tracer{source = Source, session = Session}) ->
         New -> adopt_all(Chosen, Adopt, lists:foldl(Adopt, T, New))
     end.
 
-adopt_process(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps}}) ->
+%% Nobody reads the process itself. One that is held, as a parent is, is analysed to its end, with all that it has
+%% spawned, before the run can end.
+adopt_unread(P, Held, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Count}}) ->
     case Source:on(Session, P) of
         dead -> T;
         ok ->
-            Label = witness_outline_map:new(Maps, #{held => false}),
-            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
-    end.
-
-%% A parent is held, so that it is analysed to its end, with all that it has spawned, before the run can end.
-adopt_parent(P, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Held}}) ->
-    case Source:on(Session, P) of
-        dead -> T;
-        ok ->
-            atomics:add(Held, 1, 1),
-            Label = witness_outline_map:new(Maps, #{held => true}),
+            _ = Held andalso atomics:add(Count, 1, 1),
+            Label = witness_outline_map:new(Maps, #{held => Held}),
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
@@ -432,17 +431,12 @@ attach_process(P, Held, T = #tracer{source = Source, session = Session, config =
                     T2 = analyse(Attached, Label1, T1),
                     T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
                     case witness_trace:is_hidden(P) of
-                        true -> hidden_before(P, Label1, flush(T3));
+                        %% The VM does not even tell what it was spawned with, so perhaps it should have monitors.
+                        true -> hides(P, true, Label1, flush(T3));
                         false -> T3
                     end
             end
     end.
-
-%% The VM does not even tell what it was spawned with, so perhaps it should have monitors.
-hidden_before(P, Label, T = #tracer{config = #{run := Run}}) ->
-    Known = witness_outline_map:label(readers, Label) =/= [] orelse witness_outline_map:label(held, Label),
-    _ = Known orelse (Run ! {hidden, P}),
-    gap(sensitive, P, Label, T).
 
 %% While processes are attached, those that end meanwhile do not end the run.
 hold_open(false, Fun, T) -> Fun(T);

@@ -3,7 +3,7 @@
 Attaches to a node where Witness is not installed: watches it, and leaves it as it was.
 
 ```erlang
-1> {ok, Cookie} = witness_remote_connection:cookie("/home/me/.erlang.cookie").
+1> {ok, Cookie} = witness_remote_connection:cookie("shop.cookie").
 2> {ok, Run} = witness_remote:start(#{node => 'shop@host', cookie => Cookie, watch => [{name, "checkout"}]},
                                     #{specs => ["checkout.hml"]}).
 3> witness:stop(Run).
