@@ -1,0 +1,143 @@
+-module(witness_weave).
+-moduledoc """
+Rewrites modules so that what they do is told to a run-time module, and loads them in the place of the original ones.
+
+A module comes as abstract code: from a parse transform, or from the debug information of its object code (Erlang's, or
+Elixir's through its back end). Weaving is pure: abstract code in, abstract code out. What is woven:
+
+| In the code | Woven |
+|---|---|
+| `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)` |
+| `receive Pattern -> Body ... end` | `Runtime:received(Msg)` before the body of the clause that has taken `Msg` |
+| a call of a function that `witness_weave_calls` lists | `Runtime:Class(Module, Function, Args)` does it |
+| a call whose module or function is known only at run time, when it can be one of these | `Runtime:apply(Module, Function, Args)` does it |
+| `fun erlang:send/2` and the like | `Runtime:function(Module, Function, Arity)` |
+| the entry functions of the plan | `Runtime:entry(Module, Function, Args)` before the body, in processes that are not observed yet |
+| callbacks of OTP's behaviours (`witness_weave_behaviour`) | `Runtime:callback(Module, Function, Args)` before the body, in processes that are observed |
+
+The functions of `Runtime`, and what they promise, are the behaviour `witness_weave_runtime`.
+
+What code does stays as it is: values and the order of evaluation, tail calls, names of functions and funs, lines and
+functions in stack traces (but for added frames of the run-time module, where it does a call), the compiler's warnings.
+
+```erlang
+1> {ok, Woven} = witness_weave:prepare(my_server, #{runtime => my_runtime, entries => [{loop, 1}]}).
+2> ok = witness_weave:load([Woven], self()).   % until restore/1, or the end of this process
+3> witness_weave:restore(self()).
+ok
+```
+""".
+
+-export([weave/2, forms/1, prepare/2, woven/1, load/2, restore/1, format_error/1]).
+
+-export_type([plan/0, object/0, prepared/0]).
+
+-doc """
+How to weave a module.
+
+- `runtime`: the module whose functions the woven code calls.
+- `entries`: the functions that a process may begin with (default none).
+- `key`: a process that has this in its dictionary is past its entry (default `'$witness_inline'`).
+- `woven`: the modules that are woven together with this one: what they do when they are called, they tell themselves.
+""".
+-type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()]}.
+
+-doc "Object code, and the name of the file that the code server is told.".
+-type object() :: {module(), file:filename(), binary()}.
+
+-doc "A woven module, with what it stands in for.".
+-type prepared() :: #{module := module(), file := file:filename(), original := binary(), woven := binary()}.
+
+-doc """
+Rewrites a module. Pure.
+
+The attribute `witness_weave` of the result names the run-time module. The only code that is refused, by an exception
+`error:{receive_in_record, Module, Location}`, is a `receive` in the default value of a record's field.
+""".
+-spec weave([erl_parse:abstract_form()], plan()) -> [erl_parse:abstract_form()].
+weave(Forms, Plan) ->
+    {Whole, Questions} = witness_weave_behaviour:prepare(Forms, Plan),
+    Context = witness_weave_expr:context(Whole, Plan),
+    lists:flatmap(fun(Form) -> form(Form, Plan#{questions => Questions}, Context) end, Whole).
+
+form({attribute, Anno, module, _} = Form, #{runtime := Runtime}, _) ->
+    [Form, {attribute, erl_anno:set_generated(true, Anno), ?MODULE, Runtime}];
+form({attribute, Anno, record, {Name, Fields}}, _, Context) ->
+    [{attribute, Anno, record, {Name, witness_weave_expr:record_fields(Fields, Context)}}];
+form({function, Anno, Name, Arity, Clauses}, Plan, Context) ->
+    Woven = witness_weave_expr:clauses(Clauses, Context),
+    [{function, Anno, Name, Arity, case question({Name, Arity}, Plan) of
+         none -> Woven;
+         Question -> witness_weave_entry:clauses(Anno, Name, Woven, Question, Context)
+     end}];
+form(Form, _, _) ->
+    [Form].
+
+question(Function, #{questions := Questions}) when is_map_key(Function, Questions) -> maps:get(Function, Questions);
+question(_, #{entries := all}) -> entry;
+question(Function, #{entries := Entries}) -> case lists:member(Function, Entries) of true -> entry; false -> none end;
+question(_, #{}) -> none.
+
+-doc """
+The abstract code of a module, and the options that it was compiled with, as far as they change what code does.
+
+Of a module by its name: what the code server has of it, which has to be what is loaded.
+""".
+-spec forms(module() | object()) ->
+    {ok, [erl_parse:abstract_form()], [compile:option()]} | {error, witness_weave_error:reason()}.
+forms(Module) when is_atom(Module) ->
+    maybe
+        {ok, Object} ?= witness_weave_forms:object(Module),
+        forms(Object)
+    end;
+forms(Object) ->
+    witness_weave_forms:forms(Object).
+
+-doc "Weaves a module and compiles it, ready to be loaded.".
+-spec prepare(module() | object(), plan()) -> {ok, prepared()} | {error, witness_weave_error:reason()}.
+prepare(Module, Plan) when is_atom(Module) ->
+    maybe
+        {ok, Object} ?= witness_weave_forms:object(Module),
+        prepare(Object, Plan)
+    end;
+prepare({Module, File, Original} = Object, Plan) ->
+    maybe
+        {ok, Forms, Options} ?= witness_weave_forms:forms(Object),
+        {ok, Rewritten} ?= rewritten(Forms, Plan),
+        {ok, Module, Woven} ?= compile:noenv_forms(Rewritten, [binary, return_errors | Options]),
+        {ok, #{module => Module, file => File, original => Original, woven => Woven}}
+    else
+        {error, Errors, _Warnings} -> {error, {not_compiled, Module, Errors}};
+        {error, _} = Error -> Error
+    end.
+
+rewritten(Forms, Plan) ->
+    try
+        {ok, weave(Forms, Plan)}
+    catch
+        error:{receive_in_record, _, _} = Reason -> {error, Reason}
+    end.
+
+-doc "The run-time module that a loaded module was woven for, by a parse transform or by `prepare/2`.".
+-spec woven(module()) -> {ok, Runtime :: module()} | no.
+woven(Module) -> witness_weave_forms:woven(Module).
+
+-doc """
+Loads woven modules in the place of the original ones: all of them, or none. They stay until their owner, a process of
+this node, gives them back or ends.
+""".
+-spec load([prepared()], Owner :: pid()) -> ok | {error, witness_weave_error:reason()}.
+load(Prepared, Owner) -> witness_weave_keeper:load(Prepared, Owner).
+
+-doc """
+Restores the modules that an owner has loaded.
+
+A process that runs the original code since before it was woven is never killed for that: while there is one, the woven
+code stays, `{in_use, Modules}`, and is replaced as soon as there is none.
+""".
+-spec restore(Owner :: pid()) -> ok | {in_use, [module()]} | {error, not_started}.
+restore(Owner) -> witness_weave_keeper:restore(Owner).
+
+-doc "A reason as text.".
+-spec format_error(witness_weave_error:reason()) -> unicode:chardata().
+format_error(Reason) -> witness_weave_error:format(Reason).

@@ -1,0 +1,140 @@
+-module(witness_weave_behaviour).
+-moduledoc """
+Weaves the callback modules of OTP's behaviours, and of Elixir's on top of them; pure.
+
+A process of `gen_server`, `gen_statem` or `gen_event` receives and replies in OTP's modules, which are not woven. So
+its callbacks are: each clause asks the run time first, which gives the events of what the callback is given, calls
+the callback again, and gives the events of what it returns.
+
+```erlang
+handle_call(W1 = {add, A, B}, W2 = _From, W3 = State) ->
+    case case erlang:get(Key) of undefined -> go; _ -> Runtime:callback(m, handle_call, [W1, W2, W3]) end of
+        go -> {reply, A + B, State};                                  % what was written, in tail position
+        {done, V} -> V                                                % what the call under observation has returned
+    end;
+handle_call(W1, W2, W3) -> case ... of go -> erlang:error(function_clause, [W1, W2, W3]); {done, V} -> V end.
+```
+
+A process that is not monitored pays for one `get/1`. In `init/1` of a module that the map names the first case is
+`undefined -> Runtime:init(m, [W1])` instead: there a process begins to be monitored.
+
+| Behaviour | Callbacks that are woven |
+|---|---|
+| `gen_server`, `GenServer` | `init/1`, `handle_call/3`, `handle_cast/2`, `handle_info/2`, `handle_continue/2`, `terminate/2`, `code_change/3`, `format_status/1,2` |
+| `gen_statem` | `init/1`, `handle_event/4`, every other exported function with three arguments (it may be a state), `terminate/3`, `callback_mode/0`, `code_change/4`, `format_status/1,2` |
+| `gen_event` | `init/1`, `handle_event/2`, `handle_call/2`, `handle_info/2`, `terminate/2`, `code_change/3`, `format_status/1,2` |
+| `supervisor`, `supervisor_bridge`, `Supervisor`, `DynamicSupervisor` | `init/1` |
+
+`callback_mode`, `code_change` and `format_status` give no events; they are woven so that a callback that one of them
+calls gives none either. A `terminate` that is missing is added, and does nothing: OTP calls it when the process ends.
+One that exists but is not exported stays as it is, since OTP does not call it.
+""".
+
+-export([prepare/2, servers/1, entries/1]).
+
+-type form() :: erl_parse:abstract_form().
+
+-doc """
+The forms, with what is missing added, and the functions that ask the run time first: which question (see
+`m:witness_weave_entry`). A `callback` is no entry: what it returns is not the end of its process.
+""".
+-spec prepare([form()], witness_weave:plan()) -> {[form()], #{{atom(), arity()} => callback | init}}.
+prepare(Forms, Plan) ->
+    case behaviours(Forms) of
+        [] -> {Forms, #{}};
+        Behaviours ->
+            Exported = exported(Forms),
+            Defined = [{F, A} || {function, _, F, A, _} <- Forms],
+            Missing = lists:usort(lists:append([ends(Behaviour) || Behaviour <- Behaviours]) -- Defined),
+            Own = [FA || FA <- Defined, is_callback(FA, Behaviours),
+                         Exported =:= all orelse lists:member(FA, Exported)],
+            {added(Forms, Missing),
+             #{FA => question(FA) || FA <- Missing ++ Own, FA =/= {init, 1} orelse begins(Behaviours, Plan)}}
+    end.
+
+question({init, 1}) -> init;
+question(_) -> callback.
+
+%% OTP calls an exported `terminate', and goes on when it has returned.
+nothing({F, A}) ->
+    Anno = erl_anno:set_generated(true, erl_anno:new(0)),
+    {function, Anno, F, A, [{clause, Anno, [{var, Anno, '_'} || _ <- lists:seq(1, A)], [], [{atom, Anno, ok}]}]}.
+
+added(Forms, []) -> Forms;
+added(Forms, Missing) ->
+    {Before, [Module | After]} = lists:splitwith(fun(Form) -> not is_module(Form) end, Forms),
+    {Inside, End} = lists:splitwith(fun(Form) -> element(1, Form) =/= eof end, After),
+    Export = {attribute, erl_anno:set_generated(true, element(2, Module)), export, Missing},
+    Before ++ [Module, Export] ++ Inside ++ [nothing(FA) || FA <- Missing] ++ End.
+
+is_module({attribute, _, module, _}) -> true;
+is_module(_) -> false.
+
+is_entry(#{entries := all}) -> true;
+is_entry(#{entries := Entries}) -> lists:member({init, 1}, Entries);
+is_entry(#{}) -> false.
+
+%% A manager of events is first seen when a handler is added, which the map does not name.
+begins(Behaviours, Plan) -> is_entry(Plan) orelse lists:member(gen_event, Behaviours).
+
+%%% What a behaviour calls
+
+behaviours(Forms) ->
+    lists:usort([Known || {attribute, _, Name, Behaviour} <- Forms, Name =:= behaviour orelse Name =:= behavior,
+                          Known <- known(Behaviour)]).
+
+known(gen_server) -> [gen_server];
+known('Elixir.GenServer') -> [gen_server];
+known(gen_statem) -> [gen_statem];
+known(gen_event) -> [gen_event];
+known(Supervisor) when Supervisor =:= supervisor; Supervisor =:= supervisor_bridge; Supervisor =:= 'Elixir.Supervisor';
+                       Supervisor =:= 'Elixir.DynamicSupervisor' -> [supervisor];
+known(_) -> [].
+
+ends(gen_server) -> [{terminate, 2}];
+ends(gen_statem) -> [{terminate, 3}];
+ends(gen_event) -> [{terminate, 2}];
+ends(supervisor) -> [].
+
+is_callback(FA, Behaviours) -> lists:any(fun(Behaviour) -> calls(Behaviour, FA) end, Behaviours).
+
+calls(supervisor, FA) -> FA =:= {init, 1};
+calls(_, {init, 1}) -> true;
+calls(_, {format_status, A}) -> A =:= 1 orelse A =:= 2;
+calls(gen_server, FA) ->
+    lists:member(FA, [{handle_call, 3}, {handle_cast, 2}, {handle_info, 2}, {handle_continue, 2}, {terminate, 2},
+                      {code_change, 3}]);
+calls(gen_statem, {_, A}) when A =:= 3 -> true;
+calls(gen_statem, FA) -> lists:member(FA, [{handle_event, 4}, {callback_mode, 0}, {code_change, 4}]);
+calls(gen_event, FA) ->
+    lists:member(FA, [{handle_event, 2}, {handle_call, 2}, {handle_info, 2}, {terminate, 2}, {code_change, 3}]).
+
+exported(Forms) ->
+    case [all || {attribute, _, compile, Options} <- Forms, lists:member(export_all, lists:flatten([Options]))] of
+        [] -> lists:append([FAs || {attribute, _, export, FAs} <- Forms]);
+        _ -> all
+    end.
+
+%%% What runs the functions of Elixir's users
+
+-doc """
+Modules of Elixir that run functions of modules which call the given ones, as tasks and agents: a process that begins
+there can be monitored only where they are woven too.
+""".
+-spec servers(Called :: [module()]) -> [module()].
+servers(Called) ->
+    lists:usort([Server || Module <- Called, Server <- server(Module)]).
+
+server('Elixir.Task') -> ['Elixir.Task.Supervised'];
+server('Elixir.Task.Supervisor') -> ['Elixir.Task.Supervised'];
+server('Elixir.Agent') -> ['Elixir.Agent.Server'];
+server(_) -> [].
+
+-doc """
+The functions of such a module that processes begin in, whatever the map names: the signature of these processes is the
+user's function (`m:witness_event_signature`).
+""".
+-spec entries(module()) -> [{atom(), arity()}].
+entries('Elixir.Task.Supervised') -> [{reply, 3}, {reply, 4}, {noreply, 3}, {noreply, 4}];
+entries('Elixir.Agent.Server') -> [{init, 1}];
+entries(_) -> [].

@@ -1,0 +1,65 @@
+-module(witness_weave_calls).
+-moduledoc """
+The calls that are woven, as data.
+
+Each of them has a class, and the class is the name of the function of the run-time module that does the call instead
+(`witness_weave_runtime`). To weave another function is a row here, and what it means is a clause there. What has no row
+is left as it is.
+""".
+
+-export([class/3, possible/3]).
+
+-export_type([class/0]).
+
+-doc "What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`.".
+-type class() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate.
+
+-doc "The class of a function, `none` where calls of it are left as they are.".
+-spec class(module(), atom(), arity()) -> class() | none.
+class(Module, Function, Arity) ->
+    case rows(Module) of
+        #{Function := {Class, Arities}} ->
+            case lists:member(Arity, Arities) of
+                true -> Class;
+                false -> none
+            end;
+        #{} ->
+            none
+    end.
+
+-doc """
+Whether a call can be one of those that are woven, as far as is known: `'_'` stands for a module, a function or an arity
+that is known only when the call is made.
+""".
+-spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
+possible(Module, Function, Arity) ->
+    lists:any(fun({M, F, Arities}) ->
+                  (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso
+                      (Arity =:= '_' orelse lists:member(Arity, Arities))
+              end, [{M, F, Arities} || M <- modules(), F := {_, Arities} <- rows(M)]).
+
+modules() -> [erlang, proc_lib | witness_weave_behaviour_calls:modules()].
+
+rows(erlang) ->
+    #{'!' => {send, [2]},
+      send => {send, [2, 3]},
+      send_nosuspend => {send, [2, 3]},
+      spawn => {spawn, [1, 2, 3, 4]},
+      spawn_link => {spawn, [1, 2, 3, 4]},
+      spawn_monitor => {spawn, [1, 2, 3, 4]},
+      spawn_opt => {spawn, [2, 3, 4, 5]},
+      spawn_request => {spawn_request, [1, 2, 3, 4, 5]},
+      get => {dictionary, [0]},
+      get_keys => {dictionary, [0, 1]},
+      erase => {dictionary, [0]},
+      hibernate => {hibernate, [3]}};
+rows(proc_lib) ->
+    #{spawn => {spawn, [1, 2, 3, 4]},
+      spawn_link => {spawn, [1, 2, 3, 4]},
+      spawn_opt => {spawn, [2, 3, 4, 5]},
+      start => {start, [3, 4, 5]},
+      start_link => {start, [3, 4, 5]},
+      start_monitor => {start, [3, 4, 5]},
+      hibernate => {hibernate, [3]}};
+rows(Module) ->
+    witness_weave_behaviour_calls:rows(Module).

@@ -1,0 +1,80 @@
+-module(witness_weave_entry).
+-moduledoc """
+The prologue of functions that ask the run time first: those that a process may begin with, and callbacks of OTP's behaviours.
+
+Every clause keeps its body, its guards and its patterns, and gives its arguments a name:
+
+```erlang
+loop(@A1 = Pattern) when Guard ->
+    case case erlang:get(Key) of undefined -> Runtime:entry(m, loop, [@A1]); _ -> go end of
+        go -> Body;
+        {done, @V} -> @V
+    end
+```
+
+`Body` stays in tail position, and in the function that it was in. A process that dies because no clause of its first
+function matches is to be seen too: where clauses may not match, one is added that raises the same error.
+
+That is an `entry`. A `callback` asks `Runtime:callback/3`, and only where the process has the key. `init` is a callback
+that a process of a behaviour begins with: without the key it asks `Runtime:init/2`.
+""".
+
+-export([clauses/5]).
+
+-export_type([question/0]).
+
+-doc "What a function is to the run time.".
+-type question() :: entry | callback | init.
+
+-doc "The clauses of such a function, woven already.".
+-spec clauses(erl_anno:anno(), atom(), [erl_parse:abstract_clause()], question(), witness_weave_expr:context()) ->
+    [erl_parse:abstract_clause()].
+clauses(Anno, Name, Clauses, Question, Context) ->
+    [clause(Clause, Name, Question, Context) || Clause <- Clauses ++ otherwise(Anno, Clauses, Context)].
+
+clause({clause, Anno, Patterns, Guards, Body}, Name, Question, Context) ->
+    G = witness_weave_expr:generated(Anno),
+    Args = arguments(G, length(Patterns), Context),
+    {clause, Anno, lists:zipwith(fun witness_weave_expr:alias/2, Patterns, Args), Guards,
+     [prologue(G, Question, Name, Args, Body, Context)]}.
+
+prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
+    Value = variable(G, "V", Context),
+    {Without, With} = asked(G, Question, Name, list(G, Args), Context),
+    Get = {call, G, {remote, G, {atom, G, erlang}, {atom, G, get}}, [erl_parse:map_anno(fun(_) -> G end, erl_parse:abstract(Key))]},
+    Decision = {'case', G, Get, [{clause, G, [{atom, G, undefined}], [], [Without]},
+                                 {clause, G, [{var, G, '_'}], [], [With]}]},
+    {'case', G, Decision, [{clause, G, [{atom, G, go}], [], Body},
+                           {clause, G, [{tuple, G, [{atom, G, done}, Value]}], [], [Value]}]}.
+
+%% What is asked in a process without the key, and in one that has it.
+asked(G, entry, Name, Args, Context) ->
+    {ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};
+asked(G, callback, Name, Args, Context) ->
+    {{atom, G, go}, ask(G, callback, [{atom, G, Name}, Args], Context)};
+asked(G, init, Name, Args, Context) ->
+    {ask(G, init, [Args], Context), ask(G, callback, [{atom, G, Name}, Args], Context)}.
+
+ask(G, Question, Args, #{module := Module} = Context) ->
+    witness_weave_expr:remote(G, Context, Question, [{atom, G, Module} | Args]).
+
+otherwise(Anno, Clauses, Context) ->
+    {clause, _, Patterns, Guards, _} = lists:last(Clauses),
+    Names = [Name || {var, _, Name} <- Patterns],
+    Bound = [Name || Name <- Names, Name =/= '_'],
+    case Guards =:= [] andalso length(Names) =:= length(Patterns) andalso lists:usort(Bound) =:= lists:sort(Bound) of
+        true ->
+            [];
+        false ->
+            G = witness_weave_expr:generated(Anno),
+            Args = arguments(G, length(Patterns), Context),
+            Error = {call, G, {remote, G, {atom, G, erlang}, {atom, G, error}},
+                     [{atom, G, function_clause}, list(G, Args)]},
+            [{clause, G, [{var, G, '_'} || _ <- Patterns], [], [Error]}]
+    end.
+
+list(G, Elements) -> lists:foldr(fun(Element, Tail) -> {cons, G, Element, Tail} end, {nil, G}, Elements).
+
+arguments(G, Arity, Context) -> [variable(G, "A" ++ integer_to_list(I), Context) || I <- lists:seq(1, Arity)].
+
+variable(G, Name, #{prefix := Prefix}) -> {var, G, list_to_atom(Prefix ++ Name)}.

@@ -1,0 +1,226 @@
+-module(witness_weave_expr).
+-moduledoc """
+The traversal: rewrites the expressions of a function.
+
+Only nodes that stand for an action are rewritten: sends, receives, calls and funs that `witness_weave_calls` knows.
+None of these can stand in a pattern, a guard or a type, and so the traversal need not know where these are: it goes
+through every node alike, and through nodes that a later release invents.
+""".
+
+-export([context/2, clauses/2, record_fields/2]).
+-export([alias/2, remote/4, generated/1]).
+
+-export_type([context/0]).
+
+-doc """
+What is known of the module, and where in it an expression stands.
+
+- `locals`, `imports`: what a call without a module means.
+- `prefix`: no variable of the module begins with it.
+- `records`: its attributes that define records.
+- `place`: `body`; or `record`, a default value, where there may be no variables.
+""".
+-type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
+                     locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
+                     records := [erl_parse:abstract_form()], place := body | record}.
+
+-doc "What has to be known of a module to weave its functions.".
+-spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
+context(Forms, Plan = #{runtime := Runtime}) ->
+    #{module => hd([Module || {attribute, _, module, Module} <- Forms]),
+      runtime => Runtime,
+      key => maps:get(key, Plan, '$witness_inline'),
+      prefix => prefix("@", names([Form || {function, _, _, _, _} = Form <- Forms], [])),
+      locals => #{{Name, Arity} => [] || {function, _, Name, Arity, _} <- Forms},
+      imports => #{Function => Module || {attribute, _, import, {Module, Functions}} <- Forms, Function <- Functions},
+      records => [Form || {attribute, _, Kind, _} = Form <- Forms, Kind =:= record orelse Kind =:= native_record],
+      place => body}.
+
+prefix(Prefix, Names) ->
+    case lists:any(fun(Name) -> lists:prefix(Prefix, atom_to_list(Name)) end, Names) of
+        true -> prefix("@" ++ Prefix, Names);
+        false -> Prefix
+    end.
+
+names({var, _, Name}, Names) -> [Name | Names];
+names(Node, Names) when is_tuple(Node) -> names(tuple_to_list(Node), Names);
+names([Node | Nodes], Names) -> names(Nodes, names(Node, Names));
+names(_, Names) -> Names.
+
+-doc "The clauses of one function.".
+-spec clauses([erl_parse:abstract_clause()], context()) -> [erl_parse:abstract_clause()].
+clauses(Clauses, Context) ->
+    {Woven, _} = nodes(Clauses, Context, 1),
+    Woven.
+
+-doc "The fields of a record: their default values are evaluated where a record is made.".
+record_fields(Fields, Context) ->
+    {Woven, _} = nodes(Fields, Context#{place := record}, 1),
+    Woven.
+
+%% The last argument counts the variables that were made in this function: each of them is used once.
+nodes(Nodes, Context, N) ->
+    lists:mapfoldl(fun(Node, N1) -> node(Node, Context, N1) end, N, Nodes).
+
+node({op, Anno, '!', To, Msg}, Context, N) ->
+    {[To1, Msg1], N1} = nodes([To, Msg], Context, N),
+    send(Anno, '!', fun(To2, Msg2) -> {op, Anno, '!', To2, Msg2} end, [To1, Msg1], Context, N1);
+node({call, Anno, Callee, Args}, Context, N) ->
+    call(Anno, Callee, Args, Context, N);
+node({'fun', Anno, {function, Name, Arity}} = Fun, Context, N) ->
+    case resolve(Name, Arity, Context) of
+        {Module, Name} ->
+            case external(Fun, {atom, Anno, Module}, {atom, Anno, Name}, {integer, Anno, Arity}, Context, N) of
+                {Fun, N} -> {Fun, N};
+                {Woven, N1} -> {numbered(Fun, Woven), N1}
+            end;
+        local ->
+            {Fun, N}
+    end;
+node({'fun', _, {function, Module, Name, Arity}} = Fun, Context, N) ->
+    {[Module1, Name1, Arity1], N1} = nodes([Module, Name, Arity], Context, N),
+    external(setelement(3, Fun, {function, Module1, Name1, Arity1}), Module1, Name1, Arity1, Context, N1);
+node({'fun', Anno, {clauses, Clauses}}, Context, N) ->
+    {Woven, N1} = nodes(Clauses, Context, N),
+    {{'fun', Anno, {clauses, Woven}}, N1};
+node(Receive, #{place := record, module := Module}, _) when element(1, Receive) =:= 'receive' ->
+    error({receive_in_record, Module, erl_anno:location(element(2, Receive))});
+node({'receive', Anno, Clauses}, Context, N) ->
+    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
+    {{'receive', Anno, Woven}, N1};
+node({'receive', Anno, Clauses, Timeout, After}, Context, N) ->
+    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
+    {Timeout1, N2} = node(Timeout, Context, N1),
+    {After1, N3} = nodes(After, Context, N2),
+    {{'receive', Anno, Woven, Timeout1, After1}, N3};
+node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
+    {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
+    {After1, N2} = nodes(After, Context, N1),
+    {{'try', Anno, Body1, Of1, Catch1, witness_weave_after:body(After, After1, maps:get(records, Context))}, N2};
+node(Nodes, Context, N) when is_list(Nodes) ->
+    nodes(Nodes, Context, N);
+node(Node, Context, N) when is_tuple(Node), tuple_size(Node) > 2 ->
+    [Tag, Anno | Parts] = tuple_to_list(Node),
+    {Woven, N1} = nodes(Parts, Context, N),
+    {list_to_tuple([Tag, Anno | Woven]), N1};
+node(Leaf, _, N) ->
+    {Leaf, N}.
+
+%% What code sends by itself it goes on to send by itself: an error has the same stack trace. The tuple is never made.
+%% It has the compiler read both arguments as those of one call, from the right: by that order it names funs.
+send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
+    [ToVar, MsgVar, Value] = [variable(Anno, Context, I) || I <- [N, N + 1, N + 2]],
+    G = generated(Anno),
+    {{block, G,
+      [{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}},
+       {match, G, Value, Send(ToVar, MsgVar)},
+       remote(G, Context, sent, [ToVar, MsgVar]),
+       Value]},
+     N + 3};
+send(Anno, Name, _, Args, Context, N) ->
+    {stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, Name}, Args, Context), N}.
+
+taking({clause, Anno, [Pattern], Guards, Body}, Context, N) ->
+    Msg = variable(Anno, Context, N),
+    {Body1, N1} = nodes(Body, Context, N + 1),
+    {{clause, Anno, [alias(Pattern, Msg)], Guards, [remote(generated(Anno), Context, received, [Msg]) | Body1]}, N1}.
+
+call(Anno, {remote, _, {atom, _, erlang}, {atom, _, apply}} = Callee, [Module, Name, Args], Context, N) ->
+    case elements(Args) of
+        {ok, Elements} ->
+            call(Anno, {remote, Anno, Module, Name}, Elements, Context, N);
+        unknown ->
+            {[Module1, Name1, Args1], N1} = nodes([Module, Name, Args], Context, N),
+            case witness_weave_calls:possible(literal(Module1), literal(Name1), '_') of
+                true -> {remote(Anno, Context, apply, [Module1, Name1, Args1]), N1};
+                false -> {{call, Anno, Callee, [Module1, Name1, Args1]}, N1}
+            end
+    end;
+call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
+    {[Module1, Name1 | Args1], N1} = nodes([Module, Name | Args], Context, N),
+    Arity = length(Args),
+    case {literal(Module1), literal(Name1)} of
+        {erlang, send} when Arity =:= 2 ->
+            Callee = {remote, RemoteAnno, Module1, Name1},
+            send(Anno, send, fun(To, Msg) -> {call, Anno, Callee, [To, Msg]} end, Args1, Context, N1);
+        {erlang, '!'} when Arity =:= 2 ->
+            send(Anno, '!', fun(To, Msg) -> {op, Anno, '!', To, Msg} end, Args1, Context, N1);
+        {M, F} when M =:= '_'; F =:= '_' ->
+            case witness_weave_calls:possible(M, F, Arity) of
+                true -> {stand_in(Anno, apply, Module1, Name1, Args1, Context), N1};
+                false -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1}
+            end;
+        {M, F} ->
+            case witness_weave_calls:class(M, F, Arity) of
+                none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
+                Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
+            end
+    end;
+call(Anno, {atom, NameAnno, Name} = Callee, Args, Context, N) ->
+    case resolve(Name, length(Args), Context) of
+        {Module, Name} ->
+            Remote = {remote, NameAnno, {atom, NameAnno, Module}, Callee},
+            case call(Anno, Remote, Args, Context, N) of
+                {{call, Anno, Remote, Args1}, N1} -> {{call, Anno, Callee, Args1}, N1};
+                Woven -> Woven
+            end;
+        local ->
+            {Args1, N1} = nodes(Args, Context, N),
+            {{call, Anno, Callee, Args1}, N1}
+    end;
+call(Anno, Fun, Args, Context, N) ->
+    {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
+    {{call, Anno, Fun1, Args1}, N1}.
+
+%% What a name without a module means.
+resolve(Name, Arity, #{locals := Locals, imports := Imports}) ->
+    case {is_map_key({Name, Arity}, Locals), Imports} of
+        {true, _} -> local;
+        {false, #{{Name, Arity} := Module}} -> {Module, Name};
+        {false, _} ->
+            case erl_internal:bif(Name, Arity) of
+                true -> {erlang, Name};
+                false -> local
+            end
+    end.
+
+external(Fun, Module, Name, Arity, Context, N) ->
+    case witness_weave_calls:possible(literal(Module), literal(Name), literal(Arity)) of
+        true -> {remote(element(2, Fun), Context, function, [Module, Name, Arity]), N};
+        false -> {Fun, N}
+    end.
+
+%% The compiler makes a fun of its own of `fun f/1' if `f/1' is imported, in OTP 27 of `fun spawn/1' too. It takes a
+%% number, and has to go on to take it.
+numbered(Fun, Woven) ->
+    G = generated(element(2, Fun)),
+    {block, G, [{match, G, {var, G, '_'}, Fun}, Woven]}.
+
+literal({atom, _, Name}) -> Name;
+literal({integer, _, Arity}) -> Arity;
+literal(_) -> '_'.
+
+elements({nil, _}) -> {ok, []};
+elements({cons, _, Head, Tail}) ->
+    maybe
+        {ok, Elements} ?= elements(Tail),
+        {ok, [Head | Elements]}
+    end;
+elements(_) -> unknown.
+
+stand_in(Anno, Function, Module, Name, Args, Context) ->
+    List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
+    remote(Anno, Context, Function, [Module, Name, List]).
+
+-doc "A call of a function of the run-time module.".
+remote(Anno, #{runtime := Runtime}, Function, Args) ->
+    {call, Anno, {remote, Anno, {atom, Anno, Runtime}, {atom, Anno, Function}}, Args}.
+
+-doc "A pattern that also binds a variable to the whole.".
+alias(Pattern, Variable) -> {match, element(2, Variable), Variable, Pattern}.
+
+variable(Anno, #{prefix := Prefix}, N) ->
+    {var, generated(Anno), list_to_atom(Prefix ++ integer_to_list(N))}.
+
+-doc "The place of what is not in the source: the compiler does not warn of it.".
+generated(Anno) -> erl_anno:set_generated(true, Anno).

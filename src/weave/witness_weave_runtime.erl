@@ -1,0 +1,66 @@
+-module(witness_weave_runtime).
+-moduledoc """
+What woven code calls: the behaviour of a run-time module.
+
+`received/1` and `sent/2` stand beside what the code does anyway, `entry/3` before what a function does, and every other
+function stands in the place of a call and does it. What these have in common: while the process is not observed, the
+result, the class and reason of an exception, and the effects are those of the call that they stand for. Frames of the
+run-time module in a stack trace are the only difference.
+
+The functions that stand for a call are given it as module, function and arguments, evaluated in the order of the code.
+Which calls have which class says `witness_weave_calls`.
+""".
+
+-doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
+-callback sent(To :: term(), Msg :: term()) -> term().
+
+-doc "A clause of a `receive` has taken the message. The result is ignored.".
+-callback received(Msg :: term()) -> term().
+
+-doc """
+An entry function was called in a process that has no entry under the plan's key in its dictionary. `go`: it goes on in
+its body; otherwise `V` is its value, and the body is not run.
+""".
+-callback entry(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
+
+-doc "`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself.".
+-callback send(module(), atom(), [term()]) -> term().
+
+-doc "Functions that spawn a process and tell its identifier.".
+-callback spawn(module(), atom(), [term()]) -> term().
+
+-doc "`erlang:spawn_request`, whose child is known only when it replies.".
+-callback spawn_request(module(), atom(), [term()]) -> term().
+
+-doc "Functions that spawn a process and wait until it has started, with results like `{ok, Pid}`.".
+-callback start(module(), atom(), [term()]) -> term().
+
+-doc "A request to a server, and its reply.".
+-callback call(module(), atom(), [term()]) -> term().
+
+-doc "A message to a server that is not replied to.".
+-callback cast(module(), atom(), [term()]) -> term().
+
+-doc "The reply of a server.".
+-callback reply(module(), atom(), [term()]) -> term().
+
+-doc "A request whose reply is fetched later, and the fetching.".
+-callback request(module(), atom(), [term()]) -> term().
+
+-doc "Functions that show or delete the whole process dictionary.".
+-callback dictionary(module(), atom(), [term()]) -> term().
+
+-doc "Functions that throw the stack away, and with it what `entry/3` has put there.".
+-callback hibernate(module(), atom(), [term()]) -> no_return().
+
+-doc "A call whose module or function is known only now; it may be of any class, or of none. In tail position.".
+-callback apply(module(), atom(), [term()]) -> term().
+
+-doc "A fun in the place of `fun Module:Function/Arity`: where calls of it have a class, one that does them so.".
+-callback function(module(), atom(), arity()) -> function().
+
+-doc "A callback of an OTP behaviour was called in a process with the plan's key in its dictionary; result as for `entry/3`.".
+-callback callback(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
+
+-doc "`init/1` of an OTP behaviour's callback module, which is an entry, in a process without the key; result as for `entry/3`.".
+-callback init(module(), Args :: [term()]) -> go | {done, V :: term()}.
