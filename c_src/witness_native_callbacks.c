@@ -18,10 +18,11 @@ void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consu
 
 /* --- which events the VM should report ------------------------------------------- */
 
+/* The VM asks this before it runs the match specification of a call that all processes are watched for. */
 ERL_NIF_TERM wn_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
-    return am_discard;
+    return am_trace;
 }
 
 ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -43,17 +44,41 @@ ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return argv[0] == am_spawn || argv[0] == am_spawned || argv[0] == am_exit ? am_trace : am_discard;
 }
 
-ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
-{
-    (void)env, (void)argc, (void)argv;
-    return am_ok;
-}
-
 /* --- events ---------------------------------------------------------------------- */
 
-static ERL_NIF_TERM now(const wn_run *run, ErlNifEnv *to)
+static wn_event event(const wn_run *run, ERL_NIF_TERM name, ERL_NIF_TERM process, ERL_NIF_TERM other, ERL_NIF_TERM term)
 {
-    return run->timestamps ? enif_make_int64(to, enif_monotonic_time(ERL_NIF_NSEC)) : am_undefined;
+    return (wn_event){.name = name, .process = process, .other = other, .term = term, .timed = run->timestamps,
+                      .time = run->timestamps ? enif_monotonic_time(ERL_NIF_NSEC) : 0};
+}
+
+/* The event is written outside of the partition, whose lock is only held while words are copied. */
+static unsigned put(wn_partition *partition, const wn_code *code, bool at_once, uintptr_t *consumer)
+{
+    unsigned todo;
+    if (!wn_partition_begin(partition, wn_event_bytes(code), &todo, consumer))
+        return todo;
+    if (!wn_batch_add(partition, code))
+        return wn_partition_failed(partition, consumer);
+    return wn_partition_added(partition, at_once, consumer);
+}
+
+/*
+ * From here on events of a process are missing. A partition that every process is born into goes on for the others:
+ * there the gap is an item.
+ */
+static unsigned missed(ErlNifEnv *env, const wn_run *run, wn_partition *partition, ERL_NIF_TERM process, wn_reason reason,
+                       uint64_t missing, uintptr_t *consumer)
+{
+    if (partition != run->central)
+        return wn_partition_gap(partition, reason, missing, consumer);
+    ERL_NIF_TERM why = reason == WN_SIZE ? am_message_size : reason == WN_SENSITIVE ? am_sensitive : am_lost;
+    wn_event gap = event(run, am_gap, process, why, am_unknown);
+    wn_code code;
+    wn_code_init(&code, run->message_size);
+    /* Atoms and a local process: it always fits. */
+    (void)wn_event_write(env, &code, &gap);
+    return put(partition, &code, true, consumer);
 }
 
 /* {Kind, Process, Other, Term, Time}, or without Other. The process is local, so its name is immediate. */
@@ -63,20 +88,15 @@ static unsigned add(ErlNifEnv *env, const wn_run *run, wn_partition *partition, 
     unsigned todo;
     if (!wn_partition_wants(partition, kind))
         return 0;
-    size_t bytes = wn_size(env, term, run->message_size), rest = other ? wn_size(env, other, run->message_size) : 0;
-    if (bytes == WN_TOO_LARGE || rest == WN_TOO_LARGE)
-        return wn_partition_gap(partition, WN_SIZE, 1, consumer);
-    bytes += rest + WN_EVENT_WORDS * sizeof(ERL_NIF_TERM);
-    if (!wn_partition_begin(partition, bytes, &todo, consumer))
-        return todo;
-    ErlNifEnv *to = wn_batch_env(partition);
-    if (!to)
-        return wn_partition_failed(partition, consumer);
-    ERL_NIF_TERM copy = wn_copy(to, term);
-    ERL_NIF_TERM event = other ? enif_make_tuple5(to, name, process, wn_copy(to, other), copy, now(run, to))
-                               : enif_make_tuple4(to, name, process, copy, now(run, to));
-    wn_batch_add(partition, event);
-    return wn_partition_added(partition, kind == WN_EXIT, consumer);
+    wn_event added = event(run, name, process, other, term);
+    wn_code code;
+    wn_code_init(&code, run->message_size);
+    if (wn_event_write(env, &code, &added))
+        todo = put(partition, &code, kind == WN_EXIT, consumer);
+    else
+        todo = missed(env, run, partition, process, WN_SIZE, 1, consumer);
+    wn_code_free(&code);
+    return todo;
 }
 
 /* The slot is locked. Whose partition is not read any more has none. */
@@ -120,8 +140,39 @@ ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 /* --- births ---------------------------------------------------------------------- */
 
+/*
+ * In a run that only watches no process is traced because it was born, but whoever spawns is, from the call on. The
+ * parent is alive and stays in the table, so that the run waits for somebody when the child is counted. An entry of the
+ * same name is that of a process that is dead: it is the child's now.
+ */
+static void begun(wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child)
+{
+    wn_slot *slot = wn_table_slot(&run->table, parent);
+    wn_lock_take(&slot->lock);
+    wn_tracee *tracee = wn_slot_find(slot, parent);
+    bool held = tracee && (tracee->held || tracee->launcher);
+    wn_lock_give(&slot->lock);
+    if (!held)
+        return;
+    atomic_fetch_add_explicit(&run->processes, 1, memory_order_relaxed);
+    atomic_fetch_add(&run->held, 1);
+    slot = wn_table_slot(&run->table, child);
+    wn_lock_take(&slot->lock);
+    tracee = wn_slot_find(slot, child);
+    bool is_new = !tracee && !atomic_load(&run->closed) && (tracee = wn_slot_insert(slot, child, NULL, false));
+    if (tracee)
+        tracee->held = true, tracee->hidden = false;
+    wn_lock_give(&slot->lock);
+    if (!is_new)
+        atomic_fetch_sub(&run->held, 1);
+}
+
 static void forked(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa)
 {
+    if (run->watching) {
+        begun(run, parent, child);
+        return;
+    }
     unsigned todo = 0;
     uintptr_t consumer = 0;
     wn_slot *slot = wn_table_slot(&run->table, parent);
@@ -161,25 +212,40 @@ static unsigned announce(ErlNifEnv *env, wn_run *run, wn_partition *partition, b
     if (!wn_partition_begin(births, bytes + WN_BIRTH_BYTES, &todo, consumer))
         return todo;
     ErlNifEnv *to = wn_batch_env(births);
-    if (!to)
+    ERL_NIF_TERM handle = to ? wn_handle_make(to, partition) : 0;
+    if (!handle || !wn_batch_add_item(births, enif_make_tuple6(to, am_birth, handle, partition->grouped ? am_true : am_false,
+                                                               held ? am_true : am_false, child, enif_make_copy(to, mfa))))
         return wn_partition_failed(births, consumer);
-    ERL_NIF_TERM handle = wn_handle_make(to, partition);
-    if (!handle)
-        return wn_partition_failed(births, consumer);
-    wn_batch_add(births, enif_make_tuple6(to, am_birth, handle, partition->grouped ? am_true : am_false,
-                                          held ? am_true : am_false, child, wn_copy(to, mfa)));
     return wn_partition_added(births, true, consumer);
 }
 
-static bool is_named(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa, bool *grouped)
+/* To the lane, which finds the birth in the partition: its `init` event, by which it knows the process. */
+static unsigned announce_in(ErlNifEnv *env, wn_run *run, wn_partition *partition, ERL_NIF_TERM child, ERL_NIF_TERM parent,
+                            ERL_NIF_TERM mfa, uintptr_t *consumer)
+{
+    unsigned lane = atomic_fetch_add_explicit(&run->next_lane, 1, memory_order_relaxed) % run->lane_count;
+    wn_event init = event(run, am_init, child, parent, mfa);
+    void *birth = wn_birth_new(env, &init, run->message_size);
+    if (birth && wn_partition_birth(partition, birth, wn_birth_bytes(birth), &run->births_hub->budget) &&
+        wn_lane_join(&run->lanes[lane], partition)) {
+        int64_t read = atomic_fetch_add_explicit(&run->read, 1, memory_order_relaxed) + 1;
+        if (read > atomic_load_explicit(&run->most_read, memory_order_relaxed))
+            atomic_store_explicit(&run->most_read, read, memory_order_relaxed);
+        return wn_partition_born(partition);
+    }
+    if (!partition->birth)
+        wn_birth_drop(birth);
+    wn_partition_unread(partition);
+    return wn_partition_gap(run->births, birth ? WN_MEMORY : WN_SIZE, 1, consumer);
+}
+
+static wn_naming naming_of(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa)
 {
     ERL_NIF_TERM module, function;
     int arity;
-    wn_naming naming = wn_signature(env, mfa, &module, &function, &arity)
-                           ? wn_names_find(&run->names, module, function, arity)
-                           : wn_names_unknown(&run->names);
-    *grouped = naming.group;
-    return naming.named;
+    return wn_signature(env, mfa, &module, &function, &arity)
+               ? wn_names_find(&run->names, module, function, arity)
+               : wn_names_unknown(&run->names);
 }
 
 static ERL_NIF_TERM all_ended(ErlNifEnv *env, ERL_NIF_TERM process)
@@ -200,22 +266,23 @@ static unsigned told(wn_run *run, ERL_NIF_TERM (*item)(ErlNifEnv *, ERL_NIF_TERM
     wn_partition *births = run->births;
     if (!wn_partition_begin(births, 0, &todo, consumer))
         return todo;
-    if (!wn_batch_env(births))
+    ErlNifEnv *to = wn_batch_env(births);
+    if (!to || !wn_batch_add_item(births, item(to, process)))
         return wn_partition_failed(births, consumer);
-    wn_batch_add(births, item(wn_batch_env(births), process));
     return wn_partition_added(births, true, consumer);
 }
 
 /* The slot is locked. A process whose exit was never reported leaves a trace that is not complete. */
-static unsigned forget(wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer, bool *was_held)
+static unsigned forget(ErlNifEnv *env, const wn_run *run, wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer, bool *was_held)
 {
     unsigned todo = 0;
     wn_partition *partition = tracee->partition;
+    ERL_NIF_TERM process = tracee->process;
     *was_held = tracee->held;
     wn_slot_remove(slot, tracee);
     if (partition) {
         if (lost)
-            todo = wn_partition_gap(partition, WN_LOST, 0, consumer);
+            todo = missed(env, run, partition, process, WN_LOST, 0, consumer);
         todo |= wn_partition_leave(partition, consumer);
     }
     return todo;
@@ -235,13 +302,19 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
 {
     unsigned todo = 0, todo_births = 0;
     uintptr_t consumer = 0, coordinator = 0;
-    bool held, grouped, is_new = false, old_held = false;
+    bool held, is_new = false, old_held = false;
     wn_partition *partition = inherited(run, parent, &held);
-    if (!partition && is_named(env, run, mfa, &grouped)) {
-        partition = wn_partition_new(run->hub, grouped);
-        is_new = partition != NULL;
-        if (is_new)
-            partition->members = 1; /* with the first reference */
+    wn_naming naming = {0};
+    if (!partition && (naming = naming_of(env, run, mfa)).named) {
+        if (run->central) {
+            partition = run->central;
+            wn_partition_join(partition);
+        } else {
+            partition = wn_partition_new(run->hub, naming.group);
+            is_new = partition != NULL;
+            if (is_new)
+                partition->members = 1; /* with the first reference */
+        }
     }
     atomic_fetch_add_explicit(&run->processes, 1, memory_order_relaxed);
     if (held)
@@ -250,7 +323,7 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
     wn_lock_take(&slot->lock);
     wn_tracee *old = wn_slot_find(slot, child);
     if (old) {
-        todo = forget(slot, old, true, &consumer, &old_held);
+        todo = forget(env, run, slot, old, true, &consumer, &old_held);
         wn_notify(env, run, todo, consumer);
         todo = 0;
     }
@@ -259,7 +332,9 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
         tracee = wn_slot_insert(slot, child, partition, is_new);
     if (tracee) {
         tracee->held = held;
-        if (partition) {
+        if (is_new && run->lanes && !naming.group && !naming.apart) {
+            todo = announce_in(env, run, partition, child, parent, mfa, &consumer);
+        } else if (partition) {
             if (is_new)
                 todo_births = announce(env, run, partition, held, child, mfa, &coordinator);
             todo = add(env, run, partition, WN_INIT, am_init, child, parent, mfa, &consumer);
@@ -287,7 +362,7 @@ static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, const ERL_
         wn_partition *partition = partition_of(tracee);
         if (reason && partition)
             todo = add(env, run, partition, WN_EXIT, am_exit, process, 0, *reason, &consumer);
-        todo |= forget(slot, tracee, false, &consumer, &held);
+        todo |= forget(env, run, slot, tracee, false, &consumer, &held);
     }
     wn_lock_give(&slot->lock);
     wn_notify(env, run, todo, consumer);
@@ -312,7 +387,9 @@ static void hides(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process)
     if (tracee && !tracee->hidden && !tracee->launcher) {
         first = tracee->hidden = true;
         wn_partition *partition = partition_of(tracee);
-        if (partition)
+        if (partition && partition == run->central)
+            todo = missed(env, run, partition, process, WN_SENSITIVE, 0, &consumer);
+        else if (partition)
             todo = wn_partition_cut(partition, WN_SENSITIVE, &consumer);
         if (partition || tracee->held)
             todo_births = told(run, is_hidden, process, &coordinator);
@@ -331,9 +408,13 @@ void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process)
     exited(env, run, process, NULL);
 }
 
-ERL_NIF_TERM wn_trace_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/*
+ * What has no callback of its own. Calls must not have one: with it, the VM does not run the match specification of a call
+ * that all processes are watched for.
+ */
+ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    wn_run *run = wn_run_of(env, argv[1]);
+    wn_run *run = argv[0] == am_call ? wn_run_of(env, argv[1]) : NULL;
     (void)argc;
     if (run)
         hides(env, run, argv[2]);

@@ -40,11 +40,13 @@ bool wn_names_init(wn_names *names, const wn_pattern *patterns, size_t count)
     names->any = count > 0;
     for (const wn_pattern *p = patterns; p < patterns + count; p++) {
         names->any_group |= p->group;
+        names->any_apart |= p->apart;
         if (is_exact(p)) {
             wn_pattern *q = find(names, p->module, p->function, p->arity);
-            bool group = q->module && q->group;
+            wn_pattern before = *q;
             *q = *p;
-            q->group |= group;
+            q->group |= before.module && before.group;
+            q->apart |= before.module && before.apart;
         } else {
             names->wild[names->wilds++] = *p;
         }
@@ -62,12 +64,13 @@ void wn_names_free(wn_names *names)
 wn_naming wn_names_find(const wn_names *names, uintptr_t module, uintptr_t function, int arity)
 {
     const wn_pattern *p = find(names, module, function, arity);
-    wn_naming naming = {.named = p->module != 0, .group = p->module && p->group};
+    wn_naming naming = {.named = p->module != 0, .group = p->module && p->group, .apart = p->module && p->apart};
     for (const wn_pattern *w = names->wild; w < names->wild + names->wilds; w++) {
         if ((!w->module || w->module == module) && (!w->function || w->function == function) &&
             (w->arity < 0 || w->arity == arity)) {
             naming.named = true;
             naming.group |= w->group;
+            naming.apart |= w->apart;
         }
     }
     return naming;
@@ -75,5 +78,5 @@ wn_naming wn_names_find(const wn_names *names, uintptr_t module, uintptr_t funct
 
 wn_naming wn_names_unknown(const wn_names *names)
 {
-    return (wn_naming){.named = names->any, .group = names->any_group};
+    return (wn_naming){.named = names->any, .group = names->any_group, .apart = names->any_apart};
 }

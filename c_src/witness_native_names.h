@@ -13,6 +13,7 @@ typedef struct {
     uintptr_t module, function; /* 0: any */
     int arity;                  /* -1: any */
     bool group;
+    bool apart;                 /* a monitor that must not share a lane may read it */
 } wn_pattern;
 
 typedef struct {
@@ -20,11 +21,11 @@ typedef struct {
     size_t mask;
     wn_pattern *wild;
     size_t wilds;
-    bool any, any_group;
+    bool any, any_group, any_apart;
 } wn_names;
 
 typedef struct {
-    bool named, group;
+    bool named, group, apart;
 } wn_naming;
 
 /* False: there is no memory, and nothing is left behind. */

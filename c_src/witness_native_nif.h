@@ -2,18 +2,18 @@
 #ifndef WITNESS_NATIVE_NIF_H
 #define WITNESS_NATIVE_NIF_H
 
+#include "witness_native_batch.h"
+#include "witness_native_lane.h"
 #include "witness_native_names.h"
-#include "witness_native_partition.h"
 #include "witness_native_table.h"
-
-#include <erl_nif.h>
+#include "witness_native_terms.h"
 
 #define WN_ATOMS(X)                                                                                                    \
-    X(apply) X(birth) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang) X(erts_internal) X(events) X(exit)  \
+    X(apply) X(birth) X(call) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang) X(erts_internal) X(events) X(exit)  \
     X(extra) X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs) X(init) X(init_it) X(init_p) X(lost)          \
     X(match_spec_result) X(memory) X(message_size) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(processes) X(recv) X(runs)    \
     X(send) X(sensitive) X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor) X(supervisor_bridge) X(trace) X(tracees)        \
-    X(true) X(undefined) X(batches) X(bytes) X(witness_batch) X(witness_data) X(witness_wake)
+    X(true) X(undefined) X(unknown) X(batches) X(bytes) X(read) X(most_read) X(witness_batch) X(witness_data) X(witness_wake)
 
 #define WN_DECLARE(name) extern ERL_NIF_TERM am_##name;
 WN_ATOMS(WN_DECLARE)
@@ -21,7 +21,7 @@ extern ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_task;
 #undef WN_DECLARE
 
 extern ErlNifResourceType *wn_run_type, *wn_handle_type;
-extern atomic_int_fast64_t wn_count_runs, wn_count_batches;
+extern atomic_int_fast64_t wn_count_runs;
 
 /* One trace session. The tracer's state refers to it, so it lives as long as a callback may come. */
 typedef struct {
@@ -30,50 +30,32 @@ typedef struct {
     wn_hub *hub;
     wn_hub *births_hub;
     wn_partition *births;
+    wn_lane *lanes;        /* NULL: there are none */
+    unsigned lane_count;
+    atomic_uint next_lane;
+    wn_partition *central; /* NULL, or the one that every process is born into; set before anything is traced */
     ErlNifPid timer;
     size_t message_size;  /* bytes; what is larger is a gap */
     bool timestamps;
+    bool watching;        /* nobody is read, and the run only waits for processes; set before anything is traced */
     atomic_bool closed;   /* set before `close` visits the slots: a process that is born after the visit sees it */
     atomic_int_fast64_t held, processes;
+    atomic_int_fast64_t read, most_read; /* partitions of lanes: now, and at most */
 } wn_run;
 
 /* What Erlang has of a partition. When its last copy is collected, nobody can take any more. */
 typedef struct {
     wn_partition *partition;
     uintptr_t consumer; /* is monitored: when it dies, nobody reads */
+    wn_taken rest;      /* with a batch: what was taken and not handed over yet, as far as it was read */
+    wn_reading reading;
 } wn_handle;
 
-/* About what the VM takes for an environment with its first piece of heap. */
-#define WN_BATCH_OVERHEAD 3072u
-/* An event is a tuple of five in a list that is reversed when it is taken. */
-#define WN_EVENT_WORDS 10u
 /* A birth besides what the process was spawned with: its partition, the handle, the entry in the list. */
 #define WN_BIRTH_BYTES 512u
 
-/*
- * A batch is an environment, and its events a list in it, the last one first. The partition is locked.
- * NULL: there is no memory.
- */
-ErlNifEnv *wn_batch_env(wn_partition *partition);
-void wn_batch_add(wn_partition *partition, ERL_NIF_TERM event);
-void wn_batch_drop(void *batch);
-
 /* NULL: the term is no run. */
 wn_run *wn_run_of(ErlNifEnv *env, ERL_NIF_TERM term);
-
-/* Whether terms look as `wn_copy` and `wn_size` expect. */
-bool wn_terms_are_known(ErlNifEnv *env);
-/* Immediate terms are the same in every environment. */
-ERL_NIF_TERM wn_copy(ErlNifEnv *to, ERL_NIF_TERM term);
-/*
- * Bytes that a copy of the term takes, WN_TOO_LARGE if more than the limit. What is shared within it is counted as often
- * as it stands there, as copies have it.
- */
-#define WN_TOO_LARGE SIZE_MAX
-size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit);
-
-/* Whether the signature of a process can be told here, as `witness_event_signature` resolves it. */
-bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NIF_TERM *function, int *arity);
 
 void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer);
 /* The run does not wait for one of its processes any more. */
@@ -87,7 +69,6 @@ ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM wn_trace_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

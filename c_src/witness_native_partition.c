@@ -1,5 +1,8 @@
 #include "witness_native_partition.h"
 
+#include "witness_native_buffer.h"
+#include "witness_native_lane.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +40,8 @@ void wn_hub_release(wn_hub *hub)
     if (atomic_fetch_sub_explicit(&hub->refs, 1, memory_order_acq_rel) != 1)
         return;
     free(hub);
-    atomic_fetch_sub_explicit(&wn_count_hubs, 1, memory_order_relaxed);
+    if (atomic_fetch_sub_explicit(&wn_count_hubs, 1, memory_order_relaxed) == 1)
+        wn_buffer_drain();
 }
 
 wn_partition *wn_partition_new(wn_hub *hub, bool grouped)
@@ -69,7 +73,7 @@ static void *emptied(wn_partition *p)
     void *batch = p->batch;
     wn_budget_give(&p->hub->budget, p->charged);
     p->batch = NULL;
-    p->bytes = p->charged = 0;
+    p->bytes = p->charged = p->left = 0;
     p->count = 0;
     return batch;
 }
@@ -87,17 +91,30 @@ void wn_partition_release(wn_partition *p)
     wn_hub *hub = p->hub;
     wn_budget_give(&hub->budget, p->lent);
     dropped(hub, emptied(p));
+    if (p->birth) {
+        wn_budget_give(p->births, p->birth_bytes);
+        hub->drop_birth(p->birth);
+    }
     free(p);
     wn_hub_release(hub);
     atomic_fetch_sub_explicit(&wn_count_partitions, 1, memory_order_relaxed);
 }
 
+static bool has_reader(const wn_partition *p)
+{
+    return p->lane || p->consumer;
+}
+
 /* Locked. The consumer is told of what it has not been told of. Before there is one, nobody is. */
 static unsigned tell(wn_partition *p, uintptr_t *consumer)
 {
-    if (p->told || !p->consumer || p->unread)
+    if (p->told || p->unread || !has_reader(p))
         return 0;
     p->told = true;
+    if (p->lane) {
+        wn_partition_keep(p);
+        return wn_lane_push(p->lane, p, consumer);
+    }
     *consumer = p->consumer;
     return WN_TELL;
 }
@@ -111,6 +128,14 @@ static void push(wn_hub *hub, wn_partition *p)
     }
 }
 
+unsigned wn_hub_wake(wn_hub *hub)
+{
+    return atomic_load_explicit(&hub->waiting, memory_order_seq_cst) &&
+                   atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst)
+               ? WN_WAKE
+               : 0;
+}
+
 /* Locked. The list has a reference. The timer looks for what was listed after it has said that it rests. */
 static unsigned list(wn_partition *p)
 {
@@ -118,10 +143,7 @@ static unsigned list(wn_partition *p)
     p->is_listed = true;
     wn_partition_keep(p);
     push(hub, p);
-    if (atomic_load_explicit(&hub->waiting, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst))
-        return WN_WAKE;
-    return 0;
+    return wn_hub_wake(hub);
 }
 
 /* Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. */
@@ -291,27 +313,81 @@ void wn_partition_abandon(wn_partition *p, uintptr_t consumer)
     unread(p, consumer);
 }
 
+/* Locked. */
+static bool taken_from(wn_partition *p, wn_taken *taken)
+{
+    p->told = false;
+    if (p->unread || p->ended || (!p->batch && !p->birth && p->end == WN_OPEN))
+        return false;
+    *taken = (wn_taken){.batch = p->batch, .left = p->left, .birth = p->birth, .count = p->count, .end = (wn_end)p->end,
+                        .reason = (wn_reason)p->reason, .missing = p->missing, .charged = p->charged};
+    atomic_fetch_add_explicit(&p->hub->events, p->count, memory_order_relaxed);
+    if (p->birth)
+        wn_budget_give(p->births, p->birth_bytes);
+    p->batch = p->birth = NULL;
+    p->bytes = p->charged = p->left = 0;
+    p->count = 0;
+    p->ended = p->end != WN_OPEN;
+    return true;
+}
+
 bool wn_partition_take(wn_partition *p, uintptr_t consumer, wn_taken *taken)
 {
     wn_lock_take(&p->lock);
     wn_budget_give(&p->hub->budget, p->lent);
     p->lent = 0;
-    p->told = false;
-    bool something = !p->unread && !p->ended && (p->batch || p->end != WN_OPEN);
-    if (something) {
-        *taken = (wn_taken){.batch = p->batch, .events = p->events, .count = p->count, .end = (wn_end)p->end,
-                            .reason = (wn_reason)p->reason, .missing = p->missing};
-        atomic_fetch_add_explicit(&p->hub->events, p->count, memory_order_relaxed);
-        p->batch = NULL;
-        p->lent = p->charged;
-        p->bytes = p->charged = 0;
-        p->count = 0;
-        p->ended = p->end != WN_OPEN;
-    }
+    bool something = taken_from(p, taken);
+    if (something)
+        p->lent = taken->charged;
     if (!p->unread)
         p->consumer = consumer;
     wn_lock_give(&p->lock);
     return something;
+}
+
+bool wn_partition_birth(wn_partition *p, void *birth, size_t bytes, wn_budget *births)
+{
+    if (!wn_budget_take(births, bytes))
+        return false;
+    p->birth = birth;
+    p->birth_bytes = bytes;
+    p->births = births;
+    return true;
+}
+
+unsigned wn_partition_born(wn_partition *p)
+{
+    unsigned todo;
+    wn_lock_take(&p->lock);
+    p->count = 1;
+    p->since = (uint32_t)atomic_load_explicit(&p->hub->now, memory_order_relaxed);
+    todo = list(p);
+    wn_lock_give(&p->lock);
+    return todo;
+}
+
+bool wn_partition_take_in(wn_partition *p, const wn_lane *lane, wn_taken *taken)
+{
+    wn_lock_take(&p->lock);
+    bool something = p->lane == lane && taken_from(p, taken);
+    wn_lock_give(&p->lock);
+    return something;
+}
+
+bool wn_partition_is_known(wn_partition *p)
+{
+    wn_lock_take(&p->lock);
+    bool is_known = !p->birth;
+    wn_lock_give(&p->lock);
+    return is_known;
+}
+
+void wn_partition_detach(wn_partition *p)
+{
+    wn_lock_take(&p->lock);
+    p->lane = NULL;
+    p->told = false;
+    wn_lock_give(&p->lock);
 }
 
 /* Whether the partition stays in the list; if not, the list's reference goes. */
@@ -322,10 +398,10 @@ static bool visit(wn_partition *p, uint32_t now, uint32_t age, uintptr_t *consum
     *consumer = 0;
     if (!p->unread && !p->told && p->count > 0) {
         /* Without a consumer there is nobody to be told: the first `take` finds it. */
-        if (p->consumer && now - p->since >= age)
+        if (has_reader(p) && now - p->since >= age)
             tell(p, consumer);
         else
-            stays = p->consumer != 0;
+            stays = has_reader(p);
     }
     p->is_listed = stays;
     wn_lock_give(&p->lock);
@@ -354,10 +430,7 @@ bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell_consumer)(void *, uintpt
         return true;
     atomic_store_explicit(&hub->waiting, true, memory_order_seq_cst);
     /* Listed in between by somebody who still saw that the timer ran. */
-    if (atomic_load_explicit(&hub->listed, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&hub->waiting, false, memory_order_seq_cst))
-        return true;
-    return false;
+    return atomic_load_explicit(&hub->listed, memory_order_seq_cst) && wn_hub_wake(hub);
 }
 
 void wn_hub_drain(wn_hub *hub)

@@ -17,8 +17,11 @@
  * The consumer is told once that there is something to take (`told`), and again only when it has taken all there was
  * and more has come: after `batch` events, at an end, or when the timer finds the partition in its hub's list.
  *
+ * In the place of a consumer of its own a partition may have a *lane* (witness_native_lane.h), which takes from very many:
+ * then `told` means that it is in the lane's list, and the lane's consumer is told.
+ *
  * Ownership: counted references. The handle that the consumer holds has one, each member one, the hub's list one while
- * the partition is in it. A partition has a reference to its hub.
+ * the partition is in it, and the same for the table and the list of its lane. A partition has a reference to its hub.
  *
  * Locking: each function takes the partition's lock by itself, but for those between `wn_partition_begin` and
  * `wn_partition_added`. Nothing else is locked while it is held.
@@ -32,6 +35,7 @@
 #include <stdint.h>
 
 typedef struct wn_partition wn_partition;
+typedef struct wn_lane wn_lane;
 
 /* What partitions of a run share. */
 typedef struct {
@@ -39,6 +43,7 @@ typedef struct {
     size_t overhead;                  /* bytes of a batch without events */
     uint32_t batch;                   /* events */
     void (*drop_batch)(void *batch);  /* frees what is not taken */
+    void (*drop_birth)(void *birth);
     char apart[64];                   /* the rest changes all the time */
     wn_budget budget;
     atomic_uint_fast32_t refs;
@@ -78,16 +83,23 @@ struct wn_partition {
     bool grouped;       /* children of its members are its members; set before there are any */
     atomic_bool unread; /* changes with the lock */
     atomic_uchar kinds;
-    uint32_t count;     /* events in the batch */
-    uint32_t members;
+    uint32_t count; /* events in the batch */
     size_t bytes;   /* of the batch */
     size_t charged; /* to the budget for the batch, at least `bytes` */
     void *batch;
-    uintptr_t events; /* in the batch; the user's */
+    uintptr_t *at;  /* where the batch goes on, and for how many words: of the user, 0 in a new batch */
+    size_t left;
     wn_hub *hub;
     size_t lent; /* charged for what the consumer has in hand */
+    uint32_t members;
     uintptr_t consumer;
     wn_partition *next; /* in the hub's list */
+    wn_lane *lane;      /* NULL, or who takes from it, in the place of a consumer of its own */
+    wn_partition *ready; /* the next one in the lane's list */
+    uint64_t place;     /* in the lane's table */
+    void *birth;        /* is not part of the batch, so that no gap takes it away */
+    size_t birth_bytes; /* charged to `births` */
+    wn_budget *births;
     uint64_t missing;
     uint32_t since; /* tick at which the oldest event of the batch came */
     atomic_uint_fast32_t refs;
@@ -148,21 +160,42 @@ static inline bool wn_partition_wants(wn_partition *partition, unsigned kind)
 
 typedef struct {
     void *batch; /* NULL: empty */
-    uintptr_t events;
+    size_t left;
+    void *birth; /* NULL, or what the lane is told of the process first: then it is the receiver's */
     uint32_t count;
     wn_end end;
     wn_reason reason;
     uint64_t missing;
+    size_t charged; /* for a lane: it gives this back when the batch has been handled */
 } wn_taken;
 
 /* False: there is nothing, and the consumer is told when there is. What was taken before is given back to the budget. */
 bool wn_partition_take(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
+
+/* --- partitions of a lane -------------------------------------------------------- */
+
+/*
+ * The first event, which is charged to a budget of its own, since whoever reads must know of the process in any case. To be
+ * given before anybody else has the partition. False: it does not fit into the budget, and stays the caller's.
+ */
+bool wn_partition_birth(wn_partition *partition, void *birth, size_t bytes, wn_budget *births);
+/* The birth has taken place, and counts as an event. */
+unsigned wn_partition_born(wn_partition *partition);
+/* False also where the partition is not of this lane any more. */
+bool wn_partition_take_in(wn_partition *partition, const wn_lane *lane, wn_taken *taken);
+/* Whether its birth was taken. */
+bool wn_partition_is_known(wn_partition *partition);
+/* From now on it has a consumer of its own: the next one who takes. */
+void wn_partition_detach(wn_partition *partition);
 
 /*
  * The timer: tells the consumers of partitions whose oldest event is at least `age` ticks old. `tell` must not use the
  * partition. True: some are left, so there must be a next tick; false: the timer rests, WN_WAKE says when to go on.
  */
 bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell)(void *, uintptr_t consumer), void *argument);
+
+/* There is something for the timer: WN_WAKE if it rests. */
+unsigned wn_hub_wake(wn_hub *hub);
 
 /* Empties the list, when there is no timer any more. */
 void wn_hub_drain(wn_hub *hub);

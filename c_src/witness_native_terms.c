@@ -1,53 +1,19 @@
-/* Terms: batches of them, their size, and what a process was spawned with. */
+/* Terms: their size, and what a process was spawned with. */
 #include "witness_native_nif.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-atomic_int_fast64_t wn_count_batches;
-
-/* The low bits of a term tell what it is. This is the VM's own affair, so `load` asks it (wn_terms_are_known). */
-#define TAG(term) ((term)&3u)
-#define TAG_LIST 1u
-#define TAG_IMMEDIATE 3u
-
 bool wn_terms_are_known(ErlNifEnv *env)
 {
     ErlNifPid self;
     ERL_NIF_TERM cell = enif_make_list1(env, am_ok), pair = enif_make_tuple2(env, am_ok, am_ok);
-    return TAG(am_ok) == TAG_IMMEDIATE && TAG(enif_make_int(env, -1)) == TAG_IMMEDIATE &&
-           TAG(enif_make_list(env, 0)) == TAG_IMMEDIATE && TAG(cell) == TAG_LIST && TAG(pair) == 2u &&
-           (!enif_self(env, &self) || TAG(self.pid) == TAG_IMMEDIATE);
-}
-
-/* --- batches --------------------------------------------------------------------- */
-
-ErlNifEnv *wn_batch_env(wn_partition *partition)
-{
-    if (!partition->batch && (partition->batch = enif_alloc_env())) {
-        partition->events = enif_make_list(partition->batch, 0);
-        atomic_fetch_add_explicit(&wn_count_batches, 1, memory_order_relaxed);
-    }
-    return partition->batch;
-}
-
-void wn_batch_add(wn_partition *partition, ERL_NIF_TERM event)
-{
-    partition->events = enif_make_list_cell(partition->batch, event, partition->events);
-}
-
-void wn_batch_drop(void *batch)
-{
-    enif_free_env(batch);
-    atomic_fetch_sub_explicit(&wn_count_batches, 1, memory_order_relaxed);
+    return WN_TAG(am_ok) == WN_TAG_IMMEDIATE && WN_TAG(enif_make_int(env, -1)) == WN_TAG_IMMEDIATE &&
+           WN_TAG(enif_make_list(env, 0)) == WN_TAG_IMMEDIATE && WN_TAG(cell) == WN_TAG_LIST && WN_TAG(pair) == 2u &&
+           (!enif_self(env, &self) || WN_TAG(self.pid) == WN_TAG_IMMEDIATE);
 }
 
 /* --- size ------------------------------------------------------------------------ */
-
-ERL_NIF_TERM wn_copy(ErlNifEnv *to, ERL_NIF_TERM term)
-{
-    return TAG(term) == TAG_IMMEDIATE ? term : enif_make_copy(to, term);
-}
 
 /* Terms that are still to be counted: most have none, so the first ones are on the stack. */
 #define NEAR 32u
@@ -59,7 +25,7 @@ typedef struct {
 
 static bool put(wn_rest *rest, ERL_NIF_TERM term)
 {
-    if (TAG(term) == TAG_IMMEDIATE)
+    if (WN_TAG(term) == WN_TAG_IMMEDIATE)
         return true;
     if (rest->count == rest->room) {
         bool moves = rest->terms == rest->near;
@@ -128,13 +94,13 @@ static size_t words(ErlNifEnv *env, wn_rest *rest, size_t limit)
         ERL_NIF_TERM term = rest->terms[--rest->count], head, tail;
         const ERL_NIF_TERM *elements;
         int arity;
-        while (TAG(term) == TAG_LIST && sum <= limit && enif_get_list_cell(env, term, &head, &tail)) {
+        while (WN_TAG(term) == WN_TAG_LIST && sum <= limit && enif_get_list_cell(env, term, &head, &tail)) {
             sum += 2;
             if (!put(rest, head))
                 return WN_TOO_LARGE;
             term = tail;
         }
-        if (TAG(term) == TAG_IMMEDIATE || TAG(term) == TAG_LIST)
+        if (WN_TAG(term) == WN_TAG_IMMEDIATE || WN_TAG(term) == WN_TAG_LIST)
             continue;
         if (!enif_get_tuple(env, term, &arity, &elements)) {
             size_t more = other_words(env, term, rest);
@@ -157,7 +123,7 @@ static size_t words(ErlNifEnv *env, wn_rest *rest, size_t limit)
  */
 size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit)
 {
-    if (TAG(term) == TAG_IMMEDIATE)
+    if (WN_TAG(term) == WN_TAG_IMMEDIATE)
         return 0;
     wn_rest rest; /* without setting what is not used: this is done for each message */
     rest.room = NEAR;

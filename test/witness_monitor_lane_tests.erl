@@ -214,7 +214,7 @@ at_a_gap_a_monitor_ends_inconclusive_test() ->
     {Told, 0} = work([{1, a, start()}, {2, a, recv({1, x})}, {3, a, recv({2, x})}, {4, a, {gap, lost}}], Lane),
     ?assertMatch([{4, a, slice, #{reason := {gap, lost}, slice := [{~"Key", 1}]}},
                   {4, a, slice, #{reason := {gap, lost}, slice := [{~"Key", 2}]}},
-                  {4, a, verdict, #{slices := 2}}], Told),
+                  {4, a, verdict, #{reason := {gap, lost}, slice := undefined}}], Told),
     gone(Lane).
 
 slices_beyond_the_bound_go_with_the_operation_that_displaces_them_test() ->

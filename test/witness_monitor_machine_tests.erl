@@ -12,6 +12,7 @@ module; its argument says of which kind it is. The state is the number of the ev
 
 %% --- the monitor -------------------------------------------------------------------
 
+init(undefined, undefined, all) -> {slices, {one, none}};
 init({_, _, [ignore]}, _, _) -> ignore;
 init({_, _, [crash]}, _, _) -> error(oops);
 init(_, _, Kind) when Kind =:= plain; Kind =:= alphabet -> {ok, 0};
@@ -28,6 +29,7 @@ handle_end(How, N) -> {no, {How, N}}.
 
 slice({recv, _, _, {_, unsliced}, _}, _) -> error(unsliced);
 slice({recv, _, _, {all, _}, _}, _) -> all;
+slice(E, {one, none}) when element(1, E) =/= recv -> skip;
 slice({recv, _, _, {Own, _}, _}, {_, Own}) -> skip;
 slice(_, {filter, _}) -> all;
 slice({recv, _, _, {Key, _}, _}, {one, _}) -> {slice, {Key}};
@@ -43,7 +45,7 @@ alphabet(_) -> all.
 
 describe(N) -> #{formula => integer_to_binary(N), bindings => []}.
 
-kinds() -> [plain, alphabet, filter, one, two].
+kinds() -> [plain, alphabet, filter, one, two, all].
 
 %% --- properties --------------------------------------------------------------------
 
@@ -51,28 +53,39 @@ outcomes_do_not_depend_on_the_division_of_the_events_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_division(), [quiet, {numtests, 2000}, {to_file, user}]))}.
 
 prop_division() ->
-    ?FORALL({Kind, Explain, Max, Events, Sizes, End},
-            {oneof(kinds()), integer(1, 4), integer(1, 3), resize(200, list(event())), list(integer(1, 70)),
-             oneof([complete, stopped, {gap, lost}])},
+    ?FORALL({Kind, Explain, Max, Idle}, {oneof(kinds()), integer(1, 4), integer(1, 3), oneof([infinity, 1, 3])},
+    ?FORALL({Events, Sizes, End},
+            {resize(200, list(event(Kind))), list(integer(1, 70)), oneof([complete, stopped, {gap, lost}])},
             begin
-                Spec = spec(Kind, #{explain => Explain, max_slices => Max}),
+                Spec = spec(Kind, maps:merge(whom(Kind), #{explain => Explain, max_slices => Max, slice_idle => Idle})),
                 Whole = outcomes([Events], End, Spec, fun(M) -> M end),
                 Singly = outcomes([[E] || E <- Events], End, Spec, fun(M) -> M end),
                 Divided = divided(Events, Sizes),
                 Prepared = outcomes(Divided, End, witness_monitor_machine:prepare(Spec), fun(M) -> M end),
                 Saved = outcomes(Divided, End, Spec, fun(M) -> saved(M, Spec) end),
                 expect([Whole, Whole, Whole], [Singly, Prepared, Saved])
-            end).
+            end)).
+
+whom(all) -> #{process => all, signature => all};
+whom(_) -> #{}.
 
 expect(Same, Same) -> true;
 expect(Expected, Found) -> io:format(user, "~p~n~p~n", [Expected, Found]), false.
 
-%% Long runs of events that decide nothing, too.
-event() ->
-    ?LET({Key, What},
+%% Long runs of events that decide nothing, too. Times need not grow.
+event(all) ->
+    ?LET({P, Kind, E}, {oneof([~"p", ~"q", ~"r"]), frequency([{1, exit}, {2, init}, {6, recv}]), event(some)},
+         case Kind of
+             exit -> {exit, {external, P}, bye, element(5, E)};
+             init -> {init, {external, P}, undefined, {m, f, [element(4, E)]}, element(5, E)};
+             recv -> setelement(2, E, {external, P})
+         end);
+event(_) ->
+    ?LET({Key, What, Time},
          {oneof([1, 1.0, 2, 3, all]),
-          frequency([{40, a}, {40, b}, {1, no}, {1, yes}, {1, crash}, {1, wrong}, {1, unsliced}])},
-         recv({Key, What})).
+          frequency([{40, a}, {40, b}, {1, no}, {1, yes}, {1, crash}, {1, wrong}, {1, unsliced}]),
+          oneof([undefined, ?LET(N, integer(0, 20), N * 500_000)])},
+         setelement(5, recv({Key, What}), Time)).
 
 divided([], _) -> [];
 divided(Events, []) -> [Events];
@@ -144,14 +157,70 @@ what_was_never_saved_is_refused_test() ->
     [?assertEqual({Data, {error, damaged}}, {Data, witness_monitor_machine:load(Data, spec(one, #{}))}) ||
      Data <- [x, {whole, x}, {whole, {0, -1, []}}, {whole, {0, x, []}}, {whole, {0, 1, [x]}}, {whole, {0, 1, [{x, 1}]}},
               {whole, {0, 0, [{recv({1, a}), 1}]}}, {whole, {0, 2, [{recv({1, a}), 1} | x]}}, {filtered, x, x},
-              One(x), One({-1, 0, []}), One({x, 0, []}), One({1, 1, x}), One({1, 1, [x]}), One({1, x, []}),
-              One({1, 1, [{2, 1, Saved}]}), One({1, 1, [{0, 1, Saved}]}), One({1, 1, [{x, 1, Saved}]}),
-              One({1, 1, [{1, 1, x}]}), One({1, 1, [{1, 1, Saved} | x]}), {sliced, {two, own}, {1, 1, [{1, 1, Saved}]}}]],
-    ?assertMatch({ok, _}, witness_monitor_machine:load(One({1, 1, [{1, 1, Saved}]}), spec(one, #{}))).
+              One(x), One({1, 1, [{1, 1, Saved}]}), One({-1, 0, [], []}), One({x, 0, [], []}), One({1, 1, x, []}),
+              One({1, 1, [x], []}), One({1, x, [], []}), One({1, 1, [{2, 1, Saved}], []}), One({1, 1, [{0, 1, Saved}], []}),
+              One({1, 1, [{x, 1, Saved}], []}), One({1, 1, [{1, 1, x}], []}), One({1, 1, [{1, 1, Saved} | x], []}),
+              One({1, 1, [{1, 1, Saved}], x}), One({1, 1, [{1, 1, Saved}], [{1, 5}]}),
+              {sliced, {two, own}, {1, 1, [{1, 1, Saved}], []}}, {all, x, {whole, {0, 0, []}}}, {all, none, x}]],
+    Load = fun(Data, Idle) -> witness_monitor_machine:load(Data, spec(one, #{slice_idle => Idle})) end,
+    [?assertEqual({error, damaged}, Load(One({1, 1, [{1, 1, Saved}], Times}), 1)) || Times <- [x, [x], [{1, x}]]],
+    ?assertMatch({ok, _}, Load(One({1, 1, [{1, 1, Saved}], []}), infinity)),
+    ?assertMatch({ok, _}, Load(One({1, 1, [{1, 1, Saved}], [{1, 5}]}), 1)).
 
 a_filter_that_has_no_names_is_refused_test() ->
     ?assertMatch({error, {crashed, {error, function_clause, _}}},
-                 witness_monitor_machine:load({sliced, other, {0, 0, []}}, spec(one, #{}))).
+                 witness_monitor_machine:load({sliced, other, {0, 0, [], []}}, spec(one, #{}))).
+
+%% --- all processes -----------------------------------------------------------------
+
+ext(P) -> {external, P}.
+
+a_verdict_about_all_processes_names_the_one_that_decided_test() ->
+    {ok, M} = witness_monitor_machine:new(spec(all, whom(all))),
+    Recv = fun(P, Message) -> {recv, ext(P), undefined, Message, undefined} end,
+    {[One, Two, Three], {ok, M1}} = witness_monitor_machine:run(
+        [{init, ext(~"p"), undefined, {m, f, [1]}, undefined}, Recv(~"p", {1, no}),
+         {attached, ext(~"r"), {m, g, 0}, undefined}, Recv(~"r", {1, no}),
+         {exit, ext(~"p"), normal, undefined}, Recv(~"q", {1, no}), Recv(~"q", {2, a})], M),
+    ?assertMatch(#{process := {external, ~"p"}, signature := {m, f, [1]}, verdict := no}, One),
+    ?assertMatch(#{process := {external, ~"r"}, signature := {m, g, _}}, Two),
+    ?assertMatch(#{process := {external, ~"q"}, signature := undefined}, Three),
+    {[Last], #{slices := 4}} = witness_monitor_machine:ended(stopped, M1),
+    ?assertMatch(#{slice := [{~"Key", 2}], process := undefined, signature := undefined, reason := undefined,
+                   verdict := no, info := {stopped, 2}}, Last).
+
+%% Only then can nothing come any more.
+the_trace_of_all_processes_is_complete_when_all_have_ended_test() ->
+    Ends = fun(Events) ->
+        {ok, M} = witness_monitor_machine:new(spec(all, whom(all))),
+        {_, {ok, M1}} = witness_monitor_machine:run(Events, M),
+        witness_monitor_machine:ended(stopped, M1)
+    end,
+    Recv = {recv, ext(~"p"), undefined, {1, a}, undefined},
+    Exit = fun(P) -> {exit, ext(P), normal, undefined} end,
+    Init = fun(P) -> {init, ext(P), undefined, {m, f, []}, undefined} end,
+    ?assertMatch({[#{info := {complete, 2}}], #{slices := 1}}, Ends([Recv, Exit(~"p")])),
+    ?assertMatch({[#{info := {stopped, 2}}], _}, Ends([Recv])),
+    ?assertMatch({[#{info := {stopped, 2}}], _}, Ends([Recv, Init(~"q"), Exit(~"p")])),
+    ?assertMatch({[#{info := {complete, 2}}], _}, Ends([Recv, Init(~"q"), Exit(~"p"), Exit(~"q")])),
+    ?assertMatch({[], #{verdict := yes, vacuous := true, process := undefined}}, Ends([Init(~"q"), Exit(~"q")])),
+    ?assertMatch({[], #{verdict := inconclusive, reason := stopped}}, Ends([])).
+
+%% --- idle slices -------------------------------------------------------------------
+
+a_slice_ends_when_nothing_has_come_for_its_value_test() ->
+    {ok, M} = witness_monitor_machine:new(spec(one, #{slice_idle => 10})),
+    At = fun(Key, Milliseconds) -> setelement(5, recv({Key, a}), Milliseconds * 1_000_000) end,
+    {[], {ok, M1}} = witness_monitor_machine:run([At(1, 0), At(3, 1), At(1, 5), At(4, 11)], M),
+    %% What is for all slices makes none of them younger, and neither does an event without a time; what the monitor skips
+    %% tells the time as well.
+    {[Three], {ok, M2}} = witness_monitor_machine:run([setelement(5, recv({all, a}), 11_000_001), recv({1, a})], M1),
+    ?assertMatch(#{slice := [{~"Key", 3}], verdict := inconclusive, reason := slice_idle, event := undefined,
+                   steps := [_]}, Three),
+    {[#{slice := [{~"Key", 1}], reason := slice_idle, steps := [_, _, _, _]}], {ok, M3}} =
+        witness_monitor_machine:run([At(2, 16)], M2),
+    {[#{slice := [{~"Key", 4}], reason := slice_idle}], {ok, M4}} = witness_monitor_machine:run([At(1, 30)], M3),
+    {[#{slice := [{~"Key", 1}], reason := undefined}], #{slices := 4}} = witness_monitor_machine:ended(complete, M4).
 
 %% --- coverage ----------------------------------------------------------------------
 

@@ -371,7 +371,12 @@ at_a_gap_and_at_a_stop_every_slice_that_is_alive_is_inconclusive_test() ->
          [#{verdict := yes, slice := [{~"Key", 7}]} | Others] = slices(Runner, 50),
          ?assertEqual([{inconclusive, Reason, N} || N <- lists:seq(1, 50), N =/= 7],
                       [{V, R, N} || #{verdict := V, reason := R, slice := [{~"Key", N}]} <- Others]),
-         ?assertMatch(#{slices := 50}, outcome(Runner))
+         %% Slices that would have begun after a gap are nobody's, so the monitor itself says that it missed them.
+         case outcome(Runner) of
+             #{slices := 50} -> ?assertEqual(stopped, Reason);
+             #{verdict := inconclusive, reason := Why, slice := undefined} ->
+                 ?assertEqual({{gap, lost}, {gap, lost}}, {Why, Reason})
+         end
      end || {End, Reason} <- [{fun witness_monitor_runner:stop/1, stopped},
                               {fun(Runner) -> witness_monitor_runner:gap(Runner, lost) end, {gap, lost}}]].
 
@@ -410,7 +415,7 @@ when_no_slice_can_be_told_all_of_them_end_test() ->
          feed(Runner, [{1, a}, {2, a}, bad, {3, a}]),
          ?assertMatch([#{reason := {crashed, Crash}, slice := [{_, 1}]}, #{reason := {crashed, Crash}, slice := [{_, 2}]}],
                       slices(Runner, 2)),
-         ?assertMatch(#{slices := 2}, outcome(Runner))
+         ?assertMatch(#{verdict := inconclusive, reason := {crashed, _}, slice := undefined}, outcome(Runner))
      end || Bad <- [fun() -> error(oops) end, fun() -> nonsense end, fun() -> {slice, {1, 2}} end, fun() -> {slice, 1} end]].
 
 slices_of_several_processes_see_one_order_test() ->

@@ -45,7 +45,7 @@ compile(Source) ->
 found(#{module := Module}, Start, {First, Second}) ->
     {slices, Filter} = Module:init({m, f, [Start]}, self(), 1),
     S0 = witness_monitor_sliced:new(Module, witness_monitor_instance:config(Module, ?EXPLAIN),
-                                    {fun Module:slice/2, Filter}, Module:slice_names(Filter), 1000),
+                                    {fun Module:slice/2, Filter}, Module:slice_names(Filter), 1000, infinity),
     {ok, One, S1} = witness_monitor_sliced:run(First, S0),
     {ok, Two, S2} = witness_monitor_sliced:run(Second, S1),
     Outcomes = One ++ Two ++ witness_monitor_sliced:ended(complete, S2),

@@ -4,7 +4,7 @@
 
 -compile(export_all).
 
-suite() -> [{timetrap, {minutes, 1}}].
+suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [birth_to_exit, sends, receives, system_messages, a_gen_server_replies_to_an_alias,

@@ -18,9 +18,11 @@ handle_event({exit, _, Reason, _}, _) -> {verdict, no, Reason};
 handle_event(_, S) -> {ok, S}.
 ```
 
-Each monitor runs in a process of its own (`m:witness_monitor_runner`). Whatever it does,
-crash, loop or grow, harms neither the system nor another monitor; a crash is an
-`inconclusive` verdict with the crash as its explanation. Callbacks never see a gap: a
+Each monitor runs in a process of its own (`m:witness_monitor_runner`), but for those of which
+their code says that they only compute, and not for long: they may share one
+(`m:witness_monitor_bounded`). Whatever a monitor does, crash, loop or grow, harms neither the
+system nor another monitor; a crash is an `inconclusive` verdict with the crash as its
+explanation. Callbacks never see a gap: a
 monitor that would meet one ends `inconclusive` before it.
 """.
 

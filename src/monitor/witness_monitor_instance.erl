@@ -7,7 +7,8 @@ asked for (`c:witness_monitor:describe/1`) when a verdict is explained. Whatever
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, new/1, run/3, chosen/2, ended/3, inconclusive/3, crash/2, crash/3, save/1, load/1]).
+-export([config/2, config/3, callback/1, new/1, run/3, result/4, chosen/2, ended/3, judge/3, judged/4, inconclusive/3,
+         is_vacuous/1, crash/2, crash/3, save/1, load/1]).
 -export_type([config/0, choice/0, instance/0, outcome/0, step/0, reason/0, saved/0]).
 
 -doc """
@@ -35,7 +36,7 @@ number of events.
                   formula := binary() | undefined, bindings := [{binary(), term()}]}.
 
 -doc "Why a verdict is inconclusive; `undefined` where the monitor itself has said so.".
--type reason() :: undefined | stopped | max_slices | {gap, term()} | {crashed, term()}.
+-type reason() :: undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()}.
 
 -doc "A verdict with its explanation. `skipped` events were seen before the steps that are shown.".
 -type outcome() :: #{verdict := witness_monitor:verdict(), reason := reason(),
@@ -53,6 +54,10 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 -doc "The same with another function in the place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
 config(Module, Explain, Handle) -> {Module, Explain, Handle}.
+
+-doc "`handle_event/2`, for whoever calls it by himself and has what it returns judged by `result/4`.".
+-spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
+callback({_, _, Handle}) -> Handle.
 
 -doc "A machine in its first state.".
 -spec new(State :: term()) -> instance().
@@ -87,6 +92,11 @@ run([E | Events], State, States, Left, Handle, Since) ->
     catch
         Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, element(2, Since), remember(State, States, Since))
     end.
+
+-doc "What the callback has made of the event that is the last one: its result, or the exception (`crash/3`).".
+-spec result(Result :: term() | {crashed, term()}, witness_event:event(), config(), instance()) -> {decided, outcome()}.
+result({crashed, _} = Crash, E, Config, Instance) -> crashed(Crash, E, Config, Instance);
+result(Other, E, Config, Instance) -> decided(Other, E, Config, Instance).
 
 decided({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
     {_, Index, _, _} = Last = at(E, Instance),
@@ -133,20 +143,30 @@ chosen([E | Events], Slice, Filter, Chosen) ->
 
 -doc "No further event comes (see `c:witness_monitor:handle_end/2`).".
 -spec ended(complete | stopped, config(), instance()) -> outcome().
-ended(How, {Module, _, _} = Config, {State, _, _, _} = Instance) ->
-    Reason = case How of stopped -> stopped; complete -> undefined end,
+ended(How, Config, {State, _, _, _} = Instance) -> judged(judge(How, Config, State), How, Config, Instance).
+
+-doc "What the monitor says of its end: of that `judged/4` makes the outcome, which costs more than a monitor that has nothing to explain.".
+-spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
+judge(How, {Module, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
-        false -> inconclusive(Reason, Config, Instance);
+        false -> none;
         true ->
             try Module:handle_end(How, State) of
-                {Verdict, Info} when Verdict =:= no; Verdict =:= yes ->
-                    outcome(Verdict, Info, undefined, Config, Instance, undefined);
-                {inconclusive, Info} -> outcome(inconclusive, Info, Reason, Config, Instance, undefined);
-                Other -> inconclusive(crash(handle_end, Other), Config, Instance)
+                {Verdict, _} = Judged when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive -> Judged;
+                Other -> crash(handle_end, Other)
             catch
-                Class:Why:Stack -> inconclusive(crash(Class, Why, Stack), Config, Instance)
+                Class:Why:Stack -> crash(Class, Why, Stack)
             end
     end.
+
+-spec judged(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) -> outcome().
+judged({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
+judged({inconclusive, Info}, How, Config, Instance) -> outcome(inconclusive, Info, no_more(How), Config, Instance, undefined);
+judged({Verdict, Info}, _, Config, Instance) -> outcome(Verdict, Info, undefined, Config, Instance, undefined);
+judged(none, How, Config, Instance) -> inconclusive(no_more(How), Config, Instance).
+
+no_more(stopped) -> stopped;
+no_more(complete) -> undefined.
 
 -doc "Watching ends here without a verdict.".
 -spec inconclusive(reason(), config(), instance()) -> outcome().
@@ -180,9 +200,13 @@ outcome(Verdict, Info, Reason, {Module, Explain, _}, {_, Index, _, Steps}, Event
     Shown = lists:reverse(lists:sublist(Steps, Explain)),
     Skipped = Index - length(Shown),
     #{verdict => Verdict, reason => Reason, info => Info, event => Event,
-      vacuous => is_map(Info) andalso maps:get(vacuous, Info, false),
+      vacuous => is_vacuous(Info),
       steps => [step(I, Step, Event, Module) || {I, Step} <- lists:enumerate(Skipped + 1, Shown)],
       skipped => Skipped}.
+
+-doc "Whether a verdict with this information has no other reason than the birth of the process.".
+-spec is_vacuous(witness_monitor:info()) -> boolean().
+is_vacuous(Info) -> is_map(Info) andalso maps:get(vacuous, Info, false).
 
 %% After the deciding event nothing is left to satisfy.
 step(I, {E, _}, #{index := I}, _) -> #{index => I, event => E, formula => undefined, bindings => []};

@@ -28,10 +28,11 @@ The lane ends when the process that has started it ends, and the other way round
 -export([init/2]).
 -export_type([spec/0, line/0, id/0, op/0, told/0, saved/0]).
 
--doc "The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive.".
+-doc "The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle.".
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   explain := pos_integer(),
-                  max_slices => pos_integer()}.
+                  max_slices => pos_integer(),
+                  slice_idle => pos_integer() | infinity}.
 
 -doc "Where in the log; the lane only hands it on.".
 -type line() :: pos_integer().
@@ -43,7 +44,7 @@ The lane ends when the process that has started it ends, and the other way round
 `start` is for an id that is not in use; otherwise the lane ends with the reason `started_twice`. What is for an id
 without a monitor, since that has come to its verdict, is ignored. `gap`: events are missing here.
 """.
--type op() :: {line(), id(), {start, witness_event:proc(), witness_event:signature()}
+-type op() :: {line(), id(), {start, witness_event:proc() | all, witness_event:signature() | all}
                            | witness_event:event()
                            | complete | stopped
                            | {gap, Reason :: term()}}.

@@ -16,19 +16,26 @@ dictionary of whoever runs the machine (`covered/0`).
 ```
 """.
 
--export([prepare/1, new/1, run/2, ended/2, inconclusive/2, save/1, load/2, covered/0]).
+-export([prepare/1, new/1, run/2, ended/2, inconclusive/2, save/1, load/2, covered/0, uncover/0]).
+-export([instance/1, of_instance/2, final/1, failed/1, has_slices/1, is_large/2]).
 -export_type([machine/0, spec/0, prepared/0, final/0, result/0, saved/0]).
 
 -doc """
-What to run: the monitor, the process that it is started for, how many steps an explanation has, and how many slices may
-be alive (100,000 without it). `attached`: the process was running already, in this function; its first item is
+What to run: the monitor, the process that it is started for, how many steps an explanation has, how many slices may
+be alive (100,000 without it), and for how many milliseconds a slice may be idle (`m:witness_monitor_idle`; for ever
+without it). `attached`: the process was running already, in this function; its first item is
 `{attached, P, MFA, Ts}`, and its signature has no arguments that mean anything. Other keys are ignored.
+
+`all` in the place of the process: the monitor reads all processes of the run. It is given all their events, births and
+ends included. Of its outcomes each has the `process` whose event decided, with its `signature`; both are `undefined`
+where there was no such event, and the signature also where it is not known.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
-                  process := witness_event:proc(),
-                  signature := witness_event:signature(),
+                  process := witness_event:proc() | all,
+                  signature := witness_event:signature() | all,
                   explain := pos_integer(),
                   max_slices => pos_integer(),
+                  slice_idle => pos_integer() | infinity,
                   attached => mfa(),
                   atom() => term()}.
 
@@ -36,11 +43,13 @@ be alive (100,000 without it). `attached`: the process was running already, in t
 -type prepared() :: #{monitor := {module(), Arg :: term()},
                       explain := pos_integer(),
                       max_slices => pos_integer(),
+                      slice_idle => pos_integer() | infinity,
                       atom() => term()}.
 
 -doc """
 What ends a monitor. `ignored`: it refused its process. With slices, which have their own outcomes: how many there were;
-if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous.
+if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous. It is an ordinary one, too,
+where the monitor could not go on: slices that would have begun later are in nobody's outcome.
 """.
 -type final() ::
     ignored
@@ -49,7 +58,8 @@ if there was none, the outcome is an ordinary one, whose `yes` at a complete end
       verdict := witness_monitor:verdict(), reason := witness_monitor_instance:reason(),
       info := witness_monitor:info(), vacuous := boolean(),
       event := undefined | #{index := pos_integer(), event := witness_event:event()},
-      steps := [witness_monitor_instance:step()], skipped := non_neg_integer()}.
+      steps := [witness_monitor_instance:step()], skipped := non_neg_integer(),
+      process => witness_event:proc() | undefined, signature => witness_event:signature() | undefined}.
 
 -doc "Outcomes of slices in the order in which they fell, and the machine as it goes on, if it does.".
 -type result() :: {[witness_monitor_sliced:outcome()], {ok, machine()} | {decided, final()}}.
@@ -57,7 +67,11 @@ if there was none, the outcome is an ordinary one, whose `yes` at a complete end
 -opaque machine() ::
     {single, witness_monitor_instance:config(), witness_monitor_instance:instance()}
   | {chosen, witness_monitor_instance:config(), choice(), witness_monitor_instance:instance()}
-  | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}.
+  | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}
+  | {all, none | alive(), machine()}.
+
+%% The processes that have not ended; `none`: there was none yet.
+-type alive() :: #{witness_event:proc() => witness_event:signature() | undefined}.
 
 %% By whom a choice is made: by the alphabet, which is no part of the state, or by the monitor, whose filter is.
 -type choice() :: {alphabet | monitor, witness_monitor_instance:choice()}.
@@ -65,7 +79,8 @@ if there was none, the outcome is an ordinary one, whose `yes` at a complete end
 -doc "The states of a machine as plain data, as far as the monitor's own states and its filter are.".
 -type saved() :: {whole, witness_monitor_instance:saved()}
                | {filtered, Filter :: term(), witness_monitor_instance:saved()}
-               | {sliced, Filter :: term(), witness_monitor_sliced:saved()}.
+               | {sliced, Filter :: term(), witness_monitor_sliced:saved()}
+               | {all, none | alive(), saved()}.
 
 -define(MAX_SLICES, 100_000).
 %% Marks of actions beyond this are nobody's.
@@ -78,7 +93,15 @@ prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
 
 -doc "Starts a monitor. It may refuse its process, or crash at once.".
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
+new(#{process := all} = Spec) ->
+    case one(Spec#{process := undefined, signature := undefined}) of
+        {ok, Machine} -> {ok, {all, none, Machine}};
+        {decided, Final} -> {decided, placed(Final, none)}
+    end;
 new(Spec) ->
+    one(Spec).
+
+one(Spec) ->
     Config = config(Spec),
     try started(first(Spec), Config, Spec) of
         ignore -> {decided, ignored};
@@ -145,7 +168,8 @@ chooses(Filter, #{monitor := {Module, _}} = Spec) ->
 
 sliced(Filter, Config, #{monitor := {Module, _}} = Spec) ->
     Max = maps:get(max_slices, Spec, ?MAX_SLICES),
-    witness_monitor_sliced:new(Module, Config, chooses(Filter, Spec), Module:slice_names(Filter), Max).
+    witness_monitor_sliced:new(Module, Config, chooses(Filter, Spec), Module:slice_names(Filter), Max,
+                               maps:get(slice_idle, Spec, infinity)).
 
 -doc "Takes events.".
 -spec run([witness_event:event()], machine()) -> result().
@@ -170,7 +194,42 @@ run(Events, {sliced, Config, Sliced}) ->
         {Crash, Outcomes, Next} ->
             {Others, Final} = inconclusive(Crash, {sliced, Config, Next}),
             {Outcomes ++ Others, {decided, Final}}
+    end;
+run([], {all, _, _} = Machine) ->
+    {[], {ok, Machine}};
+run(Events, {all, Before, Machine}) ->
+    {Now, Later} = up_to_an_end(Events, []),
+    During = lists:foldl(fun seen/2, case Before of none -> #{}; _ -> Before end, Now),
+    {Slices0, Result} = run(Now, Machine),
+    Slices = [placed(Slice, During) || Slice <- Slices0],
+    case Result of
+        {ok, Next} ->
+            {Others, Last} = run(Later, {all, left(lists:last(Now), During), Next}),
+            {Slices ++ Others, Last};
+        {decided, Final} ->
+            {Slices, {decided, placed(Final, During)}}
     end.
+
+%% Within these events nobody becomes somebody else.
+up_to_an_end([E | Events], Before) when element(1, E) =:= exit -> {lists:reverse(Before, [E]), Events};
+up_to_an_end([E | _] = Events, [_ | _] = Before) when element(1, E) =:= init -> {lists:reverse(Before), Events};
+up_to_an_end([E | Events], Before) -> up_to_an_end(Events, [E | Before]);
+up_to_an_end([], Before) -> {lists:reverse(Before), []}.
+
+%% Who acts is alive, however that came about.
+seen({init, P, _, Signature, _}, Alive) -> Alive#{P => Signature};
+seen({attached, P, MFA, _}, Alive) -> Alive#{P => witness_event_signature:unknown(MFA)};
+seen(E, Alive) when is_map_key(element(2, E), Alive) -> Alive;
+seen(E, Alive) -> Alive#{element(2, E) => undefined}.
+
+left({exit, P, _, _}, Alive) -> maps:remove(P, Alive);
+left(_, Alive) -> Alive.
+
+placed(#{event := #{event := E}} = Outcome, Alive) ->
+    P = element(2, E),
+    Outcome#{process => P, signature => map_get(P, Alive)};
+placed(#{event := undefined} = Outcome, _) -> Outcome#{process => undefined, signature => undefined};
+placed(Other, _) -> Other.
 
 decided({Slices, Final}) -> {Slices, {decided, Final}}.
 
@@ -182,6 +241,10 @@ ended(How, {sliced, Config, Sliced}) ->
         stopped -> {inconclusive, stopped}
     end,
     {witness_monitor_sliced:ended(How, Sliced), last(Verdict, Reason, Config, Sliced)};
+ended(_, {all, Alive, Machine}) ->
+    %% Watching stops, and nobody is left who could be watched on.
+    How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
+    everywhere(ended(How, Machine));
 ended(How, Machine) ->
     {Config, Instance} = only(Machine),
     {[], final(witness_monitor_instance:ended(How, Config, Instance))}.
@@ -190,24 +253,59 @@ ended(How, Machine) ->
 -spec inconclusive(witness_monitor_instance:reason(), machine()) -> {[witness_monitor_sliced:outcome()], final()}.
 inconclusive(Reason, {sliced, Config, Sliced}) ->
     {witness_monitor_sliced:inconclusive(Reason, Sliced), last(inconclusive, Reason, Config, Sliced)};
+inconclusive(Reason, {all, _, Machine}) ->
+    everywhere(inconclusive(Reason, Machine));
 inconclusive(Reason, Machine) ->
     {Config, Instance} = only(Machine),
     {[], final(witness_monitor_instance:inconclusive(Reason, Config, Instance))}.
+
+everywhere({Slices, Final}) -> {[placed(Slice, none) || Slice <- Slices], placed(Final, none)}.
 
 only({single, Config, Instance}) -> {Config, Instance};
 only({chosen, Config, _, Instance}) -> {Config, Instance}.
 
 last(Verdict, Reason, Config, Sliced) ->
     case witness_monitor_sliced:count(Sliced) of
-        0 -> (nothing(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes};
-        Count -> #{slices => Count}
+        Count when Count > 0, Reason =:= undefined orelse Reason =:= stopped -> #{slices => Count};
+        _ -> (nothing(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes}
     end.
 
 %% Of a machine that has seen nothing.
 nothing(Reason, Config) ->
     final(witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none))).
 
+-doc """
+What is final when the only instance of a machine is: `m:witness_monitor_instance` may be run by whoever has taken it out
+(`instance/1`).
+""".
+-spec final(witness_monitor_instance:outcome()) -> map().
 final(Outcome) -> Outcome#{slice => undefined}.
+
+-doc "The outcome of a monitor of which nothing more is known than why it is not decided.".
+-spec failed(witness_monitor_instance:reason()) -> witness_monitor_runner:outcome().
+failed(Reason) ->
+    #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
+      event => undefined, steps => [], skipped => 0, covered => 0}.
+
+-doc """
+The instance of a machine that has no more to it: without slices, and every event is for it. Where a monitor is run one
+event at a time, the machine around it costs as much as the instance.
+""".
+-spec instance(machine()) -> {witness_monitor_instance:config(), witness_monitor_instance:instance()} | none.
+instance({single, Config, Instance}) -> {Config, Instance};
+instance(_) -> none.
+
+-doc "The machine of such an instance.".
+-spec of_instance(witness_monitor_instance:config(), witness_monitor_instance:instance()) -> machine().
+of_instance(Config, Instance) -> {single, Config, Instance}.
+
+-doc "Whether it is one machine for each slice.".
+-spec has_slices(machine()) -> boolean().
+has_slices(Machine) -> element(1, Machine) =:= sliced.
+
+-doc "Whether it takes more than so many words. What several parts of it share counts for each.".
+-spec is_large(Words :: pos_integer(), machine()) -> boolean().
+is_large(Words, Machine) -> erts_debug:flat_size(Machine) > Words.
 
 -doc """
 The machine as plain data, which names neither modules nor functions: a monitor whose module has another name by then
@@ -218,6 +316,8 @@ save({chosen, _, {monitor, {_, Filter}}, Instance}) -> {filtered, Filter, witnes
 save({sliced, _, Sliced}) ->
     {Filter, Saved} = witness_monitor_sliced:save(Sliced),
     {sliced, Filter, Saved};
+save({all, Alive, Machine}) ->
+    {all, Alive, save(Machine)};
 save(Machine) ->
     {_, Instance} = only(Machine),
     {whole, witness_monitor_instance:save(Instance)}.
@@ -242,6 +342,11 @@ load({sliced, Filter, Saved}, Spec) ->
     catch
         Class:Reason:Stack -> {error, witness_monitor_instance:crash(Class, Reason, Stack)}
     end;
+load({all, Alive, Saved}, Spec) when Alive =:= none; is_map(Alive) ->
+    case load(Saved, Spec) of
+        {ok, Machine} -> {ok, {all, Alive, Machine}};
+        {error, _} = Error -> Error
+    end;
 load(_, _) ->
     {error, damaged}.
 
@@ -250,9 +355,17 @@ loaded(error, _) -> {error, damaged}.
 
 -doc """
 The actions that monitors of this process have taken: bit 7 stands for the `id` 7 (see `c:witness_monitor:coverage/1`).
+Of which monitor they are is not asked: it is the only one that this process runs, or all of them have one property.
 """.
 -spec covered() -> non_neg_integer().
 covered() -> lists:foldl(fun marked/2, 0, get()).
+
+-doc "The same, and from now on none is marked: the next marks may be those of another monitor.".
+-spec uncover() -> non_neg_integer().
+uncover() ->
+    Covered = covered(),
+    lists:foreach(fun({Key, _} = Mark) -> marked(Mark, 0) =:= 0 orelse erase(Key) end, get()),
+    Covered.
 
 marked({Key, Id}, Mask) when is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID ->
     case atom_to_binary(Key) of

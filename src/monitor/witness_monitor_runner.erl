@@ -23,13 +23,15 @@ once their first batch has shown that they need little time for an event. The ot
 
 -doc """
 What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
-are kept, whether several processes are put in order, how many slices may be alive (100,000 without it), and the
-function of a process that was running already (`attached`).
+are kept, whether several processes are put in order, how many slices may be alive (100,000 without it), for how
+many milliseconds one may be idle, and the function of a process that was running already (`attached`).
 
 For a bounded partition either `take`, which asks for its next batch: `ok` when the message `{witness_batch, Events, Status}`
 is in the mailbox of the runner, `empty` when the message `witness_data` will say that there is something to take; or
 `tracer`, the process that hands over events by `batch/4`: when that dies without having said how the partition ended,
 events are missing.
+
+A monitor that has run elsewhere goes on as its `machine`, which has `covered` these actions, and reports as this `reader`.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc(),
@@ -38,9 +40,13 @@ events are missing.
                   explain := pos_integer(),
                   ordered := boolean(),
                   max_slices => pos_integer(),
+                  slice_idle => pos_integer() | infinity,
                   attached => mfa(),
                   take => take(),
-                  tracer => pid()}.
+                  tracer => pid(),
+                  machine => witness_monitor_machine:machine(),
+                  covered => non_neg_integer(),
+                  reader => {pid(), term()}}.
 
 -doc "Asks for the next batch of a partition.".
 -type take() :: fun(() -> ok | empty).
@@ -69,6 +75,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -define(GARBAGE, 32).
 
 -record(runner, {run :: pid(),
+                 reader :: pid() | {pid(), term()},
+                 covered :: non_neg_integer(),        % elsewhere
                  order :: undefined | witness_monitor_order:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
@@ -119,22 +127,26 @@ gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
 init(#{monitor := {Module, _}, process := P, run := Run, ordered := Ordered} = Spec) ->
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
-    R = #runner{run = Run, take = maps:get(take, Spec, undefined), tracer = watch(Spec),
+    R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
+                take = maps:get(take, Spec, undefined), tracer = watch(Spec),
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
-    case witness_monitor_machine:new(Spec) of
+    case begun(Spec) of
         {decided, Final} -> report(Final, R);
         {ok, Machine} when is_map_key(take, Spec) -> proceed(open, R#runner{machine = Machine});
         {ok, Machine} -> proceed(wait, R#runner{machine = Machine})
     end.
+
+begun(#{machine := Machine}) -> {ok, Machine};
+begun(Spec) -> witness_monitor_machine:new(Spec).
 
 watch(#{tracer := Tracer}) -> monitor(process, Tracer);
 watch(#{}) -> undefined.
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> run(resolved(Events), Status, begun(Events, R));
+        {witness_batch, Events, Status} -> run(resolved(Events), Status, counted(Events, R));
         witness_data -> proceed(open, R);
-        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, begun(Events, R));
+        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, counted(Events, R));
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> hold(Events, R);
         {clock, Time} ->
@@ -174,7 +186,7 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-begun(Events, R = #runner{garbage = Garbage, allowed = Allowed}) ->
+counted(Events, R = #runner{garbage = Garbage, allowed = Allowed}) ->
     Count = length(Events),
     R1 = R#runner{garbage = Garbage + Count},
     %% Until how many reductions of this process its first batch should be read.
@@ -231,12 +243,12 @@ last({Slices, Final}, R) ->
     slices(Slices, R),
     report(Final, R).
 
-slices(Outcomes, #runner{run = Run}) ->
-    lists:foreach(fun(Outcome) -> Run ! {slice, self(), Outcome} end, Outcomes).
+slices(Outcomes, #runner{run = Run, reader = Reader}) ->
+    lists:foreach(fun(Outcome) -> Run ! {slice, Reader, Outcome} end, Outcomes).
 
-report(Final, #runner{run = Run}) ->
-    Run ! {verdict, self(), outcome(Final)},
+report(Final, R = #runner{run = Run, reader = Reader}) ->
+    Run ! {verdict, Reader, outcome(Final, R)},
     ok.
 
-outcome(ignored) -> ignored;
-outcome(Final) -> Final#{covered => witness_monitor_machine:covered()}.
+outcome(ignored, _) -> ignored;
+outcome(Final, #runner{covered = Covered}) -> Final#{covered => Covered bor witness_monitor_machine:covered()}.

@@ -2,19 +2,24 @@
 -moduledoc """
 A monitor with slices: one machine (`m:witness_monitor_instance`) for each value that is alive.
 
-A machine begins with the first event of its value and goes with its verdict. What one machine does is nothing to the
-others; only when it cannot be said to which slice an event belongs can the monitor not go on.
+A machine begins with the first event of its value and goes with its verdict, or when no event of its value has come for
+too long. What one machine does is nothing to the others; only when it cannot be said to which slice an event belongs can
+the monitor not go on.
 """.
 
--export([new/5, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
+-export([new/6, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
 -export_type([sliced/0, outcome/0, saved/0]).
 
 -doc "An outcome that also has, as `slice`, the values that it is of with their names.".
 -type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
 
--doc "How many slices there have been, the number of the youngest, and those that are alive, the oldest one first.".
+-doc """
+How many slices there have been, the number of the youngest, those that are alive, the oldest one first, and when the
+last event of each came, where that counts.
+""".
 -type saved() :: {Count :: non_neg_integer(), Born :: non_neg_integer(),
-                  [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}]}.
+                  [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}],
+                  witness_monitor_idle:saved()}.
 
 -record(sliced, {config :: witness_monitor_instance:config(),
                  slice :: fun((witness_event:event(), Filter :: term()) -> term()),
@@ -22,18 +27,21 @@ others; only when it cannot be said to which slice an event belongs can the moni
                  filter :: term(),
                  names :: [binary()],
                  slices :: witness_monitor_slices:slices(witness_monitor_instance:instance()),
+                 idle :: none | witness_monitor_idle:idle(),
                  count = 0 :: non_neg_integer()}).
 -opaque sliced() :: #sliced{}.
 
 -doc """
 `Choice` says to which slice an event belongs. `Names` are those of the values in a key. When `Max` slices are alive,
-the oldest one makes room for the next.
+the oldest one makes room for the next; and one of whose value no event has come for so many milliseconds of the trace's
+own time ends before the next event is looked at.
 """.
 -spec new(module(), witness_monitor_instance:config(), witness_monitor_instance:choice(), Names :: [binary()],
-          Max :: pos_integer()) -> sliced().
-new(Module, Config, {Slice, Filter}, Names, Max) ->
+          Max :: pos_integer(), Idle :: pos_integer() | infinity) -> sliced().
+new(Module, Config, {Slice, Filter}, Names, Max, Idle) ->
     #sliced{config = Config, slice = Slice, instance = fun Module:instance/2, filter = Filter, names = Names,
-            slices = witness_monitor_slices:new(Max)}.
+            slices = witness_monitor_slices:new(Max),
+            idle = case Idle of infinity -> none; _ -> witness_monitor_idle:new(Idle) end}.
 
 -doc "How many slices there have been.".
 -spec count(sliced()) -> non_neg_integer().
@@ -41,7 +49,44 @@ count(#sliced{count = Count}) -> Count.
 
 -doc "Takes events; the outcomes stand in the order in which they fell. With a crash the monitor cannot go on.".
 -spec run([witness_event:event()], sliced()) -> {ok | witness_monitor_instance:reason(), [outcome()], sliced()}.
-run(Events, S = #sliced{slices = Slices, count = Count}) -> run(Events, Slices, Count, [], S).
+run(Events, S = #sliced{idle = none, slices = Slices, count = Count}) -> run(Events, Slices, Count, [], S);
+run(Events, S) -> timed(Events, [], S).
+
+%% With the time each event is looked at by itself, so that it makes no difference how the events are divided.
+timed([], Outcomes, S) -> {ok, lists:append(lists:reverse(Outcomes)), S};
+timed([E | Events], Outcomes, S0) ->
+    {Idle, S1 = #sliced{slices = Slices, count = Count}} = expired(witness_event:ts(E), S0),
+    {Result, Decided, S2} = run([E], Slices, Count, [], S1),
+    S = touched(E, Decided, S2),
+    case Result of
+        ok -> timed(Events, [Decided, Idle | Outcomes], S);
+        _ -> {Result, lists:append(lists:reverse([Decided, Idle | Outcomes])), S}
+    end.
+
+expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
+    {Ids, Idle1} = witness_monitor_idle:due(Now, Idle),
+    lists:mapfoldl(fun(Id, A = #sliced{slices = Alive}) ->
+        {_, Instance} = witness_monitor_slices:find(Id, Alive),
+        {unfinished({Id, Instance}, slice_idle, A), A#sliced{slices = witness_monitor_slices:remove(Id, Alive)}}
+    end, S#sliced{idle = Idle1, slices = Slices}, Ids).
+
+%% Who is known to `idle` is alive.
+touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
+    Left = lists:foldl(fun(#{slice := Values}, A) ->
+        witness_monitor_idle:forget(id(list_to_tuple([Value || {_, Value} <- Values])), A)
+    end, Idle, Decided),
+    S#sliced{idle = try Slice(E, Filter) of
+        {_, Key} ->
+            Id = id(Key),
+            case witness_monitor_slices:find(Id, Slices) of
+                none -> Left;
+                _ -> witness_monitor_idle:touch(Id, witness_event:ts(E), Left)
+            end;
+        _ -> Left
+    catch
+        %% The monitor has ended with it.
+        _:_ -> Left
+    end}.
 
 %% What changes travels as arguments while a batch is worked off.
 run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = Filter, names = Names}) ->
@@ -115,21 +160,26 @@ unfinished({Id, Instance}, Reason, S = #sliced{config = Config}) ->
 
 -doc "The filter, and what else `load/2` needs, as data.".
 -spec save(sliced()) -> {Filter :: term(), saved()}.
-save(#sliced{filter = Filter, slices = Slices, count = Count}) ->
+save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle}) ->
     {Filter, {Count, witness_monitor_slices:born(Slices),
               [{Born, Id, witness_monitor_instance:save(Instance)} ||
-               {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)]}}.
+               {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)],
+              case Idle of none -> []; _ -> witness_monitor_idle:save(Idle) end}}.
 
 -doc "What was saved, in one that is new; `error` for what was never saved, or has other names.".
 -spec load(saved() | term(), sliced()) -> {ok, sliced()} | error.
-load({Count, Born, Saved}, S = #sliced{slices = None, names = Names})
+load({Count, Born, Saved, Idle}, S = #sliced{slices = None, names = Names, idle = Fresh})
   when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0 ->
-    try [slice(Slice, Born, length(Names)) || Slice <- Saved] of
-        Alive -> {ok, S#sliced{count = Count, slices = witness_monitor_slices:from_list(Born, Alive, None)}}
+    try {[slice(Slice, Born, length(Names)) || Slice <- Saved], times(Idle, Fresh)} of
+        {Alive, Times} ->
+            {ok, S#sliced{count = Count, slices = witness_monitor_slices:from_list(Born, Alive, None), idle = Times}}
     catch
         error:_ -> error
     end;
 load(_, _) -> error.
+
+times([], none) -> none;
+times(Saved, Fresh) when Fresh =/= none -> witness_monitor_idle:load(Saved, Fresh).
 
 slice({Birth, Id, Saved}, Born, Values)
   when is_integer(Birth), Birth > 0, Birth =< Born, (Values =:= 1 orelse tuple_size(Id) =:= Values) ->

@@ -7,7 +7,7 @@ inherits what its parent is traced with, so an event that only the child's monit
 knows the child. Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
 """.
 
--export([none/0, union/1, apply/2]).
+-export([none/0, union/1, apply/2, spawns/1]).
 -compile({no_auto_import, [apply/2]}).
 -export_type([alphabet/0, filter/0, messages/0]).
 
@@ -57,6 +57,18 @@ apply(Session, #{send := Send, recv := Receive}) ->
     _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
     _ = trace:function(Session, {erlang, process_flag, 2}, ?HIDES, []),
     [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, call, set_on_spawn].
+
+-doc """
+Has the VM trace nobody but who spawns, for births only, from that call on; and report that a process hides itself.
+""".
+-spec spawns(trace:session()) -> ok.
+spawns(Session) ->
+    lists:foreach(fun({F, A} = Spawn) ->
+        M = case Spawn of {spawn_request, 4} -> erts_internal; _ -> erlang end,
+        1 = trace:function(Session, {M, F, A}, [{'_', [], [{message, false}, {enable_trace, procs}]}], [meta])
+    end, [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}, {spawn_request, 4}]),
+    1 = trace:function(Session, {erlang, process_flag, 2}, ?HIDES, [meta]),
+    ok.
 
 sent({Head, Guards, _}) -> {Head, Guards, []}.
 

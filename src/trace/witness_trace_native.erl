@@ -31,35 +31,63 @@ All buffers together stay within `memory` bytes, each partition within `partitio
 an event gets a gap: what it holds is dropped, its memory is free for others, and the consumer is told what is missing.
 Births, which wait for their consumer too, stay within `memory` of their own. The sizes are estimates of what the VM takes,
 rather too large than too small. A message of more than `message_size` bytes is a gap.
+
+## Watching
+
+A session that only watches (`watch`) reads nobody. It knows which processes there are below those that it is given, and when all
+of them have ended. A process that is traced at all pays the VM for it each time it is scheduled, so here only those are that
+spawn: the match specification of a call that spawns switches the trace of the caller on, before the call takes effect. What else they do
+is not reported. Who is dead is found by looking (`sweep/2`).
 """.
 
--export([available/0, open/1, births/1, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
-         traced/2, close/1, counts/1, resources/0, guarantees/0]).
+-export([available/0, open/1, births/1, central/2, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
+         traced/2, sweep/2, close/1, counts/1, resources/0, guarantees/0]).
+-export([lanes/1, take_lane/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-         trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5]).
+         trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
 -compile({no_auto_import, [size/1]}).
--export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0]).
+-export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0, lane/0, place/0, piece/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
-       trace/5, trace_call/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/8, narrow_to/2, take/1, unread/1, add_launcher/2, add_parent/2, forget/2, close_run/1, tick/2,
+       trace/5, trace_send/5, trace_receive/5, trace_procs/5,
+       new_run/9, central_of/2, narrow_to/2, take/1, unread/1,
+       lane_take/2, lane_unread/3, lane_narrow/4, lane_detach/3, lane_reset/2, add_launcher/2, add_parent/2, watch/1, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
--opaque session() :: {trace:session(), Run :: reference(), Flags :: [atom()], Births :: partition(), Timer :: pid()}.
+-opaque session() :: {trace:session(), {Run :: reference(), Lanes :: non_neg_integer()}, Flags :: [atom()] | watch, Births :: partition(), Timer :: pid()}.
 
 -doc "A buffer of events. When the last process that has it is gone, nobody reads it.".
 -opaque partition() :: reference().
 
--doc "What signatures may be read; `Group`: and the descendants of a process with such a signature.".
--type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean()}.
+-doc """
+What signatures may be read; `Group`: and the descendants of a process with such a signature; `Apart`: perhaps by somebody
+whose partition must not be one of a lane.
+""".
+-type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean()}
+                 | {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean(), Apart :: boolean()}.
+
+-doc "One consumer for very many partitions.".
+-opaque lane() :: {Run :: reference(), non_neg_integer()}.
+
+-doc "Names a partition of a lane, from its first piece to its last one, until the lane lets it go.".
+-type place() :: non_neg_integer().
 
 -doc """
-`memory`, `partition_memory`, `message_size`: bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
+What a partition of a lane has. Its first piece has the `init` of its process. `Births`: whether there are forks among the
+events, whose signatures are to be resolved. A status other than `open` is the last piece of the partition.
+""".
+-type piece() :: {place(), Births :: boolean(), [witness_event:event()], status()}
+               | {place(), Init :: witness_event:event(), Births :: boolean(), [witness_event:event()], status()}.
+
+-doc """
+`lanes`: how many there are, none without it; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`: bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
 """.
 -type options() :: #{names := [pattern()],
                      filter => witness_trace_filter:filter(),
+                     lanes => non_neg_integer(),
+                     watch => boolean(),
                      timestamps => boolean(),
                      memory => pos_integer(),
                      partition_memory => pos_integer(),
@@ -98,25 +126,35 @@ available() ->
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
-      filter := Filter} = maps:merge(defaults(), Options),
+      filter := Filter, lanes := Lanes, watch := Watch} = maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
     {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
-                            slots(erlang:system_info(process_limit)), Timer),
+                            slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end), Timer, Lanes),
     Timer ! {run, Run},
     empty = take(Births),
     Session = trace:session_create(?MODULE, {?MODULE, Run}, []),
-    Flags = witness_trace_filter:apply(Session, Filter),
-    {Session, Run, Flags, Births, Timer}.
+    Flags = case Watch of
+        true ->
+            ok = watch(Run),
+            ok = witness_trace_filter:spawns(Session),
+            watch;
+        false -> witness_trace_filter:apply(Session, Filter)
+    end,
+    {Session, {Run, Lanes}, Flags, Births, Timer}.
 
 defaults() ->
-    #{filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
+    #{lanes => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
       message_size => 1 bsl 26, batch => 64, flush => 2}.
 
 size(infinity) -> 1 bsl 64 - 1;
 size(Bytes) -> Bytes.
 
-name({M, F, A, Group}) ->
-    {any(M), any(F), case A of '_' -> -1; _ -> A end, case Group of true -> 1; false -> 0 end}.
+name({M, F, A, Group}) -> name({M, F, A, Group, false});
+name({M, F, A, Group, Apart}) ->
+    {any(M), any(F), case A of '_' -> -1; _ -> A end, flag(Group), flag(Apart)}.
+
+flag(true) -> 1;
+flag(false) -> 0.
 
 any('_') -> 0;
 any(Atom) -> Atom.
@@ -130,6 +168,15 @@ slots(N, Enough) -> slots(2 * N, Enough).
 -doc "The partition of births; its consumer is whoever takes from it.".
 -spec births(session()) -> partition().
 births({_, _, _, Births, _}) -> Births.
+
+-doc """
+From now on every process that a pattern names is born into this one partition, and with `Grouped` its descendants too;
+none is announced as a birth. To be called once, before anything is traced. The partition ends when the session is
+closed. Where events of one process are missing (it has hidden itself, a message was too large, the VM has not reported
+its exit) the item `{gap, P, Reason, unknown, Ts}` says so, and the partition goes on.
+""".
+-spec central(session(), Grouped :: boolean()) -> partition().
+central({_, {Run, _}, _, _, _}, Grouped) -> central_of(Run, Grouped).
 
 -doc """
 Makes the caller the consumer. `ok`: the message `{witness_batch, Items, Status}` is in its mailbox; it takes again when it has
@@ -146,7 +193,9 @@ unread(_) -> erlang:nif_error(not_loaded).
 -doc "The consumer needs only events of these kinds. Others may still come, and the end of the partition always does.".
 -spec narrow(partition(), [witness_event:kind()]) -> ok.
 narrow(Partition, Kinds) ->
-    narrow_to(Partition, lists:sum([kind(Kind) || Kind <- lists:usort(Kinds)])).
+    narrow_to(Partition, mask(Kinds)).
+
+mask(Kinds) -> lists:sum([kind(Kind) || Kind <- lists:usort(Kinds)]).
 
 kind(send) -> 1;
 kind(recv) -> 2;
@@ -154,9 +203,43 @@ kind(fork) -> 4;
 kind(init) -> 8;
 kind(exit) -> 16.
 
+-doc "The lanes of a session.".
+-spec lanes(session()) -> [lane()].
+lanes({_, {Run, Lanes}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Lanes - 1)].
+
+-doc """
+What partitions of the lane have, in the order in which each of them had it. The caller is the consumer of the lane: the one
+process that takes from it. With `[]` it will get `witness_data` when there is something. What it was given counts as
+buffered until it takes again.
+""".
+-spec take_lane(lane()) -> [piece()].
+take_lane({Run, Lane}) -> lane_take(Run, Lane).
+
+-doc "As `unread/1`; the place is free. Nothing happens where the last piece of the partition was given.".
+-spec unread(lane(), place()) -> ok.
+unread({Run, Lane}, Place) -> lane_unread(Run, Lane, Place).
+
+-doc "As `narrow/2`. Nothing happens where the last piece of the partition was given.".
+-spec narrow(lane(), place(), [witness_event:kind()]) -> ok.
+narrow({Run, Lane}, Place, Kinds) -> lane_narrow(Run, Lane, Place, mask(Kinds)).
+
+-doc """
+The partition, of which the last piece was not given, goes on by itself, behind what was given: whoever takes from it next is
+its consumer. The place is free.
+""".
+-spec detach(lane(), place()) -> partition().
+detach({Run, Lane}, Place) -> lane_detach(Run, Lane, Place).
+
+-doc """
+The consumer has died. Partitions that it knew of are unread; those whose first piece it has not been given wait for the
+next one.
+""".
+-spec reset(lane()) -> ok.
+reset({Run, Lane}) -> lane_reset(Run, Lane).
+
 -doc "Traces a process of Witness itself, for its children to be traced: those that the run waits for.".
 -spec launcher(session(), pid()) -> ok | dead.
-launcher(Session = {_, Run, _, _, _}, P) ->
+launcher(Session = {_, {Run, _}, _, _, _}, P) ->
     ok = add_launcher(Run, P),
     on(Session, P).
 
@@ -164,15 +247,16 @@ launcher(Session = {_, Run, _, _, _}, P) ->
 Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.
 """.
 -spec parent(session(), pid()) -> ok | dead.
-parent(Session = {_, Run, _, _, _}, P) ->
+parent(Session = {_, {Run, _}, _, _, _}, P) ->
     ok = add_parent(Run, P),
     case on(Session, P) of
         ok -> ok;
         dead -> ok = forget(Run, P), dead
     end.
 
--doc "Whether a process is traced.".
+-doc "Whether a process is traced; where the session only watches, whether it waits for it.".
 -spec traced(session(), pid()) -> boolean().
+traced({_, {Run, _}, watch, _, _}, P) -> is_held(Run, P);
 traced({Session, _, _, _, _}, P) ->
     try trace:info(Session, P, flags) of
         {flags, [_ | _]} -> true;
@@ -183,11 +267,23 @@ traced({Session, _, _, _, _}, P) ->
 
 -doc "Traces a process without a partition of its own, and its future children.".
 -spec on(session(), pid()) -> ok | dead.
+on({_, _, watch, _, _}, P) ->
+    case is_process_alive(P) of
+        true -> ok;
+        false -> dead
+    end;
 on({Session, _, Flags, _, _}, P) -> witness_trace:switch(Session, P, true, Flags).
+
+-doc """
+Forgets those that are dead of whom a session that only watches waits for; so many of the others, none if all have ended. What is
+known of the others, and that all have ended, is told to whoever takes the births.
+""".
+-spec sweep(session(), Most :: non_neg_integer()) -> [pid()].
+sweep({_, {Run, _}, watch, _, _}, Most) -> sweep_run(Run, Most).
 
 -doc "Ends the tracing of a process. What it has done until now is in its partition.".
 -spec off(session(), pid()) -> ok.
-off({Session, Run, Flags, _, _}, P) ->
+off({Session, {Run, _}, Flags, _, _}, P) ->
     _ = witness_trace:switch(Session, P, false, Flags),
     forget(Run, P).
 
@@ -195,7 +291,7 @@ off({Session, Run, Flags, _, _}, P) ->
 Ends tracing. Then every partition has its last status, and every birth is among the births, whose status is `stopped`.
 """.
 -spec close(session()) -> ok.
-close({Session, Run, _, _, Timer}) ->
+close({Session, {Run, _}, _, _, Timer}) ->
     _ = trace:session_destroy(Session),
     ok = close_run(Run),
     Timer ! stop,
@@ -203,11 +299,11 @@ close({Session, Run, _, _, Timer}) ->
 
 -doc """
 How many processes were born, and how many of those that the run waits for are alive; how many events were taken, and how
-many bytes the buffers take now.
+many bytes the buffers take now; how many partitions of lanes are read, and were at most.
 """.
 -spec counts(session()) -> #{processes := non_neg_integer(), held := non_neg_integer(), events := non_neg_integer(),
-                             bytes := non_neg_integer()}.
-counts({_, Run, _, _, _}) -> counts_of(Run).
+                             bytes := non_neg_integer(), read := non_neg_integer(), most_read := non_neg_integer()}.
+counts({_, {Run, _}, _, _, _}) -> counts_of(Run).
 
 -doc "How many things of each kind the native code has allocated, in all runs: for tests.".
 -spec resources() -> #{runs | hubs | partitions | tracees | batches := non_neg_integer()}.
@@ -244,8 +340,6 @@ enabled_procs(_, _, _) -> discard.
 -doc false.
 trace(_, _, _, _, _) -> ok.
 -doc false.
-trace_call(_, _, _, _, _) -> ok.
--doc false.
 trace_send(_, _, _, _, _) -> ok.
 -doc false.
 trace_receive(_, _, _, _, _) -> ok.
@@ -253,9 +347,18 @@ trace_receive(_, _, _, _, _) -> ok.
 trace_procs(_, _, _, _, _) -> ok.
 
 narrow_to(_, _) -> erlang:nif_error(not_loaded).
-new_run(_, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
+new_run(_, _, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
+central_of(_, _) -> erlang:nif_error(not_loaded).
+lane_take(_, _) -> erlang:nif_error(not_loaded).
+lane_unread(_, _, _) -> erlang:nif_error(not_loaded).
+lane_narrow(_, _, _, _) -> erlang:nif_error(not_loaded).
+lane_detach(_, _, _) -> erlang:nif_error(not_loaded).
+lane_reset(_, _) -> erlang:nif_error(not_loaded).
 add_launcher(_, _) -> erlang:nif_error(not_loaded).
 add_parent(_, _) -> erlang:nif_error(not_loaded).
+watch(_) -> erlang:nif_error(not_loaded).
+is_held(_, _) -> erlang:nif_error(not_loaded).
+sweep_run(_, _) -> erlang:nif_error(not_loaded).
 forget(_, _) -> erlang:nif_error(not_loaded).
 close_run(_) -> erlang:nif_error(not_loaded).
 -doc false.

@@ -670,12 +670,13 @@ static void names_are_those_of_the_patterns(void)
     wn_pattern patterns[60];
     for (int round = 0; round < 500; round++) {
         uint32_t count = random_below(&seed, 60), range = 1 + random_below(&seed, 8), wild = random_below(&seed, 3);
-        bool any_group = false;
+        bool any_group = false, any_apart = false;
         for (uint32_t i = 0; i < count; i++) {
             bool at_all = wild > 0 && random_below(&seed, 4) == 0;
             patterns[i] = (wn_pattern){.module = (1 + random_below(&seed, range)) << 6,
                                        .function = (1 + random_below(&seed, range)) << 6,
-                                       .arity = (int)random_below(&seed, 4), .group = random_below(&seed, 4) == 0};
+                                       .arity = (int)random_below(&seed, 4), .group = random_below(&seed, 4) == 0,
+                                       .apart = random_below(&seed, 4) == 0};
             if (at_all && random_below(&seed, 2))
                 patterns[i].module = 0;
             if (at_all && random_below(&seed, 2))
@@ -683,27 +684,31 @@ static void names_are_those_of_the_patterns(void)
             if (at_all && random_below(&seed, 2))
                 patterns[i].arity = -1;
             any_group |= patterns[i].group;
+            any_apart |= patterns[i].apart;
         }
         wn_names names;
         CHECK(wn_names_init(&names, patterns, count));
         EQUAL(wn_names_unknown(&names).named, count > 0);
         EQUAL(wn_names_unknown(&names).group, any_group);
+        EQUAL(wn_names_unknown(&names).apart, any_apart);
         for (uintptr_t module = 1; module <= range + 1; module++) {
             for (uintptr_t function = 1; function <= range + 1; function++) {
                 for (int arity = 0; arity < 5; arity++) {
-                    bool named = false, group = false;
+                    bool named = false, group = false, apart = false;
                     for (uint32_t i = 0; i < count; i++) {
                         const wn_pattern *p = &patterns[i];
                         if ((!p->module || p->module == module << 6) && (!p->function || p->function == function << 6) &&
                             (p->arity < 0 || p->arity == arity)) {
                             named = true;
                             group |= p->group;
+                            apart |= p->apart;
                         }
                     }
                     wn_naming found = wn_names_find(&names, module << 6, function << 6, arity);
                     snprintf(doing, sizeof doing, "round %d, %d patterns", round, (int)count);
                     EQUAL(found.named, named);
                     EQUAL(found.group, group);
+                    EQUAL(found.apart, apart);
                 }
             }
         }

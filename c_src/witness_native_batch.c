@@ -1,0 +1,229 @@
+#include "witness_native_batch.h"
+#include "witness_native_buffer.h"
+#include "witness_native_memory.h"
+#include "witness_native_terms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+atomic_int_fast64_t wn_count_batches;
+
+extern ERL_NIF_TERM am_fork, am_undefined;
+
+/* An entry: its length with its form, the time if it has one, and slots with their objects. */
+enum { FIVE, FOUR, ITEM, FORM = 3, TIMED = 4, BIRTH = 8, FORM_BITS = 4 };
+#define SLOTS(form) ((form) & TIMED ? 2u : 1u)
+
+static unsigned slots_of(unsigned form)
+{
+    static const unsigned counts[] = {[FIVE] = 4, [FOUR] = 3, [ITEM] = 1};
+    return counts[form & FORM];
+}
+
+static size_t length_of(uintptr_t first)
+{
+    return first >> FORM_BITS;
+}
+
+static void closed(wn_code *code, unsigned form)
+{
+    code->words[0] = (ERL_NIF_TERM)code->count << FORM_BITS | form;
+}
+
+bool wn_event_write(ErlNifEnv *env, wn_code *code, const wn_event *event)
+{
+    unsigned form = (event->other ? FIVE : FOUR) | (event->timed ? TIMED : 0u) | (event->name == am_fork ? BIRTH : 0u);
+    wn_code_word(code, 0);
+    if (event->timed)
+        wn_code_word(code, (ERL_NIF_TERM)event->time);
+    wn_code_word(code, event->name);
+    wn_code_word(code, event->process);
+    if (event->other)
+        wn_code_word(code, event->other);
+    wn_code_word(code, event->term);
+    if (!wn_code_slots(env, code, SLOTS(form)))
+        return false;
+    closed(code, form);
+    return true;
+}
+
+size_t wn_event_bytes(const wn_code *code)
+{
+    return wn_buffer_bytes(code->count) + code->other_bytes;
+}
+
+static wn_buffer *batch_of(wn_partition *partition)
+{
+    if (!partition->batch && (partition->batch = wn_buffer_new())) {
+        atomic_fetch_add_explicit(&wn_count_batches, 1, memory_order_relaxed);
+        partition->left = wn_buffer_open(partition->batch, &partition->at);
+    }
+    return partition->batch;
+}
+
+ErlNifEnv *wn_batch_env(wn_partition *partition)
+{
+    wn_buffer *buffer = batch_of(partition);
+    if (buffer && !buffer->user)
+        buffer->user = enif_alloc_env();
+    return buffer ? buffer->user : NULL;
+}
+
+/* In another block than the event before. */
+static uintptr_t *put_next(wn_partition *partition, size_t words)
+{
+    wn_buffer *buffer = batch_of(partition);
+    if (!buffer)
+        return NULL;
+    wn_buffer_close(buffer, partition->left);
+    uintptr_t *entry = wn_buffer_add(buffer, words);
+    partition->left = wn_buffer_open(buffer, &partition->at);
+    return entry;
+}
+
+/* The buffer itself, and the head of its last block, are not looked at for most events: they are not in the cache. */
+static uintptr_t *put(wn_partition *partition, const wn_code *code)
+{
+    uintptr_t *entry = partition->at;
+    if (code->count <= partition->left) {
+        partition->at += code->count;
+        partition->left -= code->count;
+    } else if (!(entry = put_next(partition, code->count))) {
+        return NULL;
+    }
+    memcpy(entry, code->words, code->count * sizeof *entry);
+    return entry;
+}
+
+bool wn_batch_add(wn_partition *partition, const wn_code *code)
+{
+    if (code->others > 0 && !wn_batch_env(partition))
+        return false;
+    uintptr_t *entry = put(partition, code);
+    if (entry && code->others > 0) {
+        unsigned form = (unsigned)*entry;
+        wn_code_move(((wn_buffer *)partition->batch)->user, entry, SLOTS(form) + slots_of(form), code->count);
+    }
+    return entry != NULL;
+}
+
+bool wn_batch_add_item(wn_partition *partition, ERL_NIF_TERM item)
+{
+    wn_code code;
+    wn_code_init(&code, SIZE_MAX);
+    wn_code_word(&code, 0);
+    wn_code_kept(&code, item);
+    closed(&code, ITEM);
+    return put(partition, &code) != NULL;
+}
+
+static ERL_NIF_TERM made(ErlNifEnv *to, ERL_NIF_TERM *entry)
+{
+    unsigned form = (unsigned)*entry, slots = SLOTS(form), count = slots_of(form);
+    wn_code_make(to, entry, slots, slots + count, length_of(*entry));
+    ERL_NIF_TERM *t = &entry[slots], time = am_undefined;
+    if (form & TIMED)
+        time = enif_make_int64(to, (ErlNifSInt64)entry[1]);
+    switch (form & FORM) {
+    case FIVE:
+        return enif_make_tuple5(to, t[0], t[1], t[2], t[3], time);
+    case FOUR:
+        return enif_make_tuple4(to, t[0], t[1], t[2], time);
+    default:
+        return t[0];
+    }
+}
+
+/* --- births ---------------------------------------------------------------------- */
+
+typedef struct {
+    ErlNifEnv *env; /* NULL: it needs none */
+    size_t bytes;
+    ERL_NIF_TERM words[];
+} birth;
+
+void *wn_birth_new(ErlNifEnv *env, const wn_event *event, size_t limit)
+{
+    wn_code code;
+    birth *b = NULL;
+    wn_code_init(&code, limit);
+    if (wn_event_write(env, &code, event) && (b = wn_alloc(sizeof *b + code.count * sizeof *b->words))) {
+        memcpy(b->words, code.words, code.count * sizeof *b->words);
+        b->bytes = sizeof *b + wn_event_bytes(&code);
+        b->env = NULL;
+        if (code.others > 0) {
+            unsigned form = (unsigned)b->words[0];
+            b->bytes += WN_BATCH_OVERHEAD;
+            b->env = enif_alloc_env();
+            wn_code_move(b->env, b->words, SLOTS(form) + slots_of(form), code.count);
+        }
+    }
+    wn_code_free(&code);
+    return b;
+}
+
+size_t wn_birth_bytes(const void *data)
+{
+    return ((const birth *)data)->bytes;
+}
+
+ERL_NIF_TERM wn_birth_read(ErlNifEnv *to, void *data)
+{
+    return made(to, ((birth *)data)->words);
+}
+
+void wn_birth_drop(void *data)
+{
+    birth *b = data;
+    if (b && b->env)
+        enif_free_env(b->env);
+    if (b)
+        wn_free(b);
+}
+
+/* --- reading --------------------------------------------------------------------- */
+
+wn_reading wn_batch_begin(const wn_taken *taken)
+{
+    wn_buffer_close(taken->batch, taken->left);
+    return wn_buffer_read(taken->batch);
+}
+
+#define NEAR 128u
+
+bool wn_batch_read(ErlNifEnv *to, wn_reading *reading, uint32_t most, ERL_NIF_TERM *list, bool *births)
+{
+    ERL_NIF_TERM near[NEAR] = {0}, *terms = near;
+    size_t count = 0, room = NEAR;
+    bool more = true;
+    while (more && count < most) {
+        if (count == room) {
+            ERL_NIF_TERM *wider = realloc(terms == near ? NULL : terms, 2 * room * sizeof *wider);
+            if (!wider)
+                break; /* the rest comes next time */
+            if (terms == near)
+                memcpy(wider, near, sizeof near);
+            terms = wider;
+            room *= 2;
+        }
+        uintptr_t *entry = wn_buffer_next(reading, length_of);
+        more = entry != NULL;
+        if (entry) {
+            *births |= (*entry & BIRTH) != 0;
+            terms[count++] = made(to, entry);
+        }
+    }
+    *list = enif_make_list_from_array(to, terms, (unsigned)count);
+    if (terms != near)
+        free(terms);
+    return more;
+}
+
+void wn_batch_drop(void *batch)
+{
+    wn_buffer *buffer = batch;
+    if (buffer->user)
+        enif_free_env(buffer->user);
+    wn_buffer_free(buffer);
+    atomic_fetch_sub_explicit(&wn_count_batches, 1, memory_order_relaxed);
+}

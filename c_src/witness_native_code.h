@@ -1,0 +1,66 @@
+/*
+ * Terms as words that belong to no environment, so that they can lie in any memory.
+ *
+ * The form: some *slots*, then *objects*. A slot is an immediate term as it is, or the place of an object, of which the
+ * last word is the head, behind what it holds:
+ *
+ *   a tuple           its slots, then the head
+ *   a list            the slots of its elements and of its tail, then the head
+ *   any other term    the term itself, in the environment of the batch, then the head
+ *
+ * An object that a slot refers to always comes after that slot. So terms are written without a stack, front to back, as a
+ * copying collector does it, and made again back to front, each when all that it holds has been made.
+ */
+#ifndef WITNESS_NATIVE_CODE_H
+#define WITNESS_NATIVE_CODE_H
+
+#include <erl_nif.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Most events have fewer words than this. */
+#define WN_CODE_NEAR 64u
+
+typedef struct {
+    ERL_NIF_TERM *words;
+    size_t count, room;
+    size_t size, limit;  /* words of heap that the terms take, and may take */
+    size_t others;       /* objects that are terms in an environment */
+    size_t other_bytes;  /* of these */
+    ERL_NIF_TERM near[WN_CODE_NEAR];
+} wn_code;
+
+/* `limit`: bytes of heap. */
+static inline void wn_code_init(wn_code *code, size_t limit)
+{
+    code->words = code->near;
+    code->count = code->size = code->others = code->other_bytes = 0;
+    code->room = WN_CODE_NEAR;
+    code->limit = limit / sizeof(ERL_NIF_TERM);
+}
+
+void wn_code_free(wn_code *code);
+
+/* A word that is no slot; only before all slots, and within WN_CODE_NEAR. */
+static inline void wn_code_word(wn_code *code, ERL_NIF_TERM word)
+{
+    code->words[code->count++] = word;
+}
+
+/* A slot with a term that lies in the environment of the batch already. */
+void wn_code_kept(wn_code *code, ERL_NIF_TERM term);
+
+/*
+ * Writes the objects of the slots from this place on, which hold terms of `env`. False: they are larger than the limit, or
+ * there is no memory. What is shared within a term is written as often as it stands there, as copies have it, so the limit
+ * is looked at all the time.
+ */
+bool wn_code_slots(ErlNifEnv *env, wn_code *code, size_t from);
+
+/* Copies the terms that stay terms into an environment. The objects stand from `objects` to `end`. */
+void wn_code_move(ErlNifEnv *to, ERL_NIF_TERM *words, size_t objects, size_t end);
+
+/* Makes all objects. The slots from `from` to `objects` are terms then. The words are used up. */
+void wn_code_make(ErlNifEnv *to, ERL_NIF_TERM *words, size_t from, size_t objects, size_t end);
+
+#endif
