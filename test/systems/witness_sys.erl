@@ -7,7 +7,7 @@ the verdicts by the name of the property, or by the name of the module for a mon
 how the first process of the system ends.
 """.
 
--export([all/0, modules/0, spec_file/1, expected/1, outcome/1, counts/1]).
+-export([all/0, together/0, modules/0, spec_file/1, expected/1, outcome/1, counts/1]).
 
 -export_type([system/0, count/0]).
 
@@ -43,7 +43,7 @@ property(#{name := Name}) -> Name.
 -spec modules() -> [module()].
 modules() ->
     lists:usort([binary, ets, gen_event, gen_server, gen_statem, lists, maps, proc_lib, supervisor, sys] ++
-                [M || #{system := {M, _, _}} <- all()] ++ [M || #{monitors := Ms} <- all(), {_, {M, _}} <- Ms]).
+                [M || #{system := {M, _, _}} <- all() ++ together()] ++ [M || #{monitors := Ms} <- all(), {_, {M, _}} <- Ms]).
 
 -doc "Where a specification lies.".
 -spec spec_file(file:name()) -> file:filename().
@@ -54,11 +54,16 @@ spec_file(Name) ->
     [File | _] = [F || Dir <- Beside, F <- [filename:join(Dir, Name)], filelib:is_regular(F)],
     File.
 
--doc "All systems.".
+-doc "All systems whose properties are each about one process, or a group.".
 -spec all() -> [system()].
-all() ->
-    [system(Name, System, Observers, lists:sort(Expect))
-     || {Name, System, Observers, Expect} <- plain() ++ ends() ++ otp() ++ protocols() ++ groups() ++ odd()].
+all() -> systems(plain() ++ ends() ++ otp() ++ protocols() ++ groups() ++ odd()).
+
+-doc "Systems with properties over all processes, which are for central monitoring.".
+-spec together() -> [system()].
+together() -> systems(transfers() ++ sessions()).
+
+systems(Given) ->
+    [system(Name, System, Observers, lists:sort(Expect)) || {Name, System, Observers, Expect} <- Given].
 
 system(Name, System, Observers, Expect) ->
     #{name => Name, system => System, scope => tree,
@@ -206,6 +211,22 @@ groups() ->
       [{~"office_without_workshop", yes, 1}, {~"workshop_hears_noise", yes, 1}, {~"workshop_alone", yes, 1},
        {~"quiet_department", no, 1}, {~"quiet_department", yes, 1},
        {~"no_noise_anywhere", no, 1}, {~"no_noise_outside", yes, 1}]}].
+
+%% Six clients with twelve transfers each, and then the last one.
+transfers() ->
+    [{Name, {witness_sys_transfers, main, [6, How]}, ["transfers.hml"],
+      [{~"asks_one_after_the_other", yes, 7} | Kept]}
+     || {Name, How, Kept} <- [{transfers, correct, [{~"money_is_kept", yes, 73}]},
+                              {transfers_lossy, lossy, [{~"money_is_kept", yes, 72}, {~"money_is_kept", no, 1}]},
+                              {transfers_generous, generous, [{~"money_is_kept", yes, 73}, {~"money_is_kept", no, 1}]},
+                              {transfers_miscounting, miscounting,
+                               [{~"money_is_kept", yes, 72}, {~"money_is_kept", no, 1}]}]].
+
+%% Five connections with eight sessions each, and then two with the session that may be granted twice.
+sessions() ->
+    [{sessions, {witness_sys_sessions, main, [5, correct]}, ["sessions.hml"], [{~"one_at_a_time", yes, 42}]},
+     {sessions_hasty, {witness_sys_sessions, main, [5, hasty]}, ["sessions.hml"],
+      [{~"one_at_a_time", yes, 40}, {~"one_at_a_time", no, 1}]}].
 
 odd() ->
     [{root_crashes, {witness_sys_crashed, main, [4]}, ["crashed.hml"],
