@@ -1,0 +1,33 @@
+-module(witness_inline_behaviour_child).
+-moduledoc """
+The signature of the process that a function of OTP or Elixir starts: what `m:witness_event_signature` makes of what
+the VM would say of it.
+""".
+
+-export([signature/2]).
+
+-doc "From the module of the function and its arguments. An argument that cannot be known here is `'_'`.".
+-spec signature(module(), [term()]) -> witness_event:signature().
+signature(proc_lib, [M, F, A | _]) -> witness_event_signature:resolve({M, F, A});
+signature(gen_event, [Name | _]) when is_tuple(Name) -> {gen_event, init, [Name]};
+signature(gen_event, _) -> {gen_event, init, [undefined]};
+signature('Elixir.Supervisor', [Children | _]) when is_list(Children) -> {'Elixir.Supervisor.Default', init, ['_']};
+signature('Elixir.Agent', [M, F, A | _]) -> witness_event_signature:resolve({M, F, A});
+signature('Elixir.Agent', [Fun | _]) -> witness_event_signature:resolve({erlang, apply, [Fun, []]});
+signature('Elixir.Task', [M, F, A]) -> witness_event_signature:resolve({M, F, A});
+signature('Elixir.Task', [Fun]) -> witness_event_signature:resolve({erlang, apply, [Fun, []]});
+signature(gen_statem, Args) -> named(Args);
+signature(gen_server, Args) ->
+    {Module, init, [Arg]} = named(Args),
+    server(Module, Arg);
+signature('Elixir.GenServer', [Module, Arg | _]) -> server(Module, Arg);
+signature(_, Args) -> named(Args).
+
+%% Without a name, or with one in front.
+named([Module, Arg | _]) when is_atom(Module) -> {Module, init, [Arg]};
+named([_Name, Module, Arg | _]) -> {Module, init, [Arg]}.
+
+%% What an agent or a supervisor is started with stands in the argument of a server.
+server(Module, Arg) ->
+    witness_event_signature:resolve({proc_lib, init_p, [self(), [], gen, init_it,
+                                                        [gen_server, self(), self(), Module, Arg, []]]}).

@@ -1,0 +1,155 @@
+-module(witness_inline_behaviour_client).
+%% The tags of OTP.
+-dialyzer({no_improper_lists, [tag/2, multi_call/2]}).
+-moduledoc """
+What calls of OTP's behaviours and of Elixir's libraries send and receive, in a process that is monitored.
+
+The function itself is called, with what it was given. Its messages are made in OTP's modules, so the events are told
+of here, as the VM would trace them: the receiver as the function looks it up, the message as it builds it. The tag of
+a request is the real one where the caller gets to know it (`send_request`), otherwise one made up in the same form,
+the same in the request and in its reply.
+
+Not told: a reply that comes too late, the `'DOWN'` of a `multi_call`, and the messages with which processes are
+started (`ack`) and stopped.
+""".
+
+-export([start/3, call/3, cast/3, reply/3, request/3]).
+
+-type seen() :: witness_inline_behaviour:seen().
+
+-doc "Starts a process: its birth, where the result tells who it is.".
+-spec start(module(), atom(), [term()]) -> term().
+start(Module, Function, Args) ->
+    Result = apply(Module, Function, Args),
+    case observed(Module) andalso child(Result) of
+        false -> ok;
+        Child -> witness_inline_process:event({fork, self(), Child, signature(Module, Function, Args), undefined})
+    end,
+    Result.
+
+%% A task that is awaited is told its function by message.
+signature('Elixir.Task', async, _) -> {'Elixir.Task.Supervised', reply, ['_', '_', '_']};
+signature(Module, _, Args) -> witness_inline_behaviour_child:signature(Module, Args).
+
+child({ok, Child}) when is_pid(Child) -> Child;
+child({ok, {Child, Monitor}}) when is_pid(Child), is_reference(Monitor) -> Child;
+child({{ok, Child}, Monitor}) when is_pid(Child), is_reference(Monitor) -> Child;
+child({ok, Child, _}) when is_pid(Child) -> Child;
+child({{ok, Child, _}, Monitor}) when is_pid(Child), is_reference(Monitor) -> Child;
+child(#{'__struct__' := 'Elixir.Task', pid := Child}) when is_pid(Child) -> Child;
+child(_) -> false.
+
+-doc "A request and its reply.".
+-spec call(module(), atom(), [term()]) -> term().
+call(Module, multi_call, Args) ->
+    case observed(Module) of
+        false -> apply(Module, multi_call, Args);
+        true -> multi_call(Module, Args)
+    end;
+call(Module, Function, Args) ->
+    case observed(Module) andalso asked(Module, Function, Args) of
+        false ->
+            apply(Module, Function, Args);
+        {To, Message, Tag} ->
+            see({send, To, Message}),
+            try apply(Module, Function, Args) of
+                Result ->
+                    see({recv, {Tag, replied(Module, Result)}}),
+                    Result
+            catch
+                exit:Reason:Stack ->
+                    _ = [see({recv, {'DOWN', monitor_of(Tag), process, To, Down}}) || Down <- down(Reason)],
+                    erlang:raise(exit, Reason, Stack)
+            end
+    end.
+
+%% The end of the server, which is told by message; a time-out is not. OTP's modules add who has called whom.
+down({Reason, {Module, Function, Args}}) when is_atom(Module), is_atom(Function), is_list(Args) -> down(Reason);
+down(timeout) -> [];
+down({nodedown, _}) -> [noconnection];
+down(Reason) -> [Reason].
+
+monitor_of([alias | Monitor]) -> Monitor;
+monitor_of(Monitor) -> Monitor.
+
+%% What `gen:call/4' answers stands in `ok'.
+replied(gen, {ok, Reply}) -> Reply;
+replied(_, Reply) -> Reply.
+
+%% Who is asked what. Where there is nobody, nothing is sent.
+asked(Module, Function, Args) ->
+    {Server, Label, Request, Timeout} = witness_inline_behaviour_request:of_call(Module, Function, Args),
+    case witness_inline_behaviour_request:target(Server) of
+        none -> false;
+        To when To =:= self() -> false;
+        To ->
+            Tag = tag(Timeout, To),
+            {To, {Label, {self(), Tag}, Request}, Tag}
+    end.
+
+%% As `gen:call/4': a call that may time out waits behind an alias.
+tag(infinity, To) when not is_pid(To); node(To) =:= node() -> make_ref();
+tag(_, _) -> [alias | make_ref()].
+
+%% Replies are taken in the opposite order of the requests.
+multi_call(Module, Args) ->
+    {Nodes, Name, Request, More} = witness_inline_behaviour_request:of_multi_call(Args),
+    Alias = make_ref(),
+    Tags = [{Node, [[alias | Alias] | make_ref()]} || Node <- Nodes],
+    [see({send, {Name, Node}, {'$gen_call', {self(), Tag}, Request}}) || {Node, Tag} <- Tags],
+    {Replies, _} = Result = apply(Module, multi_call, [Nodes, Name, Request | More]),
+    [see({recv, {proplists:get_value(Node, Tags), Reply}}) || {Node, Reply} <- lists:reverse(Replies)],
+    Result.
+
+-doc "A message without a reply.".
+-spec cast(module(), atom(), [term()]) -> term().
+cast(Module, abcast, Args) ->
+    case observed(Module) of
+        false -> apply(Module, abcast, Args);
+        true ->
+            {Nodes, Name, Message} = witness_inline_behaviour_request:of_abcast(Args),
+            Result = apply(Module, abcast, [Nodes, Name, Message]),
+            [see({send, {Name, Node}, {'$gen_cast', Message}}) || Node <- Nodes],
+            Result
+    end;
+cast(Module, Function, Args) ->
+    case observed(Module) of
+        false -> apply(Module, Function, Args);
+        true ->
+            {Server, Message} = witness_inline_behaviour_request:of_cast(Module, Function, Args),
+            To = witness_inline_behaviour_request:receiver(Server),
+            Result = apply(Module, Function, Args),
+            To =:= none orelse see({send, To, Message}),
+            Result
+    end.
+
+-doc "The reply to a request, or replies to several.".
+-spec reply(module(), atom(), [term()]) -> term().
+reply(Module, Function, Args) ->
+    Result = apply(Module, Function, Args),
+    observed(Module) andalso
+        [see(witness_inline_behaviour_server:sent(From, Reply)) || {From, Reply} <- replies(Args)],
+    Result.
+
+replies([From, Reply]) -> [{From, Reply}];
+replies([{reply, From, Reply}]) -> [{From, Reply}];
+replies([Replies]) -> [{From, Reply} || {reply, From, Reply} <- Replies].
+
+-doc "A request whose reply is fetched later, and the fetching.".
+-spec request(module(), atom(), [term()]) -> term().
+request(Module, Function, Args) ->
+    case observed(Module) of
+        false -> apply(Module, Function, Args);
+        true -> witness_inline_behaviour_request:done(Module, Function, Args, fun see/1)
+    end.
+
+%% Whether the calls of the module are told of here: where it is woven itself, its own sends and receives are.
+observed(Module) -> witness_inline_process:active() andalso not woven(Module).
+
+woven(Module) when Module =:= gen; Module =:= gen_server; Module =:= gen_statem; Module =:= gen_event;
+                   Module =:= proc_lib; Module =:= supervisor; Module =:= supervisor_bridge -> false;
+woven(Module) -> witness_weave:woven(Module) =/= no.
+
+-spec see(seen()) -> ok.
+see({recv, Message}) -> witness_inline_process:event({recv, self(), undefined, Message, undefined});
+see({send, To, Message}) -> witness_inline_process:event({send, self(), To, Message, undefined}).

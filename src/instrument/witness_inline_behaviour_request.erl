@@ -1,0 +1,113 @@
+-module(witness_inline_behaviour_request).
+-moduledoc """
+The messages that the functions of OTP's behaviours, and of Elixir's libraries over them, send for their callers:
+which, and to whom. And the functions with which replies are fetched later.
+""".
+
+-export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, target/1, receiver/1, done/4]).
+
+-doc "The server, the first element of the message, the request, and how long is waited for the reply.".
+-spec of_call(module(), atom(), [term()]) -> {Server :: term(), Label :: term(), Request :: term(), timeout()}.
+of_call(gen, call, [Server, Label, Request]) -> {Server, Label, Request, 5_000};
+of_call(gen, call, [Server, Label, Request, Timeout]) -> {Server, Label, Request, Timeout};
+of_call(gen_statem, call, [Server, Request]) -> {Server, '$gen_call', Request, infinity};
+of_call(gen_statem, call, [Server, Request, {_, Timeout}]) -> {Server, '$gen_call', Request, Timeout};
+of_call(gen_event, call, [Manager, Handler, Request]) -> {Manager, self(), {call, Handler, Request}, 5_000};
+of_call(gen_event, call, [Manager, Handler, Request, Timeout]) -> {Manager, self(), {call, Handler, Request}, Timeout};
+of_call(gen_event, which_handlers, [Manager]) -> {Manager, self(), which_handlers, infinity};
+of_call(gen_event, add_sup_handler, [Manager, Handler, Args]) ->
+    {Manager, self(), {add_sup_handler, Handler, Args, self()}, infinity};
+of_call(gen_event, swap_handler, [Manager, {Handler1, Args1}, {Handler2, Args2}]) ->
+    {Manager, self(), {swap_handler, Handler1, Args1, Handler2, Args2}, infinity};
+of_call(gen_event, swap_sup_handler, [Manager, {Handler1, Args1}, {Handler2, Args2}]) ->
+    {Manager, self(), {swap_sup_handler, Handler1, Args1, Handler2, Args2, self()}, infinity};
+of_call(gen_event, Function, [Manager | Args]) -> {Manager, self(), list_to_tuple([Function | Args]), infinity};
+of_call(supervisor, Function, [Supervisor]) -> {Supervisor, '$gen_call', Function, infinity};
+of_call(supervisor, Function, [Supervisor, Arg]) -> {Supervisor, '$gen_call', {Function, Arg}, infinity};
+of_call('Elixir.Agent', Function, [Agent, Fun]) -> {Agent, '$gen_call', {Function, Fun}, 5_000};
+of_call('Elixir.Agent', Function, [Agent, Fun, Timeout]) -> {Agent, '$gen_call', {Function, Fun}, Timeout};
+of_call('Elixir.Agent', Function, [Agent, M, F, A]) -> {Agent, '$gen_call', {Function, {M, F, A}}, 5_000};
+of_call('Elixir.Agent', Function, [Agent, M, F, A, Timeout]) -> {Agent, '$gen_call', {Function, {M, F, A}}, Timeout};
+of_call(_, call, [Server, Request]) -> {Server, '$gen_call', Request, 5_000};
+of_call(_, call, [Server, Request, Timeout]) -> {Server, '$gen_call', Request, Timeout}.
+
+-doc "The nodes that are asked, whom there, what, and the arguments behind that.".
+-spec of_multi_call([term()]) -> {Nodes :: term(), Name :: term(), Request :: term(), More :: [term()]}.
+of_multi_call([Name, Request]) -> {[node() | nodes()], Name, Request, []};
+of_multi_call([Nodes, Name, Request | More]) -> {Nodes, Name, Request, More}.
+
+-doc "Who is sent which message.".
+-spec of_cast(module(), atom(), [term()]) -> {Server :: term(), Message :: term()}.
+of_cast(gen_event, notify, [Manager, Event]) -> {Manager, {notify, Event}};
+of_cast('Elixir.Agent', cast, [Agent, M, F, A]) -> {Agent, {'$gen_cast', {cast, {M, F, A}}}};
+of_cast('Elixir.Agent', cast, [Agent, Fun]) -> {Agent, {'$gen_cast', {cast, Fun}}};
+of_cast(_, cast, [Server, Message]) -> {Server, {'$gen_cast', Message}}.
+
+-doc "The nodes, the name, and the message.".
+-spec of_abcast([term()]) -> {Nodes :: term(), Name :: term(), Message :: term()}.
+of_abcast([Name, Message]) -> {[node() | nodes()], Name, Message};
+of_abcast([Nodes, Name, Message]) -> {Nodes, Name, Message}.
+
+-doc "Whom a call sends its request to: a name of this node is looked up first. `none` where that finds nobody.".
+-spec target(Server :: term()) -> pid() | {atom(), node()} | none.
+target(Name) when is_atom(Name) -> found(whereis(Name));
+target({Name, Node}) when is_atom(Name), Node =:= node() -> found(whereis(Name));
+target(Server) -> receiver(Server).
+
+-doc "Whom a cast sends its message to: it leaves a name to the VM.".
+-spec receiver(Server :: term()) -> pid() | atom() | {atom(), node()} | none.
+receiver(Process) when is_pid(Process) -> Process;
+receiver(Name) when is_atom(Name) -> case found(whereis(Name)) of none -> none; _ -> Name end;
+receiver({global, Name}) -> found(global:whereis_name(Name));
+receiver({via, Module, Name}) ->
+    %% What a registry does is no matter of an observer: where it fails, so does the call.
+    try found(Module:whereis_name(Name)) catch _:_ -> none end;
+receiver({Name, Node} = Server) when is_atom(Name), is_atom(Node) -> Server;
+receiver(_) -> none.
+
+found(Process) when is_pid(Process) -> Process;
+found(_) -> none.
+
+-doc "Does the call, and gives `See` the events of it.".
+-spec done(module(), atom(), [term()], fun((witness_inline_behaviour:seen()) -> term())) -> term().
+done(Module, send_request, [Server | Args], See) ->
+    Result = apply(Module, send_request, [Server | Args]),
+    {Label, Request, More} = case {Module, Args} of
+        {gen_event, [Handler, Asked | Others]} -> {self(), {call, Handler, Asked}, Others};
+        {_, [Asked | Others]} -> {'$gen_call', Asked, Others}
+    end,
+    case target(Server) of
+        none -> ok;
+        To -> See({send, To, {Label, {self(), [alias | id(Result, More)]}, Request}})
+    end,
+    Result;
+done('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) ->
+    case {Function, apply('Elixir.Task', Function, Args)} of
+        {await, Reply} -> See({recv, {Ref, Reply}}), Reply;
+        {yield, {ok, Reply} = Result} -> See({recv, {Ref, Reply}}), Result;
+        {yield, {exit, Reason} = Result} -> See({recv, {'DOWN', Ref, process, Process, Reason}}), Result;
+        {yield, Result} -> Result
+    end;
+done(Module, Function, [Requests, Timeout, Delete], See) when is_map(Requests), is_boolean(Delete) ->
+    %% What is left of the collection tells which request was replied to.
+    case apply(Module, Function, [Requests, Timeout, true]) of
+        {Response, Label, Left} ->
+            [Id] = maps:keys(maps:without(maps:keys(Left), Requests)),
+            responded(Module, Response, Id, See),
+            {Response, Label, case Delete of true -> Left; false -> Requests end};
+        Other -> Other
+    end;
+done(Module, Function, [Id | _] = Args, See) ->
+    Response = apply(Module, Function, Args),
+    responded(Module, Response, Id, See),
+    Response.
+
+%% A new request is the one that the collection did not have.
+id(Id, []) -> Id;
+id(Requests, [_Label, Before]) -> [Id] = maps:keys(maps:without(maps:keys(Before), Requests)), Id.
+
+responded(_, {reply, Reply}, Id, See) -> See({recv, {[alias | Id], Reply}});
+responded(gen_event, {error, bad_module} = Reply, Id, See) -> See({recv, {[alias | Id], Reply}});
+responded(gen_event, {error, _}, _, _) -> ok;
+responded(_, {error, {Reason, Server}}, Id, See) -> See({recv, {'DOWN', Id, process, Server, Reason}});
+responded(_, _, _, _) -> ok.

@@ -1,0 +1,169 @@
+-module(witness_inline_behaviour_statem).
+-moduledoc """
+What the callbacks of a `gen_statem` tell of its process; pure.
+
+| callback | events |
+|---|---|
+| a state, or `handle_event`, with `{call, From}`, `cast` or `info` | receives `{'$gen_call', From, Request}`, `{'$gen_cast', Message}` or `Message` |
+| the same, again after it was postponed, or inserted by `next_event` | none: it was a message before, or never is one |
+| with `enter`, `internal` or a time-out | none |
+| the action `{reply, From, Reply}` | sends the reply, when its action is done |
+| `terminate(Reason, _, _)`, `init` without a state | has ended, as with a `gen_server` |
+
+The machine takes no message before it has worked off what was inserted and what is tried again after a change of
+state. So these are kept here in the order in which it will handle them, and whatever comes is the first of them, or a
+message.
+""".
+-behaviour(witness_inline_behaviour).
+
+-export([new/0, given/4, returned/5]).
+
+-type machine_event() :: {Type :: term(), Content :: term()}.
+
+%% What is done when the callback of an event has returned, and the one that enters the next state.
+-record(step, {event :: machine_event() | none, postpone = false :: boolean(), inserted = [] :: [machine_event()],
+               changed = false :: boolean()}).
+
+-record(machine, {queue = [] :: [machine_event()], postponed = [] :: [machine_event()], step = none :: none | #step{},
+                  failed = none :: none | {Reason :: term(), Exit :: term()}}).
+
+new() -> #machine{}.
+
+given(_, init, [_], State) -> {[], State};
+given(_, handle_event, [Type, Content, _, _], State) -> machine_event({Type, Content}, State);
+given(_, terminate, [_, _, _], State) -> {[], State};
+given(_, _, [Type, Content, _], State) -> machine_event({Type, Content}, State);
+given(_, _, _, State) -> {[], State}.
+
+machine_event({enter, _}, State) ->
+    {[], State};
+machine_event(Event, State) ->
+    case transition(State) of
+        #machine{queue = [Event | Queue]} = Next -> {[], stepping(Event, Next#machine{queue = Queue})};
+        #machine{queue = [_ | _]} -> {lost, unknown_state_machine};
+        #machine{} = Next -> {message(Event), stepping(Event, Next)}
+    end.
+
+stepping(Event, State) -> State#machine{step = #step{event = Event}}.
+
+message({{call, From}, Request}) -> [{recv, {'$gen_call', From, Request}}];
+message({cast, Message}) -> [{recv, {'$gen_cast', Message}}];
+message({info, Message}) -> [{recv, Message}];
+message(_) -> [].
+
+%% Inserted events come first, then those that were postponed, where the state has changed, then what was inserted
+%% before.
+transition(#machine{step = none} = State) ->
+    State;
+transition(#machine{queue = Queue, postponed = Before, step = Step} = State) ->
+    #step{event = Event, postpone = Postpone, inserted = Inserted, changed = Changed} = Step,
+    Postponed = case Postpone of true -> [Event | Before]; false -> Before end,
+    case Changed of
+        true ->
+            Retried = lists:reverse(Postponed, Queue),
+            State#machine{queue = lists:reverse(Inserted, Retried), postponed = [], step = none};
+        false -> State#machine{queue = lists:reverse(Inserted, Queue), postponed = Postponed, step = none}
+    end.
+
+returned(_, init, [_], Outcome, State) ->
+    started(Outcome, State);
+returned(_, terminate, [Reason, _, _], {value, _}, State) ->
+    {[], State, {ended, exit_reason(Reason, State)}};
+returned(_, terminate, [_, _, _], {raised, Class, Reason, Stack}, State) ->
+    {[], State, {ended, reason(Class, Reason, Stack)}};
+returned(_, handle_event, [Type, _, Name, _], {value, Value}, State) ->
+    result(Value, Type, Name, State);
+returned(_, Name, [Type, _, _], {value, Value}, State) ->
+    result(Value, Type, Name, State);
+returned(_, _, _, {raised, Class, Reason, Stack}, State) ->
+    {[], State#machine{failed = {Reason, reason(Class, Reason, Stack)}}, running};
+returned(_, _, _, _, State) ->
+    {[], State, running}.
+
+%% `terminate' is given the reason of an error, and the process exits with the reason and a stack. Where the machine
+%% itself finds the error, in what a callback has returned or because it is not there, its stack is not known here.
+exit_reason(Reason, #machine{failed = {Reason, Exit}}) -> Exit;
+exit_reason(Reason, _) when Reason =:= undef; Reason =:= badarg -> {Reason, []};
+exit_reason({Bad, _} = Reason, _) when Bad =:= bad_return_from_state_function; Bad =:= bad_action_from_state_function;
+                                       Bad =:= bad_reply_action_from_state_function;
+                                       Bad =:= bad_state_enter_return_from_state_function;
+                                       Bad =:= bad_state_enter_action_from_state_function;
+                                       Bad =:= bad_return_from_callback_mode -> {Reason, []};
+exit_reason(Reason, _) -> Reason.
+
+started({value, {ok, _, _}}, State) -> {[], State, running};
+started({value, {ok, _, _, Actions}}, State) ->
+    actions(listed(Actions), [], #step{event = none}, true, State);
+started({value, {stop, Reason}}, State) -> {[], State, {ended, Reason}};
+started({value, {error, _}}, State) -> {[], State, {ended, normal}};
+started({value, ignore}, State) -> {[], State, {ended, normal}};
+started({value, Value}, State) -> {[], State, {ended, {bad_return_from_init, Value}}};
+started({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Class, Reason, Stack)}}.
+
+reason(error, Reason, Stack) -> {Reason, Stack};
+reason(exit, Reason, _) -> Reason.
+
+%% What enters a state goes on with the step of the event that has led there.
+result(Value, Type, Name, #machine{step = Before} = State) ->
+    Step = case Before of none -> #step{event = none}; _ -> Before end,
+    case Value of
+        {next_state, Next, _} -> went(Next, Name, [], Type, Step, State);
+        {next_state, Next, _, Actions} -> went(Next, Name, Actions, Type, Step, State);
+        {Keep, _, Actions} when Keep =:= keep_state; Keep =:= repeat_state ->
+            went(Name, Name, Actions, Type, Step, State);
+        {Keep, Actions} when Keep =:= keep_state_and_data; Keep =:= repeat_state_and_data ->
+            went(Name, Name, Actions, Type, Step, State);
+        {stop_and_reply, _, Replies} -> {replies(listed(Replies)), State, running};
+        {stop_and_reply, _, Replies, _} -> {replies(listed(Replies)), State, running};
+        _ -> {[], State#machine{step = Step}, running}
+    end.
+
+went(Next, Name, Actions, Type, #step{changed = Changed} = Step, State) ->
+    actions(listed(Actions), [], Step#step{changed = Changed orelse Next =/= Name}, Type =/= enter, State).
+
+listed(List) when is_list(List) -> List;
+listed(One) -> [One].
+
+replies([{reply, {Pid, _} = From, Reply} | Replies]) when is_pid(Pid) ->
+    [witness_inline_behaviour_server:sent(From, Reply) | replies(Replies)];
+replies(_) -> [].
+
+%% An action that is none ends the machine; those before it are done.
+actions([{reply, {Pid, _} = From, Reply} | Actions], Seen, Step, IsState, State) when is_pid(Pid) ->
+    actions(Actions, [witness_inline_behaviour_server:sent(From, Reply) | Seen], Step, IsState, State);
+actions([{reply, _, _} | _], Seen, Step, _, State) -> acted(Seen, Step, State);
+actions([postpone | Actions], Seen, Step, true, State) ->
+    actions(Actions, Seen, Step#step{postpone = true}, true, State);
+actions([{postpone, Postpone} | Actions], Seen, Step, IsState, State) when not Postpone orelse IsState ->
+    actions(Actions, Seen, Step#step{postpone = Postpone}, IsState, State);
+actions([{next_event, Type, Content} | Actions], Seen, #step{inserted = Inserted} = Step, true, State) ->
+    actions(Actions, Seen, Step#step{inserted = [{Type, Content} | Inserted]}, true, State);
+actions([Action | Actions], Seen, Step, IsState, State) ->
+    case kind(Action) of
+        {module, Module} when IsState ->
+            case witness_weave:woven(Module) of
+                {ok, _} -> actions(Actions, Seen, Step, IsState, State);
+                no -> {lost, callback_module_not_woven}
+            end;
+        other -> actions(Actions, Seen, Step, IsState, State);
+        _ -> acted(Seen, Step, State)
+    end;
+actions([], Seen, Step, _, State) -> acted(Seen, Step, State).
+
+acted(Seen, Step, State) -> {lists:reverse(Seen), State#machine{step = Step}, running}.
+
+kind({Change, Module}) when Change =:= change_callback_module; Change =:= push_callback_module -> {module, Module};
+kind(pop_callback_module) -> other;
+kind(hibernate) -> other;
+kind({hibernate, _}) -> other;
+kind(infinity) -> other;
+kind(Time) when is_integer(Time) -> other;
+kind({Type, Time, _}) when Time =:= infinity; Time =:= update; is_integer(Time) -> timeout(Type);
+kind({Type, Time, _, _}) when Time =:= infinity; is_integer(Time) -> timeout(Type);
+kind({Type, cancel}) -> timeout(Type);
+kind(_) -> none.
+
+timeout(timeout) -> other;
+timeout(state_timeout) -> other;
+timeout({timeout, _}) -> other;
+timeout(_) -> none.

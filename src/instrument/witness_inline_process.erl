@@ -1,0 +1,303 @@
+-module(witness_inline_process).
+-moduledoc """
+What woven code calls for inline monitoring (`m:witness_weave_runtime`), in the process that runs it.
+
+A process that is monitored has the state of its monitors (`m:witness_inline_monitors`) in its dictionary, under one key.
+Everybody else pays for one look there. What stands under the key:
+
+| | |
+|---|---|
+| nothing | the process is not monitored, or its first function has not asked yet |
+| `off` | it is not monitored, and need not ask again |
+| `busy` | a monitor is running: what it does is no event |
+| a state | it is monitored |
+
+A process is born here when its first function asks (`entry/3`), whoever has spawned it, or the fun that it was spawned with,
+if the spawning code is woven. Its end is what leaves that function.
+""".
+-behaviour(witness_weave_runtime).
+
+-export([sent/2, received/1, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
+         dictionary/3, hibernate/3, apply/3, function/3, callback/3, init/2]).
+-export([event/1, born/2, ended/1, gap/1, active/0, host/0]).
+-export([resume/4]).
+-compile({no_auto_import, [apply/3, spawn/3, spawn_request/3]}).
+
+-define(KEY, '$witness_inline').
+%% As `witness_inline_monitors' has them.
+-define(SEND, 8).
+-define(RECV, 16).
+-define(STAMPED, 32).
+-define(TIME(State), if element(2, State) band ?STAMPED =:= 0 -> undefined; true -> witness_inline_monitors:stamp(State) end).
+
+%% --- messages --------------------------------------------------------------------
+
+-doc false.
+-spec sent(term(), term()) -> ok.
+sent(To, Message) ->
+    case get(?KEY) of
+        State when element(2, State) band ?SEND =/= 0 -> seen({send, self(), To, Message, ?TIME(State)}, State);
+        _ -> ok
+    end.
+
+-doc false.
+-spec received(term()) -> ok.
+received({_, Request, ok, Child} = Message) when is_reference(Request), is_pid(Child) ->
+    ok = witness_inline_spawn:replied(Request, {ok, Child}),
+    taken(Message);
+received({_, Request, error, _} = Message) when is_reference(Request) ->
+    ok = witness_inline_spawn:replied(Request, error),
+    taken(Message);
+received(Message) ->
+    taken(Message).
+
+taken(Message) ->
+    case get(?KEY) of
+        State when element(2, State) band ?RECV =/= 0 ->
+            seen({recv, self(), undefined, Message, ?TIME(State)}, State);
+        _ -> ok
+    end.
+
+seen(Event, State) ->
+    put(?KEY, case witness_inline_monitors:event(Event, State) of none -> off; Next -> Next end),
+    ok.
+
+-doc false.
+-spec send(module(), atom(), [term()]) -> term().
+send(Module, Function, [To, Message | Options] = Args) ->
+    Result = erlang:apply(Module, Function, Args),
+    _ = is_sent(Function, Options, Result) andalso sent(To, Message),
+    Result.
+
+%% Without options `send' returns the message, whatever that is.
+is_sent(send_nosuspend, _, Result) -> Result;
+is_sent(send, [_], Result) -> Result =:= ok;
+is_sent(_, [], _) -> true.
+
+-doc """
+An event of the process, as the source of events would give it, but without its time. Nothing where the process is not
+monitored.
+""".
+-spec event(witness_event:event()) -> ok.
+event(Event) ->
+    case get(?KEY) of
+        State when is_tuple(State) ->
+            case witness_inline_monitors:wants(element(1, Event), State) of
+                true -> seen(setelement(tuple_size(Event), Event, witness_inline_monitors:stamp(State)), State);
+                false -> ok
+            end;
+        _ -> ok
+    end.
+
+%% --- birth -----------------------------------------------------------------------
+
+-doc false.
+-spec entry(module(), atom(), [term()]) -> go | {done, term()}.
+entry(Module, Function, Args) ->
+    case witness_inline_registry:find(Module) of
+        none -> go;
+        Births ->
+            [{initial_call, Initial}, {parent, Parent}] = process_info(self(), [initial_call, parent]),
+            case is_first(Module, Function, length(Args), Initial) of
+                true ->
+                    case observed(witness_event_signature:resolve({Module, Function, Args}), Parent, Births) of
+                        monitored -> {done, witness_inline_end:run(Module, Function, Args, host())};
+                        not_monitored -> go
+                    end;
+                false ->
+                    put(?KEY, off),
+                    go;
+                unknown ->
+                    go
+            end
+    end.
+
+%% Whether a process began with this function. OTP's start with theirs, and nobody knows yet whether the function that is
+%% called for it will ask as a callback.
+is_first(Module, Function, Arity, {Module, Function, Arity}) -> true;
+is_first(Module, Function, Arity, {proc_lib, init_p, _}) ->
+    case get('$initial_call') of
+        {Module, Function, Arity} ->
+            case witness_inline_behaviour:is_first(Module, Function, Arity) of
+                true -> true;
+                false -> unknown
+            end;
+        _ -> unknown
+    end;
+is_first(_, _, _, _) -> false.
+
+-doc """
+The process begins here, in a woven module: what it is spawned with has this signature. Whoever calls this sees its end, too.
+""".
+-spec born(module(), witness_event:signature()) -> monitored | not_monitored.
+born(Module, Signature) ->
+    case witness_inline_registry:find(Module) of
+        none -> not_monitored;
+        Births ->
+            {parent, Parent} = process_info(self(), parent),
+            observed(Signature, Parent, Births)
+    end.
+
+observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, scope := Scope} = Births) ->
+    Monitors = try
+        atomics:get(Switch, 1) =:= 1 andalso ets:lookup(Known, self())
+    of
+        [] -> case Scope(self()) of true -> entries(Maps, Signature); false -> [] end;
+        [{_, seen}] -> lost(Births);
+        %% It was born before the run, or the run is over.
+        _ -> []
+    catch
+        %% What the host has kept has gone with it.
+        error:badarg -> []
+    end,
+    case started(Monitors, Signature, Parent, Births) of
+        none -> put(?KEY, off), not_monitored;
+        State -> put(?KEY, State), monitored
+    end.
+
+started([], _, _, _) -> none;
+started(Monitors, Signature, Parent, #{notes := Notes} = Births) ->
+    case witness_inline_notes:born(Signature, Monitors, Notes) of
+        true -> witness_inline_monitors:start(Signature, Parent, Monitors, Births);
+        gone -> none;
+        false ->
+            [] = lost(Births),
+            none
+    end.
+
+%% Who is observed and has no state any more has lost it, to a deletion of its dictionary by code that is not woven.
+lost(#{host := Host}) ->
+    ok = witness_inline_monitors:lost(self(), Host),
+    [].
+
+entries(Maps, Signature) ->
+    Label = witness_outline_map:new(Maps, #{held => false, signature => Signature}),
+    [{N, Entry} || {N, {_, Entry}} <- lists:enumerate(witness_outline_map:starts(Label))].
+
+%% --- end -------------------------------------------------------------------------
+
+-doc "The process ends for this reason: its `exit`, after which all monitors end. Once.".
+-spec ended(Reason :: term()) -> ok.
+ended(Reason) ->
+    case witness_inline_spawn:pending() of
+        true -> gap(spawn_request);
+        false -> event({exit, self(), Reason, undefined}), over(complete)
+    end.
+
+-doc "Events are missing from here on, for every monitor of the process.".
+-spec gap(Why :: atom()) -> ok.
+gap(Why) -> over({gap, Why}).
+
+over(How) ->
+    case get(?KEY) of
+        State when is_tuple(State) ->
+            put(?KEY, off),
+            witness_inline_monitors:finish(How, State);
+        _ -> ok
+    end.
+
+-doc false.
+-spec hibernate(module(), atom(), [term()]) -> no_return().
+hibernate(Module, hibernate, [M, F, Args] = Call) ->
+    case get(?KEY) of
+        State when is_tuple(State) -> erlang:apply(Module, hibernate, [?MODULE, resume, [M, F, Args, host()]]);
+        _ -> erlang:apply(Module, hibernate, Call)
+    end.
+
+-doc false.
+-spec resume(module(), atom(), [term()], pid()) -> term().
+resume(Module, Function, Args, Host) -> witness_inline_end:run(Module, Function, Args, Host).
+
+%% --- other calls -----------------------------------------------------------------
+
+-doc false.
+-spec spawn(module(), atom(), [term()]) -> term().
+spawn(Module, Function, Args) -> witness_inline_spawn:spawn(Module, Function, Args).
+
+-doc false.
+-spec spawn_request(module(), atom(), [term()]) -> term().
+spawn_request(Module, Function, Args) -> witness_inline_spawn:request(Module, Function, Args).
+
+-doc false.
+-spec start(module(), atom(), [term()]) -> term().
+start(Module, Function, Args) -> witness_inline_behaviour_client:start(Module, Function, Args).
+
+-doc false.
+-spec call(module(), atom(), [term()]) -> term().
+call(Module, Function, Args) -> witness_inline_behaviour_client:call(Module, Function, Args).
+
+-doc false.
+-spec cast(module(), atom(), [term()]) -> term().
+cast(Module, Function, Args) -> witness_inline_behaviour_client:cast(Module, Function, Args).
+
+-doc false.
+-spec reply(module(), atom(), [term()]) -> term().
+reply(Module, Function, Args) -> witness_inline_behaviour_client:reply(Module, Function, Args).
+
+-doc false.
+-spec request(module(), atom(), [term()]) -> term().
+request(Module, Function, Args) -> witness_inline_behaviour_client:request(Module, Function, Args).
+
+-doc false.
+-spec callback(module(), atom(), [term()]) -> go | {done, term()}.
+callback(Module, Function, Args) -> witness_inline_behaviour:callback(Module, Function, Args).
+
+-doc false.
+-spec init(module(), [term()]) -> go | {done, term()}.
+init(Module, Args) -> witness_inline_behaviour:init(Module, Args).
+
+-doc false.
+-spec dictionary(module(), atom(), [term()]) -> term().
+dictionary(erlang, get, []) -> [Entry || {Key, _} = Entry <- get(), not is_own(Key)];
+dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), not is_own(Key)];
+dictionary(erlang, erase, []) ->
+    {Own, Others} = lists:partition(fun({Key, _}) -> is_own(Key) end, erase()),
+    lists:foreach(fun({Key, Value}) -> put(Key, Value) end, Own),
+    Others.
+
+%% The state, and the marks of monitors.
+is_own(Key) when is_atom(Key) ->
+    case atom_to_binary(Key) of
+        <<"$witness_", _/binary>> -> true;
+        _ -> false
+    end;
+is_own(_) -> false.
+
+-doc false.
+-spec apply(module(), atom(), [term()]) -> term().
+apply(Module, Function, Args) ->
+    case is_list(Args) andalso class(Module, Function, length(Args)) of
+        none -> erlang:apply(Module, Function, Args);
+        false -> erlang:apply(Module, Function, Args);
+        Class -> ?MODULE:Class(Module, Function, Args)
+    end.
+
+class(Module, Function, Arity) when is_atom(Module), is_atom(Function) ->
+    witness_weave_calls:class(Module, Function, Arity);
+class(_, _, _) -> none.
+
+-doc false.
+-spec function(module(), atom(), arity()) -> function().
+function(Module, Function, Arity) ->
+    case class(Module, Function, Arity) of
+        none -> fun Module:Function/Arity;
+        _ -> calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+    end.
+
+calling(0, Do) -> fun() -> Do([]) end;
+calling(1, Do) -> fun(A) -> Do([A]) end;
+calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
+calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
+calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
+calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
+calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end.
+
+%% --- for whoever sees more -------------------------------------------------------
+
+-doc "Who answers for the monitors of the process, which has some.".
+-spec host() -> pid().
+host() -> witness_inline_monitors:host(get(?KEY)).
+
+-doc "Whether the process is monitored.".
+-spec active() -> boolean().
+active() -> is_tuple(get(?KEY)).
