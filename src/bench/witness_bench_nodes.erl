@@ -1,0 +1,53 @@
+-module(witness_bench_nodes).
+-moduledoc """
+A second node on this machine, for models whose workers live on another one than their master (BenchCRV text, section
+5).
+
+This node becomes a distributed one, which it stays; a benchmark has a VM of its own. Both nodes listen on the
+loopback interface only, under a cookie that is drawn for them, and a name service (epmd) is started if there is none,
+as `erl -name` does.
+""".
+
+-export([start/0, distribute/1]).
+
+-doc "Starts a node, which ends with the calling process, and connects it.".
+-spec start() -> {ok, node()} | {error, term()}.
+start() ->
+    Cookie = binary_to_atom(binary:encode_hex(crypto:strong_rand_bytes(16))),
+    maybe
+        {ok, _} ?= distribute(Cookie),
+        {ok, Peer, _} ?= peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+        {ok, Node} ?= peer:call(Peer, ?MODULE, distribute, [erlang:get_cookie()]),
+        true ?= net_kernel:connect_node(Node),
+        {ok, Node}
+    else
+        false -> {error, not_connected};
+        {error, Reason} -> {error, Reason}
+    end.
+
+-doc "Makes this node a distributed one with this cookie, if it is none.".
+-spec distribute(Cookie :: atom()) -> {ok, node()} | {error, term()}.
+distribute(Cookie) ->
+    case is_alive() of
+        true -> {ok, node()};
+        false ->
+            ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
+            Name = "witness_bench_" ++ os:getpid() ++ "@127.0.0.1",
+            ok = name_service(),
+            case net_kernel:start(list_to_atom(Name), #{name_domain => longnames}) of
+                {ok, _} ->
+                    true = erlang:set_cookie(Cookie),
+                    {ok, node()};
+                {error, Reason} -> {error, Reason}
+            end
+    end.
+
+%% It does nothing where there is one already.
+name_service() ->
+    case os:find_executable("epmd", filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"])) of
+        false -> ok;
+        Epmd ->
+            Port = open_port({spawn_executable, Epmd},
+                             [{args, ["-daemon"]}, {env, [{"ERL_EPMD_ADDRESS", "127.0.0.1"}]}, exit_status]),
+            receive {Port, {exit_status, _}} -> ok end
+    end.
