@@ -31,7 +31,8 @@ loaded, to the event `[witness, verdict]` (`m:witness_telemetry`).
 
 -doc """
 What a monitor found, or one of its slices. `spec` is `file:line`, or the monitor's module;
-`process` and `signature` are those of the process that it was started for; `slice` are the
+`process` and `signature` are those of the process that it was started for, or, of a property over all processes,
+of the one whose event decided, and `undefined` where no event did; `slice` are the
 values of a property with `per`, with their names; `event` is the one that decided, `index`
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
@@ -41,11 +42,12 @@ deciding one, each with the formula that was left after it and its bindings; `sk
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
-                     process := witness_event:proc(), signature := witness_event:signature(),
+                     process := witness_event:proc() | undefined,
+                     signature := witness_event:signature() | undefined,
                      slice := undefined | [{Name :: binary(), Value :: term()}],
                      log => binary(), version => pos_integer(),
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
-                     reason := undefined | stopped | max_slices | {gap, term()} | {crashed, term()},
+                     reason := undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()},
                      source := undefined | source(),
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
@@ -94,7 +96,8 @@ Starts a system under observation, or checks a log of what a system did.
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
-| `instrument` | `outline`: a tracer for each partition; or for a log also `central`: one for all | `outline` |
+| `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of those that the signatures name, and of the system's own, but those of OTP, Elixir and Witness |
+| `instrument` | `outline`: a tracer for each partition; `central`: one for all, with all monitors in its process, which properties over several processes (`per` without `with`) need; `inline`: monitors are woven into the code of the processes, see below | `outline` |
 | `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
 | `timestamps` | whether all events carry their time; without it, over `evm` those of partitions with several processes do, and no others | `false` |
 | `memory` | bytes. Over `native` what events may take while they wait: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` what all tracers and monitors may take together, with their mailboxes: beyond it the largest monitors end inconclusive, or, if it is the tracers that take it, all of them, and the system goes on unobserved (see *Limits*) | a quarter of what the node may use |
@@ -106,6 +109,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `hold_back` | milliseconds that events of a partition with several processes wait to be put in order (`evm`) | `100` |
 | `explain` | steps kept for an explanation | `12` |
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
+| `slice_idle` | milliseconds, or `infinity`, by the times of the events (which all events have then): a slice of whose value no event has come for longer ends, inconclusive, with the next event that its monitor reads | `infinity` |
 | `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |
 | `max_verdicts` | verdicts kept for `verdicts/1`; 0 where nobody asks for them | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
@@ -117,6 +121,24 @@ Starts a system under observation, or checks a log of what a system did.
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` but for new groups); otherwise it takes those that need no more than what the first ones need | `false` |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
+
+## Inline
+
+With `instrument => inline` modules are rewritten when the run is started, from their debug information, and loaded, and
+their original code is restored at its end; modules that were compiled with `m:witness_inline` are taken as they are. The
+processes that are born in them run their monitors themselves: an event is judged before the process goes on, and no other
+process takes part. All of the system that is born in such a module is monitored, whoever has spawned it.
+
+- An event is what the process can see: `recv` is a message that a `receive` takes, `send` and `fork` what woven code does.
+  What is done in modules that are not woven is not seen.
+- A process that is ended by a signal cannot say so: its monitors end inconclusive with the gap `signal`. Signals that a
+  process sees, and whatever it raises, are its `exit`.
+- A monitor's crash is caught, but what a monitor written by hand does otherwise it does in the process of the system: one
+  that never returns stops that process.
+- A module belongs to one run at a time. Groups, `per` without `with`, `log_file`, `replaceable` and `replace/2` are not for
+  such runs, and neither is what runs already.
+- Where the original code of a module is in use at the end, the woven code stays until it is not, and the summary says so.
+  It observes nothing any more.
 
 ## Applications
 
@@ -187,8 +209,11 @@ start(Options) ->
         {error, _} = Error -> Error
     end.
 
-started({ok, Run}) when is_pid(Run) -> {ok, Run};
-started({error, {shutdown, Reason}}) -> {error, Reason};
+started({ok, Run}) when is_pid(Run) ->
+    case witness_run:begun(Run) of
+        ok -> {ok, Run};
+        {error, _} = Error -> Error
+    end;
 started({error, Reason}) -> {error, {not_started, Reason}}.
 
 -doc """
@@ -253,6 +278,7 @@ The run goes on as it was.
 - `{specification, Diagnostics}`: they are wrong;
 - `{not_replaced, messages | signatures | groups}`: they need what the run does not gather, since nobody wanted it when
   it was started. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
+- `{not_replaced, all}`: they have properties over all processes, or those that the run began with do;
 - `{not_replaced, log | ended}`: a log is checked, or the run does not watch any more;
 - `{run_died, Reason}`.
 """.
@@ -262,11 +288,17 @@ replace(Run, Specs) -> witness_run:replace(Run, Specs).
 -doc "An error of `start/1`, `await_started/2`, `await/2` or `replace/2` for people.".
 -spec format_error(term()) -> unicode:chardata().
 format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
+format_error(Reason) when element(1, Reason) =:= inline; element(1, Reason) =:= weave; element(1, Reason) =:= observed ->
+    witness_inlined:format_error(Reason);
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
 format_error({not_replaced, log}) -> "specifications are not replaced while a log is checked";
 format_error({not_replaced, ended}) ->
     "the run does not watch any more: there are no processes for other specifications";
+format_error({not_replaced, all}) ->
+    "properties over all processes (`per` without `with`) are there from the beginning of a run to its end";
+format_error({not_replaced, inline}) ->
+    "specifications are not replaced in a run that is instrumented inline: what is woven follows from them";
 format_error({not_replaced, What}) ->
     ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the "
      "option replaceable",

@@ -14,10 +14,11 @@ given to, which depends on the source of events.
 -type key() :: {Spec :: binary(), Name :: binary() | undefined, Version :: pos_integer()}.
 
 -doc """
-What a source delivers, what signatures may be told apart, whether groups are put in order, and whether the source is the
-native one.
+What a source delivers, and which kinds of events at all, the properties over all processes, what signatures may be told
+apart, whether groups are put in order, and whether the source is the native one.
 """.
--type gathered() :: #{filter := witness_trace_filter:filter(), names := [witness_trace_native:pattern()],
+-type gathered() :: #{filter := witness_trace_filter:filter(), kinds := all | [witness_event:kind()],
+                      all := [witness_outline_map:entry()], names := [witness_trace_native:pattern()],
                       ordered := boolean(), native := boolean()}.
 
 -doc "The maps of a run; those of specifications have the version of these.".
@@ -51,6 +52,7 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
     Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
+        #{instrument := inline} -> start_inline(Options, Specs, Maps);
         #{source := Source} -> {ok, start_link_source(Source, Options, Gathered, #{run => self(), maps => Maps})}
     end.
 
@@ -59,9 +61,12 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
     gathered().
 gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, Logging) ->
     Hidden = witness_logging:monitors(Logging),
-    #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Monitors ++ Hidden) end,
-      names => names(Specs, Monitors) ++ [{M, F, A, true} || {{M, F, A}, _} <- Hidden]
-          ++ [{'_', '_', '_', false} || Replaceable],
+    Read = Monitors ++ Hidden,
+    #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Read) end,
+      kinds => case Replaceable of true -> all; false -> kinds(Specs, Read) end,
+      all => over_all(Specs),
+      names => names(Specs, Monitors) ++ [{M, F, A, true, true} || {{M, F, A}, _} <- Hidden]
+          ++ [{'_', '_', '_', false, false} || Replaceable],
       ordered => Replaceable orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs),
       native => maps:get(source, Options, none) =:= native}.
 
@@ -76,10 +81,11 @@ The maps with the specifications of this version in the place of those before; a
 gathered. Maps keep their numbers, which the groups that are read already are known by.
 """.
 -spec replaced([witness_spec:instrumentation_map()], Version :: pos_integer(), maps(), gathered()) ->
-    {ok, maps()} | {error, messages | signatures | groups}.
-replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered, native := IsNative}) ->
+    {ok, maps()} | {error, messages | signatures | groups | all}.
+replaced(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered, native := IsNative} = Gathered) ->
     Needed = filter(Specs, []),
     maybe
+        ok ?= needs(all, over_all(Specs) =:= [] andalso maps:get(all, Gathered) =:= []),
         ok ?= needs(messages, lists:all(fun(Kind) -> covers(maps:get(Kind, Filter), maps:get(Kind, Needed)) end,
                                         [send, recv])),
         ok ?= needs(signatures, not IsNative orelse lists:all(fun(Name) -> is_named(Name, Names) end,
@@ -96,8 +102,8 @@ covers(all, _) -> true;
 covers(_, all) -> false;
 covers(Clauses, Needed) -> Needed -- Clauses =:= [].
 
-is_named({M, F, A, Group}, Names) ->
-    lists:any(fun({M1, F1, A1, Group1}) ->
+is_named({M, F, A, Group, _}, Names) ->
+    lists:any(fun({M1, F1, A1, Group1, _}) ->
                       lists:member(M1, ['_', M]) andalso lists:member(F1, ['_', F]) andalso lists:member(A1, ['_', A])
                           andalso (Group1 orelse not Group)
               end, Names).
@@ -106,14 +112,16 @@ is_named({M, F, A, Group}, Names) ->
 -spec key(#{spec := binary(), name := binary() | undefined, _ => _}) -> key().
 key(#{spec := Spec, name := Name} = Of) -> {Spec, Name, maps:get(version, Of, 1)}.
 
-start_link_source(native, Options, #{filter := Filter, names := Names}, Common) ->
+start_link_source(native, Options, #{filter := Filter, names := Names} = Gathered, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
-    Config = maps:merge(maps:with([explain, max_slices, partition_memory], Options), maps:with([run, maps], Common)),
+    Config = maps:merge(maps:with([explain, max_slices, slice_idle, partition_memory, drain], Options),
+                        maps:merge(Common, central(Options, Gathered))),
     {ok, Pid} = witness_outline_births:start_link(
-                  Config#{source_options => Given#{names => Names, filter => Filter}}),
+                  Config#{source_options => Given#{names => Names, filter => Filter,
+                                                   lanes => lanes(Options)}}),
     Session = witness_outline_births:session(Pid),
     {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered}, Common) ->
+start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered} = Gathered, Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
     %% Only a group has to put events in order.
@@ -121,15 +129,44 @@ start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter
         true -> always;
         false -> handover
     end,
-    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices], Options),
-                        maps:with([run, maps], Common)),
+    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices, slice_idle, drain], Options),
+                        maps:merge(Common, central(Options, Gathered))),
     {ok, Pid} = witness_outline:start_link(
                   Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),
     {witness_outline, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
                                       held => atomics:get(Held, 1)} end}.
 
-has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
+start_inline(Options = #{monitors := Monitors}, Specs, Maps) ->
+    Run = self(),
+    witness_inlined:start_link(Options, Specs,
+                               #{run => Run, maps => Maps, monitors => all_monitors(Specs, Monitors),
+                                 names => [{M, F, A} || {M, F, A, _, _} <- names(Specs, Monitors)]},
+                               fun() -> start_life(Run, Options) end).
+
+%% What watches the life of the system has no monitors, and reads no messages. That of a whole node has no end: then it is
+%% there for its processes to be counted.
+start_life(Run, #{source := native, scope := tree} = Options) ->
+    {ok, Pid} = witness_inline_life:start_link(Run, #{names => [], memory => maps:get(memory, Options)}),
+    {witness_inline_life, Pid, witness_inline_life:counts(Pid)};
+start_life(Run, #{source := Source} = Options) ->
+    Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, all => [], kinds => [],
+                native => Source =:= native},
+    start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
+
+%% What one tracer for all needs to know.
+%% One for each scheduler, where there may be more than one reader.
+lanes(#{instrument := central}) -> 0;
+lanes(_) -> erlang:system_info(schedulers_online).
+
+central(#{instrument := central}, #{all := All, kinds := Kinds, names := Names}) ->
+    #{central => All, kinds => Kinds, grouped => lists:any(fun({_, _, _, Group, _}) -> Group end, Names)};
+central(_, _) -> #{}.
+
+%% Properties over all processes.
+over_all(Specs) -> [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{all := true} <- Entries].
+
+has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group, all := All}) -> Group orelse All end, Entries).
 
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
     Spread = erlang:system_info(schedulers_online),
@@ -137,9 +174,9 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Properties = [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{action := monitor} <- Entries]
         ++ [monitor_entry(Monitor) || {_, Monitor} <- Monitors],
     Config = #{run => self(), file => log_name(Input), feed => Feed#{input => Input, parsers => Spread},
-               log => #{maps => Maps, properties => Properties, mode => Mode, spread => Spread, roots => Roots},
+               log => #{maps => Maps, properties => Properties, all => over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
-    Given = maps:with([explain, max_slices, save, from], Options),
+    Given = maps:with([explain, max_slices, slice_idle, save, from], Options),
     case witness_outline_offline:start_link(maps:merge(Given, Config)) of
         {ok, Pid, Counter} ->
             {ok, {witness_outline_offline, Pid, fun() -> witness_outline_offline:counts(Counter) end}};
@@ -155,7 +192,7 @@ identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options
                 unicode:characters_to_binary(Text)
             end || #{file := File} <- Specs],
     Handwritten = [{Pattern, Monitor, Module:module_info(md5)} || {Pattern, {Module, _} = Monitor} <- Monitors],
-    Bounds = maps:with([instrument, explain, max_slices, roots, format, skip_malformed], Options),
+    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, skip_malformed], Options),
     erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
 identity(_, _) -> <<>>.
 
@@ -172,7 +209,7 @@ log_name(standard_input) -> ~"standard input".
 of_spec(Map) -> of_spec(Map, #{}).
 
 of_spec(Map = #{module := Module, entries := Entries}, Version) ->
-    Compiled = #{Index => versioned(entry(Map, E), Version) || E = #{index := Index} <- Entries},
+    Compiled = #{Index => versioned(entry(Map, E), Version) || E = #{index := Index, all := false} <- Entries},
     fun(Signature) -> [maps:get(Index, Compiled) || Index <- Module:match(Signature)] end.
 
 versioned(none, _) -> none;
@@ -225,20 +262,30 @@ actions(Module, Arg) ->
 -spec filter([witness_spec:instrumentation_map()],
              [{witness_options:signature_pattern(), {module(), term()}}]) -> witness_trace_filter:filter().
 filter(Maps, Monitors) ->
-    Compiled = [{Module, Index} || #{module := Module, entries := Entries} <- Maps,
-                                   #{action := monitor, index := Index} <- Entries],
-    witness_trace_filter:union([witness_monitor_alphabet:of_monitor(Monitor) || Monitor <- Compiled ++ [M || {_, M} <- Monitors]]).
+    witness_trace_filter:union([witness_monitor_alphabet:of_monitor(Monitor) || Monitor <- all_monitors(Maps, Monitors)]).
+
+kinds(Maps, Monitors) ->
+    Kinds = [witness_monitor_alphabet:kinds(Monitor) || Monitor <- all_monitors(Maps, Monitors)],
+    case lists:member(all, Kinds) of
+        true -> all;
+        false -> lists:usort(lists:append(Kinds))
+    end.
+
+all_monitors(Maps, Monitors) ->
+    [{Module, Index} || #{module := Module, entries := Entries} <- Maps, #{action := monitor, index := Index} <- Entries]
+        ++ [M || {_, M} <- Monitors].
 
 -doc """
-The names of all signatures that somebody names, `none` included, and whether a group may be named by them
-(`witness_trace_native:open/1`).
+The names of all signatures that somebody names, `none` included, whether a group may be named by them, and whether they
+may be read by a monitor that needs a process of its own (`witness_trace_native:open/1`).
 """.
 -spec names([witness_spec:instrumentation_map()],
             [{witness_options:signature_pattern(), {module(), term()}}]) -> [witness_trace_native:pattern()].
 names(Maps, Monitors) ->
-    lists:usort([{M, F, A, Group} || #{entries := Entries} <- Maps, #{names := Names, group := Group} <- Entries,
-                                     {M, F, A} <- Names]
-                ++ [{M, F, A, false} || {{M, F, A}, _} <- Monitors]).
+    lists:usort([{M, F, A, Group, false} || #{entries := Entries} <- Maps, #{names := Names, group := Group} <- Entries,
+                                            {M, F, A} <- Names]
+                ++ [{M, F, A, false, not witness_monitor_bounded:is_bounded(Module)}
+                    || {{M, F, A}, {Module, _}} <- Monitors]).
 
 -spec sources([witness_spec:instrumentation_map()]) -> sources().
 sources(Maps) ->

@@ -114,12 +114,15 @@ report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], 
 
 -doc "A report of the logger as text.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
-format(#{label := {witness, violation}, spec := Spec, name := Name, process := P,
-         signature := Signature, slice := Slice}) ->
-    {"~ts~ts violated by ~ts, ~ts~ts",
-     [Spec, name(Name), witness_event:format_proc(P), witness_event:format_signature(Signature), slice(Slice)]};
+format(#{label := {witness, violation}, spec := Spec, name := Name, slice := Slice} = Report) ->
+    {"~ts~ts violated~ts~ts", [Spec, name(Name), by(Report), slice(Slice)]};
 format(#{label := {witness, violations_left_out}, spec := Spec, name := Name, count := Count}) ->
     {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, name(Name), Count]}.
+
+by(#{process := undefined}) -> "";
+by(#{process := P, signature := undefined}) -> [" by ", witness_event:format_proc(P)];
+by(#{process := P, signature := Signature}) ->
+    [" by ", witness_event:format_proc(P), ", ", witness_event:format_signature(Signature)].
 
 name(undefined) -> "";
 name(Name) -> [" (", Name, ")"].

@@ -6,7 +6,8 @@ The options of a run: one clause for each, and the defaults.
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
 `{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does
-not go with the `system`, `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
+not go with the `system`, `{only_inline, Key}` and `{not_inline, Key}` for one that goes, or does not go, with `instrument => inline`,
+`{not_redacted, Key}` for one that writes contents where `redact` forbids it,
 `{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
@@ -36,7 +37,8 @@ compiled.
                      modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
-                     instrument := outline | central,
+                     instrument := outline | central | inline,
+                     weave := witness_inline_modules:weave(),
                      source => native | evm,
                      roots := auto | [witness_event:proc()],
                      format => text | json,
@@ -63,6 +65,7 @@ compiled.
                      flush := pos_integer(),
                      explain := pos_integer(),
                      max_slices := pos_integer(),
+                     slice_idle := pos_integer() | infinity,
                      max_obligations := pos_integer(),
                      max_verdicts := non_neg_integer(),
                      drain := timeout(),
@@ -76,12 +79,12 @@ compiled.
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
 
 defaults() ->
-    #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline,
+    #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline, weave => default,
       on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
       rate => infinity, duration => infinity,
-      explain => 12, max_slices => 100_000,
+      explain => 12, max_slices => 100_000, slice_idle => infinity,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
       drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false}.
@@ -94,7 +97,7 @@ check(Options) when is_map(Options) ->
         is_map_key(system, Complete) orelse throw({missing_option, system}),
         maps:foreach(fun option/2, Complete),
         ok = attachable(Complete),
-        {ok, message_size(source(partition_memory(fitting(Complete, Options))), Options)}
+        {ok, message_size(source(timed(partition_memory(fitting(Complete, Options)))), Options)}
     catch
         throw:Reason -> {error, Reason}
     end;
@@ -120,14 +123,27 @@ fitting(Complete = #{system := System}, Given) ->
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
     [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
+    ok = inline(Complete, Given),
     case Complete of
         #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
         #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
         #{system := {log, standard_input}, save := _} -> expected(save, "a file to go on with");
         #{system := {log, _}} -> Complete;
-        #{instrument := outline} -> application(Complete, Given);
-        #{} -> expected(instrument, "outline, for a system that runs")
+        #{} -> application(Complete, Given)
     end.
+
+%% What runs already was born in code that is not woven.
+inline(#{instrument := inline, system := System}, Given) ->
+    case System of
+        {log, _} -> expected(instrument, "outline or central, for a log");
+        _ when System =:= node; element(1, System) =:= attach -> expected(instrument, "outline, for what runs already");
+        _ -> ok
+    end,
+    [throw({not_inline, Key}) || Key <- [log_file, replaceable], maps:get(Key, Given, false) =/= false],
+    ok;
+inline(_, Given) ->
+    is_map_key(weave, Given) andalso throw({only_inline, weave}),
+    ok.
 
 %% The application controller starts what is needed, so a tree of processes would miss it.
 application(#{system := {application, _}}, #{scope := tree}) -> expected(scope, "node, for an application");
@@ -137,6 +153,11 @@ application(Complete = #{system := {application, _}}, _) -> Complete#{scope => n
 application(#{applications := [_ | _]}, #{scope := tree}) -> expected(scope, "node, where applications are started");
 application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
 application(Complete, _) -> Complete.
+
+%% How long nothing came for a slice is told by the times of events. Those of a log are what they are.
+timed(Options = #{system := {log, _}}) -> Options;
+timed(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
+timed(Options) -> Options.
 
 %% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
 partition_memory(Options = #{partition_memory := _}) -> Options;
@@ -197,8 +218,13 @@ option(Key, Files) when Key =:= specs; Key =:= include ->
         orelse expected(Key, "a list of file names");
 option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_option/1, Monitors);
 option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
-option(instrument, Mode) when Mode =:= outline; Mode =:= central -> ok;
-option(instrument, _) -> expected(instrument, "outline or central");
+option(instrument, Mode) when Mode =:= outline; Mode =:= central; Mode =:= inline -> ok;
+option(instrument, _) -> expected(instrument, "outline, central or inline");
+option(weave, default) -> ok;
+option(weave, [_ | _] = Weave) ->
+    lists:all(fun({application, App}) -> is_atom(App); (Module) -> is_atom(Module) end, Weave)
+        orelse expected(weave, "a list of modules and {application, Name}");
+option(weave, _) -> expected(weave, "a list of modules and {application, Name} that is not empty");
 option(roots, auto) -> ok;
 option(roots, [_ | _] = Roots) ->
     lists:all(fun({external, Name}) -> is_binary(Name); (P) -> is_pid(P) end, Roots)
@@ -220,10 +246,12 @@ option(unobserved, Pids) when is_list(Pids) ->
 option(unobserved, _) -> expected(unobserved, "a list of processes");
 option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
 option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate -> ok;
+option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate;
+                           Key =:= slice_idle -> ok;
 option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch;
                     Key =:= flush; Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain;
-                    Key =:= max_atoms; Key =:= max_line; Key =:= block; Key =:= max_slices; Key =:= max_obligations ->
+                    Key =:= max_atoms; Key =:= max_line; Key =:= block; Key =:= max_slices; Key =:= slice_idle;
+                    Key =:= max_obligations ->
     (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
@@ -271,6 +299,10 @@ format_error({only_for_logs, Key}) ->
     io_lib:format("option ~ts: only for logs", [Key]);
 format_error({not_for_logs, Key}) ->
     io_lib:format("option ~ts: not for logs", [Key]);
+format_error({only_inline, Key}) ->
+    io_lib:format("option ~ts: only where the instrument is inline", [Key]);
+format_error({not_inline, Key}) ->
+    io_lib:format("option ~ts: not where the instrument is inline", [Key]);
 format_error({not_redacted, log_file}) ->
     "a log (log_file) holds the contents of messages, so a run that is redacted has none";
 format_error({not_redacted, save}) ->

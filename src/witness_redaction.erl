@@ -19,18 +19,22 @@ whose information has a known form.
 -spec verdict(Written :: boolean(), witness:verdict()) -> witness:verdict().
 verdict(Written, V) ->
     #{signature := Signature, slice := Slice, event := Event, reason := Reason, info := Info, steps := Steps} = V,
-    V#{signature := witness_event_redact:signature(Signature), slice := values(Slice), event := event(Event),
+    V#{signature := signature(Signature), slice := values(Slice), event := event(Event),
        reason := reason(Reason), info := info(Written, Info), steps := [step(Written, Step) || Step <- Steps]}.
 
 -doc "What is known of a monitor, without contents.".
--spec meta(Meta) -> Meta when Meta :: #{signature := witness_event:signature(), _ => _}.
-meta(Meta = #{signature := Signature}) -> Meta#{signature := witness_event_redact:signature(Signature)}.
+-spec meta(Meta) -> Meta when Meta :: #{signature => witness_event:signature(), _ => _}.
+meta(Meta = #{signature := Signature}) -> Meta#{signature := signature(Signature)};
+meta(Meta) -> Meta.
 
 -doc "Why something has ended, without contents. The place of a crash is no content.".
 -spec reason(term()) -> term().
 reason({crashed, {Class, Reason, Stack}}) when is_atom(Class) ->
     {crashed, {Class, witness_event_redact:term(Reason), witness_event_redact:stack(Stack)}};
 reason(Reason) -> witness_event_redact:term(Reason).
+
+signature(undefined) -> undefined;
+signature(Signature) -> witness_event_redact:signature(Signature).
 
 event(undefined) -> undefined;
 event(#{event := E} = Event) -> Event#{event := witness_event_redact:item(E)}.

@@ -17,16 +17,9 @@ run itself dies, the links take everything with it, and with the tracers their s
 """.
 -behaviour(gen_server).
 
--export([start_link/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1,
+-export([start_link/1, start/1, begun/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1,
          replace/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
-
--type meta() :: #{process := pid(), signature := witness_event:signature(),
-                  spec := binary() | log, name := binary() | undefined}.
-
-%% What a runner says: any number of verdicts of slices, then how the monitor itself ended.
--type report() :: {slice, Runner :: pid(), witness_monitor_sliced:outcome()}
-                | {verdict, Runner :: pid(), witness_monitor_runner:outcome()}.
 
 -record(run, {options :: witness_options:options(),
               phase = running :: running | draining | finished,
@@ -34,25 +27,18 @@ run itself dies, the links take everything with it, and with the tracers their s
               pool :: undefined | pid(),
               notifier :: pid(),
               logging :: witness_logging:logging(),
-              specs :: [witness_spec:instrumentation_map()],
-              version = 1 :: pos_integer(),        % of the specifications
+              versions :: witness_versions:versions(),
               maps :: witness_instrumentation:maps(),
               gathered :: witness_instrumentation:gathered(),
-              old = #{} :: #{Version :: pos_integer() => [witness_spec:instrumentation_map()]},
-              settled = 0 :: non_neg_integer(),    % versions up to this one start no monitors any more
-              users = #{} :: #{Version :: pos_integer() => pos_integer()},    % monitors that are alive
-              sources :: witness_instrumentation:sources(),
               starter :: undefined | pid(),        % of applications, as long as it is needed
               system = running :: starting | running | {ended, term()},
               root :: undefined | pid(),           % the first process, where it is started here
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
-              lost = none :: none | atom(),        % why every monitor that is not decided misses events
               hidden = 0 :: non_neg_integer(),     % processes that are not seen any more
               incomplete = false :: boolean(),     % something was missed by somebody
               refused :: undefined | binary(),     % why a log could not be read on
-              live = #{} :: #{pid() => meta()},
-              early = #{} :: #{pid() => [report()]},
+              readers = witness_readers:new() :: witness_readers:readers(),
               tally :: witness_tally:tally(),
               verdicts = [] :: [witness:verdict()],
               kept = 0 :: non_neg_integer(),
@@ -61,13 +47,31 @@ run itself dies, the links take everything with it, and with the tracers their s
               tracers = 1 :: pos_integer(),
               started :: integer(),
               ended :: undefined | integer(),
+              subscribed = false :: boolean(),
+              each :: boolean(),                   % verdicts are told one by one
               telling = false :: boolean(),        % the summary is on its way to the world
               awaiting = [] :: [gen_server:from()],
               starting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
+-doc "Starts a run, which has to be asked whether it has begun (`begun/1`): others may start meanwhile.".
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fullsweep_after, 10}]}]).
+
+-doc """
+Starts a run without a supervisor: it ends when its owner does, whoever kills that, and says nothing. With a link the exit
+of the owner, as the run's parent, might come first, and be reported as a crash.
+""".
+-spec start(witness_options:options()) -> gen_server:start_ret().
+start(Options) -> gen_server:start(?MODULE, Options, [{spawn_opt, [{fullsweep_after, 10}]}]).
+
+-doc "Waits until a run has begun. One that could not is no more.".
+-spec begun(pid()) -> ok | {error, Reason :: term()}.
+begun(Run) ->
+    case call(Run, begun, infinity) of
+        {error, {run_died, Reason}} -> {error, {not_started, Reason}};
+        Begun -> Begun
+    end.
 
 -spec await(pid(), timeout()) -> {ok, witness:summary()} | {error, timeout | {run_died, term()}}.
 await(Run, Timeout) -> call(Run, await, Timeout).
@@ -108,10 +112,14 @@ call(Run, Request, Timeout) ->
     end.
 
 -doc false.
--spec init(witness_options:options()) -> {ok, #run{}} | {ok, #run{}, {continue, start}} | {stop, term()}.
-init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
+-spec init(witness_options:options()) -> {ok, witness_options:options(), {continue, begin_run}}.
+init(Options = #{owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
+    monitor(process, Owner),
+    {ok, Options, {continue, begin_run}}.
+
+begin_run(Options = #{specs := Files, monitors := Monitors}) ->
     case compile(Files, compile_options(Options), [], []) of
         {ok, Specs, Warnings} ->
             maybe
@@ -121,37 +129,36 @@ init(Options = #{specs := Files, monitors := Monitors, owner := Owner}) ->
                 Gathered = witness_instrumentation:gathered(Options, Specs, Logging),
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Maps, Gathered),
                 ok ?= witness_logging:start(Logging),
-                monitor(process, Owner),
                 ok = witness_limits:start(Options),
-                R = #run{options = Options, specs = Specs, maps = Maps, gathered = Gathered,
-                         sources = witness_instrumentation:sources(Specs),
+                R = #run{options = Options, versions = witness_versions:new(Specs, Files), maps = Maps, gathered = Gathered,
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
                          notifier = witness_notifier:start_link(Options),
+                         each = witness_inlined:is_each_told(Options, 0),
                          started = erlang:monotonic_time(millisecond)},
-                begun(Chosen, R)
+                observing(Chosen, R)
             else
                 {error, Why} ->
                     ok = unload(Specs, Files),
-                    {stop, {shutdown, case Why of {attach, _} -> Why; Text -> {log, text(Text)} end}}
+                    {noreply, {refused, case Why of Text when is_list(Text); is_binary(Text) -> {log, text(Text)}; _ -> Why end}}
             end;
         {error, {Diagnostics, Specs}} ->
             ok = unload(Specs, Files),
-            {stop, {shutdown, {specification, Diagnostics}}}
+            {noreply, {refused, {specification, Diagnostics}}}
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
-begun(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+observing(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
     ok = Module:parents(Pool, lists:usort(Parents)),
-    {ok, R};
-begun(none, R) -> {ok, R, {continue, start}};
-begun(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
+    {noreply, R};
+observing(none, R) -> {noreply, R, {continue, start}};
+observing(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
     ok = Module:attach(Pool, Chosen, System =/= node),
-    {ok, R}.
+    {noreply, R}.
 
-compile_options(Options = #{system := System}) ->
-    Given = maps:with([include, max_obligations], Options),
+compile_options(Options = #{system := System, instrument := Instrument}) ->
+    Given = (maps:with([include, max_obligations], Options))#{central => Instrument =:= central},
     case System of
         %% What a log tells of need not be here.
         {log, _} -> Given;
@@ -176,7 +183,10 @@ unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given)
 text(Chars) -> unicode:characters_to_binary(Chars).
 
 -doc false.
--spec handle_continue(start, #run{}) -> {noreply, #run{}}.
+-spec handle_continue(begin_run, witness_options:options()) ->
+                         {noreply, #run{} | {refused, term()}} | {noreply, #run{}, {continue, start}};
+                     (start, #run{}) -> {noreply, #run{}}.
+handle_continue(begin_run, Options) -> begin_run(Options);
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
     #{system := System, scope := Scope, applications := Needed} = Options,
     _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
@@ -206,8 +216,10 @@ chosen(Options = #{system := {attach, Targets}}) ->
 chosen(_) -> {ok, none}.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), #run{}) ->
-    {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{}}.
+-spec handle_call(term(), gen_server:from(), #run{} | {refused, term()}) ->
+    {noreply, #run{}} | {reply, term(), #run{}} | {stop, shutdown, term(), #run{} | {refused, term()}}.
+handle_call(begun, _, {refused, Reason} = Refused) -> {stop, shutdown, {error, Reason}, Refused};
+handle_call(begun, _, R) -> {reply, ok, R};
 handle_call(Wait, _, R = #run{phase = finished}) when Wait =:= await; Wait =:= finish ->
     {reply, {ok, summary(R)}, R};
 handle_call(finish, From, R = #run{awaiting = Awaiting}) ->
@@ -234,11 +246,11 @@ handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool =
 handle_call(alive, _, R) ->
     {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
-    {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, R};
-handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts = Counts}) ->
+    {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, each_is_told(R#run{subscribed = true})};
+handle_call(info, _, R = #run{phase = Phase, readers = Readers, tally = Tally, counts = Counts}) ->
     #{held := Held} = Counted = Counts(),
-    {reply, (maps:remove(held, Counted))#{
-              phase => Phase, waiting_for => Held, monitors => counted(Live), verdicts => witness_tally:verdicts(Tally),
+    {reply, (maps:without([held, unannounced], Counted))#{
+              phase => Phase, waiting_for => Held, monitors => counted(Readers) + maps:get(unannounced, Counted, 0), verdicts => witness_tally:verdicts(Tally),
               system => R#run.system, root => R#run.root, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -246,18 +258,17 @@ handle_call(info, _, R = #run{phase = Phase, live = Live, tally = Tally, counts 
 handle_cast(_, R) -> {noreply, R}.
 
 -doc false.
--spec handle_info(term(), #run{}) -> {noreply, #run{}} | {stop, shutdown, #run{}}.
-handle_info({monitor, Runner, _}, R = #run{phase = finished}) ->
-    %% Only after a tracer was lost: its last messages may come this late.
-    exit(Runner, kill),
-    {noreply, R};
-handle_info({monitor, Runner, Meta}, R) ->
-    proceed(announced(Runner, Meta, R));
-handle_info(Report = {Kind, Runner, _}, R = #run{live = Live}) when Kind =:= slice; Kind =:= verdict ->
-    case Live of
-        #{Runner := _} -> proceed(report(Report, R));
-        #{} -> {noreply, early(Report, R)}
-    end;
+-spec handle_info(term(), #run{} | {refused, term()}) ->
+    {noreply, #run{} | {refused, term()}} | {stop, shutdown, #run{} | {refused, term()}}.
+handle_info({Kind, _, _} = Report, R) when Kind =:= monitor; Kind =:= slice; Kind =:= verdict ->
+    proceed(report(Report, R));
+handle_info({reports, Reports}, R) ->
+    proceed(lists:foldl(fun report/2, R, Reports));
+%% What has left it has died, of which this process hears later.
+handle_info({'ETS-TRANSFER', Notes, Host, notes}, R) ->
+    Announced = witness_inline_host:announced(Host, Notes),
+    ok = witness_inline_notes:delete(Notes),
+    proceed(lists:foldl(fun report/2, R, Announced));
 handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifier}) ->
     R1 = checked(Checked, R),
     ok = witness_notifier:reached(Notifier, fun() -> witness_outline_offline:told(Pool, Number) end),
@@ -300,49 +311,52 @@ handle_info({hidden, _}, R = #run{hidden = Hidden}) ->
 handle_info({tracer_lost, Reason}, R) ->
     %% Its own monitors know it, and nobody else misses anything.
     {noreply, incomplete(tracer_lost, tracer_lost(Reason, R), R)};
+handle_info({unrestored, Modules}, R) ->
+    {noreply, warning(unrestored, ["the original code of modules is in use, and takes the place of the woven one when it is not: ",
+                                   witness_event:format_term(Modules, 400)], R)};
+handle_info({code_replaced, Modules}, R) ->
+    {noreply, incomplete(replaced, ["other versions of woven modules were loaded, which are not woven: nothing is known since then "
+                                    "of processes in ", witness_event:format_term(Modules, 400)], R)};
 handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
-handle_info({'EXIT', Runner, Reason}, R = #run{live = Live}) when is_map_key(Runner, Live) ->
-    proceed(report({verdict, Runner, died(Reason)}, R));
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
-handle_info({'EXIT', Pid, Reason}, R) when Reason =/= normal, Reason =/= noproc ->
-    %% A runner may die before it is announced; once it has been, the link to what is dead says `noproc'.
-    case [reported || {verdict, _, _} <- maps:get(Pid, R#run.early, [])] of
-        [] -> {noreply, early({verdict, Pid, died(Reason)}, R)};
-        [reported] -> {noreply, R}
-    end;
-handle_info({'EXIT', _, _}, R) ->
-    {noreply, R};
+handle_info({'EXIT', Pid, Reason}, R = #run{readers = Readers}) ->
+    {Reports, Readers1} = witness_readers:ended(Pid, Reason, Readers),
+    proceed(lists:foldl(fun report/2, R#run{readers = Readers1}, Reports));
+handle_info({lost, Reason}, R) ->
+    proceed(lost(Reason, announced(R)));
 handle_info({settled, Version}, R) ->
-    {noreply, unload(R#run{settled = Version})};
+    {noreply, R#run{versions = witness_versions:settled(Version, R#run.versions)}};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
-handle_info({flushed, Notifier}, R = #run{phase = draining, live = Live, telling = false}) when map_size(Live) =:= 0 ->
+handle_info({flushed, Notifier}, R = #run{phase = draining, notifier = Notifier, telling = false}) ->
     ok = witness_notifier:summary(Notifier, summary(R)),
     {noreply, R#run{telling = true}};
 handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
-handle_info(overdue, R = #run{phase = draining, live = Live, lost = Lost}) ->
-    Why = case Lost of none -> {crashed, overdue}; _ -> {gap, Lost} end,
-    Kill = fun(Runner, _, A) -> exit(Runner, kill), report({verdict, Runner, failed(Why)}, A) end,
+handle_info(overdue, R = #run{phase = draining, readers = Readers}) ->
     %% A log is read by one that still is there.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
-    proceed(maps:fold(Kill, R, Live));
+    proceed(lists:foldl(fun report/2, R, witness_readers:kill(Readers)));
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R};
+handle_info(_, {refused, _} = Refused) ->
+    {noreply, Refused};
 handle_info(_, R) ->
     {noreply, R}.
 
 -doc false.
--spec terminate(term(), #run{}) -> ok.
-terminate(_, R = #run{specs = Specs, live = Live, options = #{specs := Given}}) ->
-    maps:foreach(fun(Runner, _) -> exit(Runner, kill) end, Live),
+-spec terminate(term(), #run{} | {refused, term()} | witness_options:options()) -> ok.
+terminate(_, R = #run{versions = Versions, readers = Readers}) ->
+    _ = witness_readers:kill(Readers),
     _ = stop_pool(R),
     %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
     exit(R#run.notifier, kill),
-    unload(Specs ++ lists:append(maps:values(R#run.old)), Given).
+    witness_versions:unload(Versions);
+terminate(_, _) ->
+    ok.
 
 %% A report of a crash would hold all verdicts, and the contents of messages.
 -doc false.
@@ -355,9 +369,13 @@ format_status(Status) -> witness_event_redact:status(Status).
 %% first process ended comes from the VM by itself.
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
-proceed(R = #run{phase = draining, all_announced = true, live = Live, notifier = Notifier}) when map_size(Live) =:= 0 ->
-    ok = witness_notifier:flush(Notifier),
-    {noreply, close_log(R)};
+proceed(R = #run{phase = draining, all_announced = true, readers = Readers, notifier = Notifier}) ->
+    case witness_readers:count(Readers) of
+        0 ->
+            ok = witness_notifier:flush(Notifier),
+            {noreply, close_log(R)};
+        _ -> {noreply, R}
+    end;
 proceed(R) ->
     {noreply, R}.
 
@@ -373,10 +391,14 @@ is_started(_) -> ok.
 drain(R0 = #run{phase = running, options = #{drain := Drain}}) ->
     R = told_started(R0),
     R1 = R#run{phase = draining, ended = erlang:monotonic_time(millisecond)},
+    Stopped = stop_pool(R1),
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
-    case stop_pool(R1) of
+    case Stopped of
         {ok, R2} -> announced(R2);
-        {lost, Reason, R2} -> lost(Reason, announced(R2));
+        %% What was reported until then comes first: a verdict that has fallen stands.
+        {lost, Reason, R2} ->
+            self() ! {lost, Reason},
+            R2;
         %% What it has found comes first, and then `log_ended'.
         {later, R2} -> R2
     end;
@@ -412,9 +434,9 @@ lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Rea
 lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
 
 %% Events are missing from now on, for everybody.
-given_up(Why, Text, R = #run{live = Live}) ->
-    maps:foreach(fun(Runner, _) -> witness_monitor_runner:gap(Runner, Why) end, Live),
-    drain((incomplete(Why, Text, R))#run{lost = Why}).
+given_up(Why, Text, R = #run{readers = Readers}) ->
+    {Reports, Readers1} = witness_readers:give_up(Why, Readers),
+    drain(incomplete(Why, Text, lists:foldl(fun report/2, R#run{readers = Readers1}, Reports))).
 
 tracer_lost(Reason, R) ->
     ["a tracer has ended, events are missing from then on: ", witness_event:format_term(shown(Reason, R), 400)].
@@ -447,11 +469,11 @@ finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
 replaced(_, R = #run{options = #{system := {log, _}}}) -> {{error, {not_replaced, log}}, R};
 replaced(_, R = #run{phase = Phase, pool = Pool}) when Phase =/= running; Pool =:= undefined ->
     {{error, {not_replaced, ended}}, R};
-replaced(Files, R = #run{options = Options, version = Before, maps = Maps, gathered = Gathered}) ->
+replaced(Files, R = #run{options = Options, versions = Versions, maps = Maps, gathered = Gathered}) ->
     case compile(Files, compile_options(Options), [], []) of
         {ok, Specs, Warnings} ->
             maybe
-                {ok, Maps1} ?= witness_instrumentation:replaced(Specs, Before + 1, Maps, Gathered),
+                {ok, Maps1} ?= witness_instrumentation:replaced(Specs, witness_versions:number(Versions) + 1, Maps, Gathered),
                 ok ?= give(Maps1, R),
                 {{ok, Warnings}, replaced(Specs, Warnings, Maps1, R)}
             else
@@ -469,65 +491,43 @@ give(Maps, #run{instrumentation = Module, pool = Pool}) ->
     catch exit:_ -> {error, ended}
     end.
 
-replaced(Specs, Warnings, Maps, R = #run{specs = Old, version = Before, tally = Tally}) ->
-    Version = Before + 1,
-    Properties = [P#{key := {Spec, Name, Version}}
-                  || #{key := {Spec, Name, _}} = P <- witness_instrumentation:properties(Specs, [])],
-    Sources = #{{Spec, Version} => Source || {Spec, _} := Source <- witness_instrumentation:sources(Specs)},
-    R1 = R#run{specs = Specs, version = Version, maps = Maps, old = (R#run.old)#{Before => Old},
-               tally = witness_tally:add(Properties, Tally), sources = maps:merge(R#run.sources, Sources),
-               warnings = R#run.warnings ++ (Warnings -- R#run.warnings)},
+replaced(Specs, Warnings, Maps, R = #run{versions = Before, tally = Tally}) ->
+    {Properties, Versions} = witness_versions:replace(Specs, Before),
     %% Monitors that the instrumentation has started before it had the new maps are announced by now, in the mailbox.
-    self() ! {settled, Before},
-    R1.
-
-%% A group still asks its specification whom it names, after its monitor has ended as before.
-unload(R = #run{old = Old, users = Users, options = #{specs := Given}}) ->
-    Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs,
-                                   not lists:any(fun(#{group := G}) -> G end, Entries)]
-               || Version := Specs <- Old, Version =< R#run.settled, not is_map_key(Version, Users)},
-    maps:foreach(fun(_, Specs) -> unload(Specs, Given) end, Unused),
-    R#run{old = maps:filtermap(fun(Version, Specs) ->
-                                       case Specs -- maps:get(Version, Unused, []) of
-                                           [] -> false;
-                                           Left -> {true, Left}
-                                       end
-                               end, Old)}.
+    self() ! {settled, witness_versions:number(Before)},
+    R#run{versions = Versions, maps = Maps, tally = witness_tally:add(Properties, Tally),
+          warnings = R#run.warnings ++ (Warnings -- R#run.warnings)}.
 
 %% --- verdicts --------------------------------------------------------------------
 
-failed(Reason) ->
-    #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
-      event => undefined, steps => [], skipped => 0, covered => 0}.
-
-%% How a runner died. A link to what is dead says `noproc': without a verdict only an exit signal ends a runner, which
-%% was most likely this.
-died({shutdown, {gap, _} = Gap}) -> failed(Gap);
-died(noproc) -> failed({crashed, killed});
-died(Reason) -> failed({crashed, Reason}).
-
 key(Of) -> witness_instrumentation:key(Of).
 
-%% What is written in a file has a version.
-used(Meta, Count, R = #run{users = Users, sources = Sources}) ->
-    {Spec, _, Version} = key(Meta),
-    case is_map_key({Spec, Version}, Sources) of
-        false -> R;
-        true ->
-            case maps:get(Version, Users, 0) + Count of
-                0 -> unload(R#run{users = maps:remove(Version, Users)});
-                Now -> R#run{users = Users#{Version => Now}}
+%% A monitor is announced once, and reports its end once.
+report({monitor, Reader, _}, R = #run{phase = finished}) ->
+    %% Only after a tracer was lost: its last messages may come this late.
+    _ = is_pid(Reader) andalso exit(Reader, kill),
+    R;
+report({monitor, Reader, Meta}, R = #run{readers = Readers, versions = Versions}) ->
+    Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
+    {Reports, Readers1} = witness_readers:announce(Reader, Known, Readers),
+    lists:foldl(fun report/2,
+                R#run{readers = Readers1, versions = witness_versions:used(key(Meta), 1, Versions),
+                      tally = started(Meta, R#run.tally)},
+                Reports);
+%% Many at a time, of which nobody wants to know more.
+report({satisfied, Property, Monitors, Vacuous, Covered}, R = #run{tally = Tally}) ->
+    R#run{tally = witness_tally:satisfied(key(Property), Monitors, Vacuous, Covered, Tally)};
+report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versions}) ->
+    case witness_readers:report(Report, Readers) of
+        {early, Readers1} -> R#run{readers = Readers1};
+        {Meta, Readers1} when Kind =:= slice -> verdict(Outcome, Meta, R#run{readers = Readers1});
+        {Meta, Readers1} ->
+            R1 = R#run{readers = Readers1, versions = witness_versions:used(key(Meta), -1, Versions)},
+            case witness_logging:is_hidden(Meta) of
+                true -> logged(Outcome, Meta, R1);
+                false -> ended(Outcome, Meta, R1)
             end
     end.
-
-announced(Runner, Meta, R = #run{live = Live, early = Early, tally = Tally}) ->
-    %% A runner that is dead by now gives an exit message at once, which says nothing after its verdict.
-    link(Runner),
-    _ = R#run.lost =:= none orelse witness_monitor_runner:gap(Runner, R#run.lost),
-    Reports = lists:reverse(maps:get(Runner, Early, [])),
-    Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
-    lists:foldl(fun report/2, (used(Meta, 1, R))#run{live = Live#{Runner => Known}, early = maps:remove(Runner, Early),
-                                    tally = started(Meta, Tally)}, Reports).
 
 started(Meta, Tally) ->
     case witness_logging:is_hidden(Meta) of
@@ -535,20 +535,7 @@ started(Meta, Tally) ->
         false -> witness_tally:started(key(Meta), Tally)
     end.
 
-counted(Live) -> length([Meta || _ := Meta <- Live, not witness_logging:is_hidden(Meta)]).
-
-early(Report = {_, Runner, _}, R = #run{early = Early}) ->
-    R#run{early = maps:update_with(Runner, fun(Before) -> [Report | Before] end, [Report], Early)}.
-
-report({slice, Runner, Outcome}, R = #run{live = Live}) ->
-    verdict(Outcome, maps:get(Runner, Live), R);
-report({verdict, Runner, Outcome}, R = #run{live = Live}) ->
-    {Meta, Live1} = maps:take(Runner, Live),
-    R1 = used(Meta, -1, R#run{live = Live1}),
-    case witness_logging:is_hidden(Meta) of
-        true -> logged(Outcome, Meta, R1);
-        false -> ended(Outcome, Meta, R1)
-    end.
+counted(Readers) -> length([Meta || Meta <- witness_readers:metas(Readers), not witness_logging:is_hidden(Meta)]).
 
 %% Of what writes the log nobody is told, unless it has missed something.
 logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped -> R;
@@ -585,24 +572,34 @@ log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0)
                system = case Whole of true -> {ended, normal}; false -> running end},
     lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, R, witness_reading:missing(Ended)).
 
-verdict(Outcome, Meta, R = #run{sources = Sources, notifier = Notifier, tally = Tally}) ->
-    Found = maps:merge(Outcome, Meta),
-    V = redacted(Found#{source => witness_instrumentation:source(Found, Sources)}, R),
+verdict(Outcome, Meta, R = #run{versions = Versions, notifier = Notifier, tally = Tally}) ->
+    %% Who decided of what is about all processes stands in the outcome.
+    Found = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
+    V = redacted(Found#{source => witness_instrumentation:source(Found, witness_versions:sources(Versions))}, R),
     ok = witness_notifier:verdict(Notifier, V),
     keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
 
 %% Nobody has been told yet.
-redacted(V, #run{options = #{redact := true}, sources = Sources}) ->
-    {Spec, _, Version} = key(V),
-    witness_redaction:verdict(is_map_key({Spec, Version}, Sources), V);
+redacted(V, #run{options = #{redact := true}, versions = Versions}) ->
+    witness_redaction:verdict(witness_versions:is_written(key(V), Versions), V);
 redacted(V, _) -> V.
 
 shown(Reason, #run{options = #{redact := true}}) -> witness_event_redact:term(Reason);
 shown(Reason, _) -> Reason.
 
 keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := Max}}) when Kept < Max ->
-    R#run{verdicts = [V | Verdicts], kept = Kept + 1};
+    each_is_told(R#run{verdicts = [V | Verdicts], kept = Kept + 1});
 keep(_, R) -> R.
+
+%% Monitors in the processes of the system need not tell what nobody is to be shown. Of a host that has died the link tells.
+each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, each = Before}) ->
+    case Subscribed orelse witness_inlined:is_each_told(Options, Kept) of
+        Before -> R;
+        Each ->
+            _ = R#run.instrumentation =:= witness_inline_host andalso is_pid(R#run.pool) andalso R#run.phase =:= running
+                andalso try witness_inline_host:each(R#run.pool, Each) catch exit:_ -> ok end,
+            R#run{each = Each}
+    end.
 
 %% --- summary ---------------------------------------------------------------------
 

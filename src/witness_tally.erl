@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([new/1, add/2, started/2, covered/3, verdict/2, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add/2, started/2, covered/3, verdict/2, satisfied/5, verdicts/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -50,6 +50,19 @@ verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Ver
     T1 = update(witness_instrumentation:key(V), Count, T#tally{verdicts = Counted}),
     T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
              gaps = gap(V, T1#tally.gaps), crashes = T1#tally.crashes + one(crashed(V))}.
+
+-doc """
+So many monitors of this property were started and satisfied, some of them vacuously, with all the actions that they have taken,
+of which there is nothing more to tell.
+""".
+-spec satisfied(witness_instrumentation:key(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(), Covered :: non_neg_integer(),
+                tally()) -> tally().
+satisfied(Key, N, Vacuous, Mask, T = #tally{verdicts = Verdicts}) ->
+    Count = fun(C) ->
+        C#count{monitors = C#count.monitors + N, verdicts = C#count.verdicts + N, vacuous = C#count.vacuous + Vacuous,
+                covered = C#count.covered bor Mask}
+    end,
+    update(Key, Count, T#tally{verdicts = maps:update_with(yes, fun(Yes) -> Yes + N end, Verdicts)}).
 
 gap(#{reason := {gap, Reason}}, Gaps) -> maps:update_with(Reason, fun(N) -> N + 1 end, 1, Gaps);
 gap(_, Gaps) -> Gaps.

@@ -71,6 +71,7 @@ perform(Arguments) ->
             {compile, Options} -> compile(Options);
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
+            {bench, Options} -> witness_cli_bench:run(Options);
             {run, Options} -> run_system(Options);
             {check, Options} -> check_log(Options);
             {attach, Options} -> attach(Options)
@@ -95,7 +96,6 @@ compile(Options) ->
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.
 run_system(Given) ->
-    only("--instrument", instrument, "outline", Given),
     #{scope := Scope, no_halt := NoHalt} = Options = absolute(Given),
     {Folders, Properties} = properties(~"run", Options),
     Project = case Options of #{mix := Folder} -> accept(~"run", witness_cli_mix:prepare(Folder)); #{} -> [] end,
@@ -108,7 +108,11 @@ run_system(Given) ->
             ok = accept(~"run", witness_cli_call:check(System)),
             #{scope => Scope, applications => Project}
     end,
-    Code = watch(~"run", maps:merge(Properties, maps:with([source, log_file], Options)),
+    Woven = case Options of
+        #{weave := Names} -> #{weave => [accept(~"run", "--weave: ", witness_cli_call:parse_weave(Name)) || Name <- Names]};
+        #{} -> #{}
+    end,
+    Code = watch(~"run", maps:merge(maps:merge(Properties, Woven), maps:with([instrument, source, log_file], Options)),
                  Started#{system => System, halt => not NoHalt}, Options),
     case System of
         {application, _} -> {stop, Code};
@@ -171,7 +175,7 @@ properties(Command, Options) ->
     Specs =/= [] orelse Monitors =/= [] orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"]]),
-    Given = maps:with([include, max_slices, max_obligations, redact], Options),
+    Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, Given#{specs => Specs, monitors => Monitors}}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->
@@ -180,13 +184,20 @@ watch(Command, Properties, System, #{json := Json} = Options) ->
         {ok, Code} -> Code;
         %% Diagnostics have their own format, which editors know.
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
-        {error, Reason} -> refused(Command, witness:format_error(Reason))
+        {error, Reason} -> refused(Command, as_given(witness:format_error(Reason)))
     end.
 
-only(Option, Key, Only, Options) ->
-    #{Key := Value} = Options,
-    Value =:= Only orelse
-        refused(~"run", [Option, ~" '", witness_text:clean(Value), ~"' is not available: only ", Only, ~" is"]).
+%% An option is named as the user of the command line knows it.
+as_given(Text) ->
+    case re:run(Text, "^option ([a-z_]+)(.*)$", [{capture, all_but_first, binary}, dotall, unicode]) of
+        {match, [Option, Rest]} -> [~"option --", flag(Option), Rest];
+        nomatch -> Text
+    end.
+
+flag(~"log_file") -> ~"log";
+flag(~"specs") -> ~"spec";
+flag(~"monitors") -> ~"monitor";
+flag(Option) -> string:replace(Option, ~"_", ~"-", all).
 
 accept(Command, Result) -> accept(Command, ~"", Result).
 

@@ -12,7 +12,7 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | attach | compile | demo | explore, Options :: #{atom() => term()}}
+                | {run | check | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -22,7 +22,8 @@ by its internal name; here they are told in the words that the user has written.
                    {"check", "checks a log of what a system did"},
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
-                   {"explore", "tries every order in which tracers can act, on small systems"}]).
+                   {"explore", "tries every order in which tracers can act, on small systems"},
+                   {"bench", "measures what watching costs, under realistic loads"}]).
 
 -doc "Reads the arguments of the command line.".
 -spec parse([string()]) -> parsed().
@@ -60,8 +61,10 @@ unknown_command(Command) ->
 
 problem(Command, undefined, [$- | _] = Option) ->
     [~"there is no option ", clean(Option), similar(Command, Option)];
-problem(_, undefined, Actual) ->
-    [~"'", clean(Actual), ~"' is one argument too many; is 'mod:fun(args)' in quotes?"];
+problem(Command, undefined, Actual) ->
+    #{commands := #{Command := #{arguments := Arguments}}} = command(),
+    [~"'", clean(Actual), ~"' is one argument too many",
+     [~"; is 'mod:fun(args)' in quotes?" || #{name := system} <- Arguments]];
 problem(Command, #{name := Name}, undefined) -> [usage(Command, Name), ~" is expected, and not there"];
 problem(Command, #{name := Name}, Actual) -> [usage(Command, Name), ~" is expected, not '", clean(Actual), ~"'"].
 
@@ -107,7 +110,7 @@ overview() ->
 command() ->
     #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(),
                   "compile" => compile(), "demo" => demo(),
-                  "explore" => witness_cli_explore:command()}}.
+                  "explore" => witness_cli_explore:command(), "bench" => witness_cli_bench:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "
@@ -123,8 +126,15 @@ run() ->
                "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"
                "  witness run --mix . --spec shop.hml 'Shop.Demo.run(10)'\n"],
       arguments => properties() ++ [
-        #{name => instrument, long => "-instrument", type => string, default => "outline",
-          help => {"[--instrument outline]", ["how events get to the monitors: outline"]}},
+        #{name => instrument, long => "-instrument", type => {atom, [outline, central, inline]}, default => outline,
+          help => {"[--instrument outline|central|inline]",
+                   ["how events get to the monitors: outline, a tracer for each partition (default); central, one tracer "
+                    "with all monitors, for small systems and for properties over several processes (per without with); or "
+                    "inline, woven into the modules as they are loaded, for the least cost"]}},
+        #{name => weave, long => "-weave", action => append, type => string,
+          help => {"[--weave MODULE|app:APP]...",
+                   ["with --instrument inline: a module, or those of an application, to be woven; without it all modules in "
+                    "the folders of those that the specifications and the system name; may be repeated"]}},
         #{name => source, long => "-source", type => {atom, [native, evm]},
           help => {"[--source native|evm]", ["where events come from: native, a tracer in C (default, where it can be "
                                              "loaded), or evm, the messages of the VM's tracing"]}},
@@ -160,7 +170,8 @@ check() ->
                "  zcat trace-*.jsonl.gz | witness check --spec calc.hml -\n"],
       arguments => properties() ++ [
         #{name => instrument, long => "-instrument", type => {atom, [outline, central]},
-          help => {"[--instrument outline|central]", ["a tracer for each partition (default), or one for all; verdicts are the same"]}},
+          help => {"[--instrument outline|central]", ["a tracer for each partition (default), or one for all, as properties over several processes need it; "
+                                              "other verdicts are the same"]}},
         #{name => format, long => "-format", type => {atom, [text, json]},
           help => {"[--format text|json]", ["how events are written; otherwise told by the name of the log, or by its beginning"]}},
         #{name => roots, long => "-root", action => append, type => string,
@@ -239,6 +250,9 @@ properties() ->
         #{name => max_slices, long => "-max-slices", type => {integer, [{min, 1}]},
           help => {"[--max-slices NUMBER]", ["slices of a monitor that are alive at the same time (100000); one more "
                                              "ends the oldest, undecided"]}},
+        #{name => slice_idle, long => "-slice-idle", type => {custom, fun seconds/1},
+          help => {"[--slice-idle SECONDS]", ["end a slice, undecided, for which nothing has come for so long, by the times of "
+                                              "the events; otherwise it lasts"]}},
         #{name => max_obligations, long => "-max-obligations", type => {integer, [{min, 1}]},
           help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
                                                   "more it ends undecided"]}}

@@ -44,7 +44,7 @@ command() ->
                                               "process (65536)"]}},
         #{name => memory, long => "-memory", type => {integer, [{min, 1}]}, default => 256,
           help => {"[--memory MB]", ["memory that Witness may take at the node (256)"]}}
-      ] ++ witness_cli_args:shared([max_slices, max_obligations]) ++ [
+      ] ++ witness_cli_args:shared([max_slices, slice_idle, max_obligations]) ++ [
         #{name => redact, long => "-redact", type => boolean,
           help => {"[--redact]", ["show the shape of messages, arguments and values; their contents stay at the "
                                   "node"]}},

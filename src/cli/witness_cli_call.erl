@@ -22,7 +22,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, parse_application/1, check/1, parse_monitor/1]).
+-export([parse/1, parse_application/1, parse_weave/1, check/1, parse_monitor/1]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -51,6 +51,17 @@ parse_application(Text) ->
         true -> {ok, {application, list_to_atom(Text)}};
         false -> {error, ~"--app: the name of an application is expected"}
     end.
+
+-doc "The module, or the application, that the text names.".
+-spec parse_weave(string()) -> {ok, module() | {application, atom()}} | {error, unicode:chardata()}.
+parse_weave("app:" ++ [_ | _] = Text) when length(Text) =< 255 -> {ok, {application, list_to_atom(lists:nthtail(4, Text))}};
+parse_weave([First | _] = Text) when length(Text) =< 200 ->
+    %% As a module of Elixir is written there.
+    {ok, list_to_atom(case First >= $A andalso First =< $Z andalso not lists:prefix("Elixir.", Text) of
+                          true -> "Elixir." ++ Text;
+                          false -> Text
+                      end)};
+parse_weave(_) -> {error, ~"the name of a module is expected, or app:NAME"}.
 
 -doc "The signatures and the monitor with its argument that the text means.".
 -spec parse_monitor(string()) -> {ok, {pattern(), {module(), Arg :: term()}}} | {error, unicode:chardata()}.

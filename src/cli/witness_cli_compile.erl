@@ -98,7 +98,10 @@ result(File, Entries, _, _, _) ->
 row(#{line := Line, name := Name, signature := Signature} = Entry) ->
     Shown = case Name of undefined -> ~"(no name)"; _ -> witness_text:clean(Name) end,
     [[~"line ", integer_to_binary(Line)], Shown,
-     [~"with ", witness_text:clean(Signature), kind(Entry), per(Entry)]].
+     [whom(Entry), witness_text:clean(Signature), kind(Entry), per(Entry)]].
+
+whom(#{all := true}) -> ~"";
+whom(#{}) -> ~"with ".
 
 kind(#{action := none}) -> ~", not monitored";
 kind(#{group := true}) -> ~", with its descendants";

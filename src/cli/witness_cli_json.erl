@@ -48,10 +48,14 @@ header(Node) ->
 verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, signature := Signature,
           slice := Slice, event := Event, source := Source, vacuous := Vacuous} = V, Header) ->
     line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)},
-                           {process, witness_event:format_proc(Process)},
-                           {signature, witness_event:format_signature(Signature)}, {slice, slice(Slice)},
+                           {process, known(fun witness_event:format_proc/1, Process)},
+                           {signature, known(fun witness_event:format_signature/1, Signature)}, {slice, slice(Slice)},
                            {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
                            {explanation, explanation(V)}, {vacuous, Vacuous}]).
+
+%% Of a property over all processes there may be no process that decided.
+known(_, undefined) -> null;
+known(Format, Value) -> Format(Value).
 
 slice(undefined) -> null;
 slice(Values) -> text(lists:join(~", ", [[Name, ~" = ", term(Value)] || {Name, Value} <- Values])).
@@ -127,9 +131,9 @@ end_column(_, _) -> null.
 -spec specification(File :: unicode:chardata(), [witness_spec:entry()],
                     #{erlang | dot | mermaid => unicode:chardata()}, header()) -> iolist().
 specification(File, Entries, Forms, Header) ->
-    Properties = [{[{line, Line}, {name, text(Name)}, {signature, text(Signature)}, {group, Group},
+    Properties = [{[{line, Line}, {name, text(Name)}, {signature, text(Signature)}, {all, All}, {group, Group},
                     {per, [text(Variable) || Variable <- Per]}, {monitor, Action =:= monitor}]}
-                  || #{line := Line, name := Name, signature := Signature, group := Group, per := Per,
+                  || #{line := Line, name := Name, signature := Signature, all := All, group := Group, per := Per,
                        action := Action} <- Entries],
     line(specification, Header, [{file, text(File)}, {properties, Properties}
                                  | [{Form, text(maps:get(Form, Forms, undefined))} || Form <- [erlang, dot, mermaid]]]).

@@ -13,7 +13,7 @@ twice: it heeds what is passed on, and nothing else (`-witness_status` says who 
 """.
 -behaviour(gen_event).
 
--export([catch_interrupts/0]).
+-export([catch_interrupts/0, parent/0]).
 -export([init/1, handle_event/2, handle_call/2]).
 
 -doc "From now on an interrupt is a message to the caller.".
@@ -25,6 +25,20 @@ catch_interrupts() ->
             ok = os:set_signal(sigusr2, handle),
             os:set_signal(sigterm, ignore);
         error -> ok
+    end.
+
+-doc """
+The process of the operating system that has started this one; `bin/witness` is it as long as that is there. Another one
+inherits the VM when the shell was killed, by a signal that it cannot pass on. Only known on Linux.
+""".
+-spec parent() -> pos_integer() | unknown.
+parent() ->
+    maybe
+        {ok, Status} ?= file:read_file("/proc/self/status"),
+        {match, [Parent]} ?= re:run(Status, ~B"^PPid:\s*(\d+)$", [multiline, {capture, all_but_first, binary}]),
+        binary_to_integer(Parent)
+    else
+        _ -> unknown
     end.
 
 -doc false.

@@ -10,7 +10,7 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, observed/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -37,7 +37,8 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that
-of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget.
+of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget. With `central`
+there is one tracer only; one whose monitors have not come to an end `drain` milliseconds after the last event ends too.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -54,6 +55,12 @@ parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].
 alive(Pool) -> gen_server:call(Pool, alive, infinity).
+
+-doc "What says of a process whether it is observed, where there are no monitors: then no process is handed over.".
+-spec observed(pid()) -> fun((pid()) -> boolean()).
+observed(Pool) ->
+    #{source := Source, session := Session} = gen_server:call(Pool, session, infinity),
+    fun(P) -> Source:traced(Session, P) =:= true end.
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -122,12 +129,15 @@ handle_call(root, _, P = #pool{root = Root}) ->
 %% Tracers may wait for this process meanwhile, so it does not wait for them.
 handle_call({replace, Maps}, From, P = #pool{config = Config}) ->
     {noreply, replace(1, From, P#pool{config = Config#{maps := Maps}})};
+handle_call(session, _, P = #pool{config = #{source := Source}, root = {_, Session, _}}) ->
+    {reply, #{source => Source, session => Session}, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
 handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
     Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
     {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
-handle_call(stop, _, P0) ->
+handle_call(stop, _, P0 = #pool{config = Config}) ->
+    ok = witness_outline_overdue:watch(Config),
     P = settled(0, ?ROUNDS, P0),
     Pids = tracers(P),
     Tag = make_ref(),
@@ -202,6 +212,7 @@ round([Pid | Pids], Tag, State, P) ->
         {'$gen_cast', {give_back, _} = GiveBack} ->
             {noreply, P1} = handle_cast(GiveBack, P),
             round([Pid | Pids], Tag, State, P1);
+        overdue -> witness_outline_overdue:give_up([Pid | Pids]);
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
             exit(ended(Tracer, Reason))
     end.
@@ -239,6 +250,7 @@ await_all([Pid | Pids], Tag) ->
             receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
         {'EXIT', Pid, Reason} ->
             exit(ended(Pid, Reason));
+        overdue -> witness_outline_overdue:give_up([Pid | Pids]);
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),
             await_all([Pid | Pids], Tag)

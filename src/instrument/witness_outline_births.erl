@@ -6,6 +6,8 @@ The source gives every new process that somebody names its own partition before 
 So nothing is ever handed over or routed (RIARC's choreography is for sources that cannot do this, see
 `m:witness_outline_core`); what is left of it is the assignment, Algorithm 2, which is made once for each birth:
 
+- only bounded monitors may read the process: its partition is one of a lane, which assigns it itself
+  (`m:witness_outline_lane`), and no birth is told here;
 - the instrumentation maps do not name the process after all: nobody reads the partition;
 - exactly one monitor reads it, which is no group: its runner takes the events by itself;
 - otherwise a tracer reads it and hands the events on (`m:witness_outline_partition`).
@@ -21,32 +23,42 @@ source                 births                 run          runner, or tracer
   |-- batch ---------------------------------------------------> |
 ```
 
+In mode `central` all processes have one partition, which one tracer reads with all monitors (`m:witness_central_tracer`):
+no birth is told of here, only how many processes are left and who has hidden itself.
+
 ## When something dies
 
-A runner's verdict is inconclusive, a tracer's monitors have a gap (and the run knows, since what it had not read yet may
-have named further ones), and without this process the run ends every monitor with a gap.
+A runner's verdict is inconclusive, the monitors of a tracer have a gap and those of a lane are inconclusive (and the run
+knows, since what these had not read yet may have named further ones; a lane has a successor), and without this process the run
+ends every monitor with a gap.
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, observed/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
 
--doc "`source_options` are those of `witness_trace_native:open/1`.".
+-doc """
+`source_options` are those of `witness_trace_native:open/1`, which also say how many lanes there are. `central`: there is one tracer, and these properties are over
+all processes; `drain`: how long it is waited for at the end.
+""".
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_outline_map:instrumentation()],
-                    explain := pos_integer(), max_slices := pos_integer(), partition_memory := pos_integer()}.
+                    explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    partition_memory := pos_integer(), central => [witness_outline_map:entry()], drain => timeout()}.
 
 %% runners: how many read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
 %% most: partitions that were read at the same time
-%% replacing: who waits until these tracers have the new maps
+%% lanes: whose process each of them is
+%% replacing: who waits until these tracers and lanes have the new maps
 %% kinds: of events that a monitor reads, for those that have been started
 -record(births, {config :: config(),
                  session :: witness_trace_native:session(),
                  births :: witness_trace_native:partition(),
                  runners = 0 :: non_neg_integer(),
                  tracers = #{} :: #{pid() => []},
+                 lanes = #{} :: #{pid() => witness_trace_native:lane()},
                  replacing :: undefined | {gen_server:from(), Tag :: reference(), #{pid() => []}},
                  kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
                  most = 0 :: non_neg_integer()}).
@@ -68,6 +80,12 @@ parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].
 alive(Births) -> gen_server:call(Births, alive, infinity).
+
+-doc "What says of a process whether it is observed.".
+-spec observed(pid()) -> fun((pid()) -> boolean()).
+observed(Births) ->
+    Session = session(Births),
+    fun(P) -> witness_trace_native:traced(Session, P) end.
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
@@ -106,7 +124,16 @@ init(Config = #{source_options := Options}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_births),
     Session = witness_trace_native:open(Options),
-    {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session)}, {continue, take}}.
+    Lanes = #{witness_outline_lane:start_link(Lane, Config) => Lane || Lane <- witness_trace_native:lanes(Session)},
+    {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session),
+                 lanes = Lanes, tracers = central(Session, Config)}, {continue, take}}.
+
+%% The one tracer, that is there from the beginning. It has to be told of births and ends.
+central(Session, #{central := _, grouped := Grouped, kinds := Kinds} = Config) ->
+    Partition = witness_trace_native:central(Session, Grouped),
+    _ = Kinds =:= all orelse witness_trace_native:narrow(Partition, [init, exit | Kinds]),
+    #{witness_central_tracer:start_link(Partition, Config) => []};
+central(_, _) -> #{}.
 
 -doc false.
 -spec handle_continue(take, #births{}) -> {noreply, #births{}}.
@@ -128,18 +155,24 @@ handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, B};
 %% The names of modules of specifications are used again, so nothing that is known by them stays.
-handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers}) ->
+handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers, lanes = Lanes}) ->
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
-    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Tracers}})};
+    lists:foreach(fun(Pid) -> witness_outline_lane:replace(Pid, Maps, Tag) end, maps:keys(Lanes)),
+    Waiting = maps:merge(Tracers, #{Pid => [] || Pid := _ <- Lanes}),
+    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
 handle_call(session, _, B = #births{session = Session}) ->
     {reply, Session, B};
-handle_call(info, _, B = #births{most = Most}) ->
-    {reply, #{busy => busy(B), idle => 0, most => max(1, Most)}, B};
-handle_call(stop, _, B = #births{session = Session}) ->
+handle_call(info, _, B = #births{config = #{central := _}}) ->
+    {reply, #{busy => 1, idle => 0, most => 1}, B};
+handle_call(info, _, B = #births{most = Most, session = Session}) ->
+    #{read := Read, most_read := MostRead} = witness_trace_native:counts(Session),
+    {reply, #{busy => busy(B) + Read, idle => 0, most => max(1, Most + MostRead)}, B};
+handle_call(stop, _, B = #births{session = Session, config = Config}) ->
+    ok = witness_outline_overdue:watch(Config),
     ok = witness_trace_native:close(Session),
     ok = await_tracers(work_off(take(B))),
-    {stop, normal, ok, B}.
+    {stop, normal, ok, await_lanes(B)}.
 
 -doc false.
 -spec handle_cast(term(), #births{}) -> {noreply, #births{}}.
@@ -164,7 +197,8 @@ handle_info(_, B) ->
 -doc false.
 -spec terminate(term(), #births{}) -> ok.
 terminate(_, #births{tracers = Tracers}) ->
-    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2'); lanes
+    %% hear of that too.
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
 
 %% A report of a crash would hold the arguments of processes.
@@ -190,8 +224,27 @@ work_off(B) ->
 await_tracers(#births{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
 await_tracers(B) ->
     receive
+        overdue -> witness_outline_overdue:give_up(maps:keys(B#births.tracers));
         {'EXIT', Pid, Reason} -> await_tracers(ended(Pid, Reason, B));
         {'DOWN', _, process, _, _} -> await_tracers(B)
+    end.
+
+%% Every partition of a lane has ended. One that has finished may stay for monitors that have moved out of it.
+await_lanes(B = #births{lanes = Lanes}) ->
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_lane:finish(Pid, Tag) end, maps:keys(Lanes)),
+    await_lanes(maps:keys(Lanes), Tag, B).
+
+await_lanes([], _, B) -> B#births{lanes = #{}};
+await_lanes([Pid | Pids], Tag, B) ->
+    receive
+        {finished, Pid, Tag} -> await_lanes(Pids, Tag, B);
+        {'EXIT', Pid, Reason} ->
+            %% Its successor has what was not told to it.
+            B1 = ended(Pid, Reason, B),
+            [Next] = maps:keys(B1#births.lanes) -- maps:keys(B#births.lanes),
+            ok = witness_outline_lane:finish(Next, Tag),
+            await_lanes([Next | Pids], Tag, B1)
     end.
 
 %% --- births ----------------------------------------------------------------------
@@ -213,7 +266,7 @@ item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := M
             B;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             B1 = narrow(Partition, Monitor, B),
-            Given = maps:with([run, explain, max_slices], Config),
+            Given = maps:with([run, explain, max_slices, slice_idle], Config),
             Take = fun() -> witness_trace_native:take(Partition) end,
             Runner = witness_outline_readers:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),
@@ -259,13 +312,23 @@ replaced(B) -> B.
 %% A tracer that dies takes nobody with it: the source drops what it would have read, its monitors know by themselves.
 ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
     case Tracers of
+        #{Pid := _} when is_map_key(central, B#births.config), Reason =/= normal ->
+            exit(Reason);
         #{Pid := _} ->
             _ = Reason =:= normal orelse (Run ! {tracer_lost, Reason}),
-            Replacing = case B#births.replacing of
-                {From, Tag, Waiting} -> {From, Tag, maps:remove(Pid, Waiting)};
-                undefined -> undefined
-            end,
-            replaced(B#births{tracers = maps:remove(Pid, Tracers), replacing = Replacing});
+            not_awaited(Pid, B#births{tracers = maps:remove(Pid, Tracers)});
+        #{} when is_map_key(Pid, B#births.lanes) -> lane_ended(Pid, Reason, B);
         #{} when Reason =:= normal -> B;
         #{} -> exit({process_ended, Pid, Reason})
     end.
+
+%% What the source has not told it of waits for the next one.
+lane_ended(Pid, Reason, B = #births{lanes = Lanes, config = #{run := Run} = Config}) ->
+    {Lane, Others} = maps:take(Pid, Lanes),
+    Run ! {tracer_lost, Reason},
+    ok = witness_trace_native:reset(Lane),
+    not_awaited(Pid, B#births{lanes = Others#{witness_outline_lane:start_link(Lane, Config) => Lane}}).
+
+not_awaited(Pid, B = #births{replacing = {From, Tag, Waiting}}) ->
+    replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}});
+not_awaited(_, B) -> B.

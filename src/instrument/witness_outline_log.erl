@@ -11,7 +11,8 @@ What comes out are *operations* for monitors, in the order of the log: start, ev
 A monitor is named by a number, and belongs to one of the *lanes* of its property (`lane/1`): the operations of a lane can
 be performed beside those of the others.
 
-In mode `central` one tracer owns everything; monitors see the same.
+In mode `central` one tracer owns everything; monitors see the same. Properties over all processes are for that mode:
+their monitors are started first and read every event that is delivered, in the order in which that happens.
 """.
 
 -export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
@@ -21,18 +22,18 @@ In mode `central` one tracer owns everything; monitors see the same.
 -export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0]).
 
 -doc """
-Instrumentation maps; all properties that they name; in how many lanes the monitors of each are spread; and what the source
+Instrumentation maps; all properties that they name; those of them that are over all processes; in how many lanes the monitors of each are spread; and what the source
 needs (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_outline_map:instrumentation()], properties := [witness_outline_map:entry()],
-                    mode := outline | central, spread := pos_integer(),
+                    all => [witness_outline_map:entry()], mode := outline | central, spread := pos_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A lane of the monitors of one property (`property/2`).".
 -type lane() :: non_neg_integer().
 
 -doc "What is known of a monitor.".
--type meta() :: #{process := witness_event:proc(), signature := witness_event:signature(),
+-type meta() :: #{process => witness_event:proc(), signature => witness_event:signature(),
                   spec := binary(), name := binary() | undefined}.
 
 -doc "Operations since the last `take/1`, for each lane in order, and the monitors that were started with them.".
@@ -50,6 +51,7 @@ be delivered. The latter never goes back, so that operations can be put in an or
 -type line() :: non_neg_integer().
 
 %% plain: the readers of processes whose sends and receives go nowhere else, whatever happens to others
+%% all: who reads all processes
 %% alive: how many processes of a group its monitor still waits for
 %% properties: by their place
 %% place: of what is delivered
@@ -58,6 +60,7 @@ be delivered. The latter never goes back, so that operations can be put in an or
               source :: witness_trace_log:log(),
               cores :: #{tracer() => witness_outline_core:core()},
               plain = #{} :: #{witness_event:proc() => [reader()]},
+              all = [] :: [reader()],
               alive = #{} :: witness_outline_readers:alive(),
               tracer = 0 :: tracer(),
               most = 1 :: pos_integer(),
@@ -77,10 +80,16 @@ be delivered. The latter never goes back, so that operations can be put in an or
 
 -doc "Nothing was read.".
 -spec new(config()) -> state().
-new(Config = #{properties := Properties}) ->
+new(Config) -> lists:foldl(fun start_all/2, unread(Config), maps:get(all, Config, [])).
+
+unread(Config = #{properties := Properties}) ->
     Source = witness_trace_log:new((maps:with([roots, waiting, window], Config))#{top => ?TOP}),
     #log{config = Config, source = Source, cores = #{?TOP => core(?TOP, Config)},
          properties = maps:from_list([{Entry, Number} || {Number, Entry} <- lists:enumerate(0, Properties)])}.
+
+start_all(Entry, L = #log{all = All}) ->
+    {Reader, L1} = start_monitor(all, all, Entry, L),
+    L1#log{all = All ++ [Reader]}.
 
 core(Tracer, #{maps := Maps, mode := Mode}) ->
     Assign = fun(Signature, Parent) ->
@@ -136,9 +145,9 @@ place(Line) -> {Line, Line}.
 -spec problem(Reason :: atom(), line(), state()) -> state().
 problem(Reason, Line, L) -> everybody({gap, Reason}, Line, L).
 
-everybody(What, Line, L = #log{cores = Cores}) ->
+everybody(What, Line, L = #log{cores = Cores, all = All}) ->
     Labels = [Label || _ := Core <- Cores, {_, Label} <- witness_outline_core:owned(Core)],
-    give(readers(Labels), What, L#log{place = Line}).
+    give(readers(Labels) ++ All, What, L#log{place = Line}).
 
 readers(Labels) -> lists:usort(lists:append([witness_outline_map:label(readers, Label) || Label <- Labels])).
 
@@ -182,16 +191,16 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
   when map_size(Operations) =:= 0 ->
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
-      plain => L#log.plain, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
+      plain => L#log.plain, all => L#log.all, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps}.
 
 -doc "The state that was saved, for the same properties.".
 -spec load(term(), config()) -> state().
 load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0) ->
     Config = Config0#{spread := Spread},
-    #{plain := Plain, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
+    #{plain := Plain, all := All, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
       events := Events, gaps := Gaps} = Saved,
-    (new(Config))#log{source = witness_trace_log:load(Source), plain = Plain, alive = Alive, tracer = Tracer, most = Most,
+    (unread(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer, most = Most,
                       cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
                       monitor = Monitor, processes = Processes, events = Events, gaps = Gaps}.
 
@@ -223,11 +232,11 @@ adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
     #{?TOP := Core} = Cores,
     L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
 
-delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores, gaps = Gaps}) ->
+delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, all = All}) ->
     Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
-    give(readers(Labels), {gap, Reason}, L#log{gaps = Gaps + 1});
-delivered({attached, _, _, _}, _, L) ->
-    L;
+    give(readers(Labels) ++ All, {gap, Reason}, L#log{gaps = Gaps + 1});
+delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
+    give(All, Mark, L);
 delivered(E, Tracer, L0) ->
     L = handle(Tracer, {own, {none, E}}, L0#log{events = L0#log.events + 1}),
     case E of
@@ -237,7 +246,7 @@ delivered(E, Tracer, L0) ->
 
 plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
     case witness_trace_log:is_plain(P, Source) andalso witness_outline_core:direct(P, map_get(Tracer, Cores)) of
-        {ok, Label} -> L#log{plain = Plain#{P => witness_outline_map:label(readers, Label)}};
+        {ok, Label} -> L#log{plain = Plain#{P => witness_outline_map:label(readers, Label) ++ L#log.all}};
         _ -> L
     end;
 plain(_, _, L) -> L.
@@ -266,8 +275,8 @@ ended(Tracer, L = #log{cores = Cores}) ->
     end.
 
 effect({send, To, Message}, {Sent, L}) -> {[{To, Message} | Sent], L};
-effect({analyse, Label, {_, E}}, {Sent, L}) ->
-    {Sent, give(witness_outline_map:label(readers, Label), E, L)};
+effect({analyse, Label, {_, E}}, {Sent, L = #log{all = All}}) ->
+    {Sent, give(witness_outline_map:label(readers, Label) ++ All, E, L)};
 effect({ended, _, Label}, {Sent, L = #log{alive = Alive}}) ->
     {Complete, Alive1} = witness_outline_readers:ended(Label, Alive),
     {Sent, give(Complete, complete, L#log{alive = Alive1})};
@@ -295,5 +304,6 @@ start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
     #log{config = #{spread := Spread}, properties = Properties, started = Started} = L,
     Id = L#log.monitor + 1,
     Reader = {map_get(Entry, Properties) * Spread + Id rem Spread, Id},
-    Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
+    Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
+    Meta = Of#{spec => Spec, name => Name},
     {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Meta} | Started]})}.

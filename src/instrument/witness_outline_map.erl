@@ -42,21 +42,23 @@ counts how often the specifications of the run were replaced, from 2.
 -type start() :: {pos_integer(), entry()}.
 
 %% held: the process belongs to the spawn tree that the run waits for.
+%% read: whether somebody who reads all processes reads it.
 %% readers: the monitors that the process's events go to.
 -record(label, {held :: boolean(),
+                read = true :: boolean(),
                 readers = [] :: [reader()],
                 members = [] :: [member()],
                 start = [] :: [start()]}).
 
 -opaque label() :: #label{}.
 
--doc "The label of a process without a traced parent.".
+-doc "The label of a process without a traced parent. One without a signature is there for its children only: nobody reads it.".
 -spec new([instrumentation()], #{held := boolean(), signature => witness_event:signature()}) -> label().
 new(Maps, #{held := Held, signature := Signature}) ->
     {_, Label} = assign(Signature, #label{held = Held}, Maps),
     Label;
 new(_, #{held := Held}) ->
-    #label{held = Held}.
+    #label{held = Held, read = false}.
 
 -doc "Who owns a child, and which monitors read it.".
 -spec assign(witness_event:signature(), Parent :: label(), [instrumentation()]) -> {own | shared, label()}.
@@ -112,9 +114,10 @@ with_readers(Started, Label = #label{readers = Readers, members = Members}) ->
                 members = Started ++ Members, start = []}.
 
 -doc "Parts of a label.".
--spec label(held, label()) -> boolean();
+-spec label(held | read, label()) -> boolean();
            (readers, label()) -> [reader()];
            (members, label()) -> [member()].
 label(held, #label{held = Held}) -> Held;
+label(read, #label{read = Read}) -> Read;
 label(readers, #label{readers = Readers}) -> Readers;
 label(members, #label{members = Members}) -> Members.

@@ -31,7 +31,7 @@ The log and how it is read (`t:witness_trace_feed:options/0`), and what is made 
 `from`, reading goes on at a position that was saved with the same `identity`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_outline_log:config(), file := binary(),
-                    explain := pos_integer(), max_slices := pos_integer(), run := pid(),
+                    explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity, run := pid(),
                     identity := binary(), save => file:name_all(), from => file:name_all()}.
 
 -doc """
@@ -339,7 +339,7 @@ lane(Lane, Log, O = #offline{lanes = Lanes, numbers = Numbers, config = Config})
         #{Lane := Pid} -> {Pid, O};
         #{} ->
             #{monitor := Monitor} = witness_outline_log:property(Lane, Log),
-            Pid = witness_monitor_lane:start_link((maps:with([explain, max_slices], Config))#{monitor => Monitor}),
+            Pid = witness_monitor_lane:start_link((maps:with([explain, max_slices, slice_idle], Config))#{monitor => Monitor}),
             {Pid, O#offline{lanes = Lanes#{Lane => Pid}, numbers = Numbers#{Pid => Lane}}}
     end.
 

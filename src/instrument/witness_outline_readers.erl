@@ -6,7 +6,7 @@ A monitor that is no group reads one process. A group's monitor reads those of i
 and is told of the end when the last of them has ended.
 """.
 
--export([start/4, start/5, joined/3, ended/2]).
+-export([start/4, start/5, meta/3, joined/3, ended/2]).
 
 -export_type([config/0, alive/0]).
 
@@ -15,6 +15,7 @@ What the monitors of a run have in common. `ordered` says whether groups have to
 may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 """.
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
+                    slice_idle => pos_integer() | infinity,
                     take => witness_monitor_runner:take(), tracer => pid(), attached => mfa()}.
 
 -doc "How many processes the monitor of each group still waits for.".
@@ -22,13 +23,21 @@ may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 
 -doc "Starts a monitor, and announces it to the run.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:entry(), config()) -> pid().
-start(P, Signature, #{monitor := Monitor, spec := Spec, name := Name, group := Group} = Entry, Config) ->
+start(P, Signature, #{monitor := Monitor, group := Group} = Entry, Config) ->
     #{run := Run, ordered := Ordered} = Config,
     Runner = witness_monitor_runner:start(Config#{process => P, signature => Signature, monitor => Monitor,
                                                   ordered := Group andalso Ordered}),
-    Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
-    Run ! {monitor, Runner, maps:merge(Meta, maps:with([version], Entry))},
+    Run ! {monitor, Runner, meta(P, Signature, Entry)},
     Runner.
+
+-doc "What the run is told of a monitor.".
+-spec meta(witness_event:proc(), witness_event:signature(), witness_outline_map:entry()) -> map().
+meta(P, Signature, #{spec := Spec, name := Name} = Entry) ->
+    Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
+    case Entry of
+        #{version := Version} -> Meta#{version => Version};
+        #{} -> Meta
+    end.
 
 -doc "Starts the monitors that a label names.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:label(), config(), alive()) ->

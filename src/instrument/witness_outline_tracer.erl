@@ -5,9 +5,11 @@ The process of a tracer: performs what `m:witness_outline_core` decides.
 A tracer owns one session of the source for its whole life and one partition after the
 other: when nothing is left to analyse or to route, it gives itself back to
 `m:witness_outline`. Events are handed to the monitors in batches, at the latest when the
-mailbox is empty.
+mailbox is empty (`m:witness_outline_delivery`).
 
-The tracer never waits for the system or for a monitor. It waits for the pool when it
+In mode `central` there is one tracer: whoever is born stays with it, and its monitors are in its own process.
+
+The tracer never waits for the system or for a monitor that is a process. It waits for the pool when it
 needs a tracer for a new process, which only ever waits for the VM.
 """.
 
@@ -18,11 +20,12 @@ needs a tracer for a new process, which only ever waits for the VM.
 
 -doc """
 What all tracers of a run share. `counters`: processes, events; `held`: how many processes
-are alive of those that the run waits for.
+are alive of those that the run waits for. `central`: there is one tracer, and these properties are over all processes.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
-                    max_slices := pos_integer(), hold_back := pos_integer(), message_size => pos_integer() | infinity,
+                    max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    central => [witness_outline_map:entry()], hold_back := pos_integer(), message_size => pos_integer() | infinity,
                     budget := witness_outline_budget:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 
@@ -41,11 +44,6 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
 -define(HEAP, 2000).
 
-%% How many ticks the clock of a partition waits for a handover to end, and how many come
-%% after its last event: two cover the window, since a tick is half of it.
--define(PATIENCE, 40).
--define(TICKS, 3).
-
 %% flag: what the handle says, unknown to the tracer of the run's first processes
 %% lent: this tracer has been told its partition, which it gives back when it is done
 %% batch: events for `readers', newest first
@@ -55,7 +53,6 @@ when the pool names it to somebody, 0 from the end of the partition.
 %% limit: bytes beyond which a message is a gap
 %% hidden: processes that the source does not report any more, which are monitored instead
 %% alive: how many processes of a group its runner still waits for
-%% ticking: runners of groups with the ticks that they still need
 %% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
@@ -64,7 +61,8 @@ when the pool names it to somebody, 0 from the end of the partition.
                  core :: witness_outline_core:core(),
                  flag :: atomics:atomics_ref(),
                  lent = false :: boolean(),
-                 readers = [] :: [pid()],
+                 delivery :: witness_outline_delivery:delivery(),
+                 readers = [] :: witness_outline_delivery:readers(),
                  batch = [] :: [witness_trace:stamped()],
                  size = 0 :: non_neg_integer(),
                  pressed = false :: boolean(),
@@ -72,9 +70,7 @@ when the pool names it to somebody, 0 from the end of the partition.
                  handled = 0 :: non_neg_integer(),
                  hidden = #{} :: #{pid() => reference()},
                  alive = #{} :: witness_outline_readers:alive(),
-                 ticking = #{} :: #{pid() => pos_integer()},
-                 patience = ?PATIENCE :: non_neg_integer(),
-                 timer :: undefined | reference(),
+                 clock :: witness_outline_clock:clock(),
                  asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
 
 -doc "Starts a tracer that waits for its first partition.".
@@ -145,12 +141,18 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
     Flag = atomics:new(1, []),
     Pool ! {started, {self(), Session, Flag}},
     loop(#tracer{config = Config, source = Source, session = Session, flag = Flag,
-                 limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session)}).
+                 limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session),
+                 %% What is held back for all processes waits for its time as a group does that has not ended.
+                 alive = #{all => 1 || #{central := [_ | _]} <- [Config]},
+                 delivery = witness_outline_delivery:new(Config#{ordered => true}),
+                 clock = witness_outline_clock:new(maps:get(hold_back, Config))}).
 
-new_core(#{maps := Maps}, Session) ->
-    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Maps)}).
+new_core(Config, Session) ->
+    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Config)}).
 
-assign(Maps) -> fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end.
+assign(#{central := _, maps := Maps}) ->
+    fun(Signature, Parent) -> {shared, element(2, witness_outline_map:assign(Signature, Parent, Maps))} end;
+assign(#{maps := Maps}) -> fun(Signature, Parent) -> witness_outline_map:assign(Signature, Parent, Maps) end.
 
 loop(T = #tracer{asked = {From, Request}}) ->
     witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
@@ -158,7 +160,7 @@ loop(T) ->
     receive
         Message -> loop(message(Message, T))
     after 0 ->
-        T1 = idle(flush(T)),
+        T1 = idle(worked(flush(T))),
         receive
             Message -> loop(message(Message, T1))
         end
@@ -172,9 +174,11 @@ message({tick, Time}, T) -> tick(Time, T);
 message({call, From, Request}, T) -> request(Request, From, T);
 message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
 message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
-message({replace, From, Tag, Maps}, T = #tracer{config = Config, core = Core}) ->
+message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = Core}) ->
     From ! {replaced, self(), Tag},
-    T#tracer{config = Config#{maps := Maps}, core = witness_outline_core:reassign(assign(Maps), Core)};
+    Config = Config0#{maps := Maps},
+    T#tracer{config = Config, core = witness_outline_core:reassign(assign(Config), Core),
+             delivery = witness_outline_delivery:renew(T#tracer.delivery)};
 message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
     %% Nobody reads this exit, but the choreography needs it, and what waits for the process to end.
@@ -226,6 +230,8 @@ keep_up(T = #tracer{pressed = Pressed, config = #{budget := Budget}}) ->
             T#tracer{pressed = Now}
     end.
 
+worked(T = #tracer{delivery = Delivery}) -> T#tracer{delivery = witness_outline_delivery:work(0, Delivery)}.
+
 idle(T = #tracer{pressed = true}) -> keep_up(T);
 idle(T) -> T.
 
@@ -254,7 +260,7 @@ effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Sou
 
 analyse(S = {_, E}, Label, T) ->
     _ = element(1, E) =:= fork andalso count_fork(Label, T),
-    case witness_outline_map:label(readers, Label) of
+    case witness_outline_delivery:readers(Label, T#tracer.delivery) of
         Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
             T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
         Readers ->
@@ -266,18 +272,14 @@ analyse(S = {_, E}, Label, T) ->
 gap(sensitive, P, Label, T) ->
     IsWanted = witness_outline_map:label(readers, Label) =/= [] orelse witness_outline_map:label(held, Label),
     hides(P, IsWanted, Label, T);
-gap(Reason, _, Label, T) ->
-    ok = missed(Reason, Label),
-    T.
+gap(Reason, _, Label, T) -> missed(Reason, Label, T).
 
 hides(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
-    ok = missed(sensitive, Label),
     _ = IsWanted andalso (Run ! {hidden, P}),
-    hidden(P, T).
+    hidden(P, missed(sensitive, Label, T)).
 
-missed(Reason, Label) ->
-    Readers = witness_outline_map:label(readers, Label),
-    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers).
+missed(Reason, Label, T = #tracer{delivery = Delivery}) ->
+    T#tracer{delivery = witness_outline_delivery:gap(witness_outline_delivery:readers(Label, Delivery), Reason, Delivery)}.
 
 %% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the
 %% owner looks by itself as well.
@@ -303,19 +305,19 @@ count_fork(Label, #tracer{config = #{counters := Counters, held := Held}}) ->
 flush(T = #tracer{size = 0}) -> T;
 flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = Batch, size = Size}) ->
     counters:add(Counters, ?EVENTS, Size),
-    Events = lists:reverse(Batch),
-    lists:foreach(fun(Runner) -> witness_monitor_runner:events(Runner, Events) end, Readers),
-    start_clock(Readers, T#tracer{readers = [], batch = [], size = 0}).
+    Delivery = witness_outline_delivery:events(Readers, lists:reverse(Batch), T#tracer.delivery),
+    Clock = witness_outline_clock:given(witness_outline_delivery:clocks(Readers, Delivery), T#tracer.alive, T#tracer.clock),
+    T#tracer{readers = [], batch = [], size = 0, delivery = Delivery, clock = Clock}.
 
 process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
-    T = #tracer{alive = Before, ticking = Ticking} = flush(T0),
+    T1 = #tracer{alive = Before, clock = Clock, delivery = Delivery} = flush(T0),
     {Complete, Alive} = witness_outline_readers:ended(Label, Before),
-    lists:foreach(fun witness_monitor_runner:complete/1, Complete),
+    T = T1#tracer{delivery = witness_outline_delivery:complete(Complete, Delivery)},
     _ = witness_outline_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) =:= 0
         andalso (Run ! {ended, self()}),
     case map_size(Alive) =:= map_size(Before) of
         true -> T#tracer{alive = Alive};
-        false -> T#tracer{alive = Alive, ticking = maps:intersect(Alive, Ticking)}
+        false -> T#tracer{alive = Alive, clock = witness_outline_clock:keep(Alive, Clock)}
     end.
 
 %% --- questions -------------------------------------------------------------------
@@ -342,12 +344,14 @@ question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
 
 start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Label, T).
 
-start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive}) ->
-    Given = maps:merge(maps:with([run, explain, max_slices], Config), More),
-    {Label1, Alive1} = witness_outline_readers:start(P, Signature, Label, Given#{ordered => true}, Alive),
+start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive, delivery = Delivery}) ->
+    Given = maps:merge(maps:with([run, explain, max_slices, slice_idle], Config), More),
+    {{Label1, Alive1}, Delivery1} =
+        witness_outline_delivery:start(P, Signature, Label, Given#{ordered => true}, Alive, Delivery),
     Started = witness_outline_map:label(readers, Label1) -- witness_outline_map:label(readers, Label),
-    lists:foreach(fun(Runner) -> witness_outline_budget:watch(monitor, Runner, maps:get(budget, Config)) end, Started),
-    {Label1, T#tracer{alive = Alive1}}.
+    lists:foreach(fun(Runner) -> witness_outline_budget:watch(monitor, Runner, maps:get(budget, Config)) end,
+                  [Runner || Runner <- Started, is_pid(Runner)]),
+    {Label1, T#tracer{alive = Alive1, delivery = Delivery1}}.
 
 %% --- requests --------------------------------------------------------------------
 
@@ -456,10 +460,10 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
     case witness_outline_core:is_done(Core) of
         false -> T;
         true ->
-            T1 = (flush(T))#tracer{alive = #{}, ticking = #{}},
+            T1 = #tracer{clock = Clock} = flush(T),
             ok = atomics:put(T#tracer.flag, 1, 0),
             witness_outline:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
-            T1#tracer{lent = false}
+            T1#tracer{lent = false, alive = #{}, clock = witness_outline_clock:keep(#{}, Clock)}
     end.
 
 synced(From, Tag, T) ->
@@ -477,42 +481,20 @@ state(#tracer{source = Source, session = Session, core = Core}) ->
     end.
 
 -spec stopped(pid(), reference(), #tracer{}) -> no_return().
-stopped(From, Tag, #tracer{source = Source, session = Session, core = Core}) ->
+stopped(From, Tag, #tracer{source = Source, session = Session, core = Core, delivery = Delivery}) ->
     Runners = lists:usort([Runner || {_, Label} <- witness_outline_core:owned(Core),
                                      Runner <- witness_outline_map:label(readers, Label)]),
-    lists:foreach(fun witness_monitor_runner:stop/1, Runners),
+    ok = witness_outline_delivery:stop(Runners, Delivery),
     ok = Source:close(Session),
     From ! {stopped, self(), Tag},
     exit(normal).
 
 %% --- the clock of partitions with several processes ------------------------------
 
-%% A tick carries the time at which it was due. When it is handled, everything that was in
-%% the mailbox at that time has been handled, however late the tracer is.
-start_clock(Readers, T = #tracer{alive = Alive}) when map_size(Alive) > 0 ->
-    Ticking = lists:foldl(fun(Runner, A) when is_map_key(Runner, Alive) -> A#{Runner => ?TICKS};
-                             (_, A) -> A
-                          end, T#tracer.ticking, Readers),
-    schedule(T#tracer{ticking = Ticking});
-start_clock(_, T) -> T.
-
-schedule(T = #tracer{timer = undefined, ticking = Ticking, config = #{hold_back := Window}})
-  when map_size(Ticking) > 0 ->
-    Due = erlang:monotonic_time(millisecond) + max(1, Window div 2),
-    Nanoseconds = erlang:convert_time_unit(Due, millisecond, nanosecond),
-    T#tracer{timer = erlang:send_after(Due, self(), {tick, Nanoseconds}, [{abs, true}])};
-schedule(T) -> T.
-
-tick(Due, T0 = #tracer{config = #{hold_back := Window}, patience = Patience}) ->
-    T = flush(T0#tracer{timer = undefined}),
-    case witness_outline_core:settling(T#tracer.core) andalso Patience > 0 of
-        true ->
-            schedule(T#tracer{patience = Patience - 1});
-        false ->
-            Time = Due - erlang:convert_time_unit(Window, millisecond, nanosecond),
-            Ticking = maps:filtermap(fun(Runner, N) ->
-                                             ok = witness_monitor_runner:clock(Runner, Time),
-                                             N > 1 andalso {true, N - 1}
-                                     end, T#tracer.ticking),
-            schedule(T#tracer{ticking = Ticking, patience = ?PATIENCE})
-    end.
+%% What is handed over now counts for the next tick.
+tick(Due, T0 = #tracer{clock = Clock0}) ->
+    T = #tracer{clock = Clock, core = Core} = flush(T0#tracer{clock = witness_outline_clock:rung(Clock0)}),
+    {Told, Clock1} = witness_outline_clock:tick(Due, witness_outline_core:settling(Core), Clock),
+    Delivery = lists:foldl(fun({Reader, Time}, A) -> witness_outline_delivery:clock(Reader, Time, A) end,
+                           T#tracer.delivery, Told),
+    T#tracer{clock = Clock1, delivery = Delivery}.

@@ -97,7 +97,8 @@ external(Objects) ->
 %% Each under a name of its own, which is none of this node's.
 compile(Node, Options) ->
     Compile = (maps:with([include, max_obligations], Options))#{exports => fun(M) -> exports(Node, M) end,
-                                                                    attach => not is_map_key(system, Options)},
+                                                                    attach => not is_map_key(system, Options),
+                                                                    central => maps:get(instrument, Options, outline) =:= central},
     Files = lists:enumerate(maps:get(specs, Options, [])),
     compile(Files, Compile, [], [], []).
 

@@ -47,13 +47,13 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
                      on_verdict => fun(Verdict) -> told(Verdict, Self, Counts) end},
     maybe
         {ok, Checked} ?= witness_options:check(Options),
-        {ok, Run} ?= witness_run:start_link(Checked#{specs := Specs, modules => Modules}),
+        {ok, Run} ?= witness_run:start(Checked#{specs := Specs, modules => Modules}),
+        ok ?= witness_run:begun(Run),
         Tool ! {Tag, running, witness_run:info(Run)},
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
         loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, redact = maps:get(redact, Checked),
                     counts = Counts, requests = Requests})
     else
-        {error, {shutdown, Reason}} -> refused(Reason, Tool, Tag);
         {error, Reason} -> refused(Reason, Tool, Tag)
     end.
 

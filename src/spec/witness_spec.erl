@@ -64,12 +64,13 @@ become part of the module, and their size and the number of their names are limi
 -type diagnostic() :: witness_spec_diagnostic:diagnostic().
 
 -doc """
-A property of a file. `action` is `none` where a signature is named only to cut it out of a group; `per` are the
-variables whose values choose the slice; `names` is what can be told of its signature patterns without their arguments.
+A property of a file. `action` is `none` where a signature is named only to cut it out of a group. `all`: it has no `with`,
+and its one monitor reads all processes; `signature` says so in words. `per` are the variables whose values choose the slice; `names` is what can be told of its signature patterns without their arguments.
 """.
 -type entry() :: #{index := pos_integer(),
                    name := binary() | undefined,
                    line := pos_integer(),
+                   all := boolean(),
                    group := boolean(),
                    per := [binary()],
                    action := monitor | none,
@@ -85,6 +86,7 @@ What compilation may be told; each key may be missing:
 - `include`: folders where `-include` looks after that of the specification itself; none by default;
 - `max_obligations`: how many formulas a monitor may have to satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
+- `central`: whether one tracer sees all processes (true without it); otherwise properties without `with` are errors;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
 - `exports`: the functions of modules. With it, signatures that name a function which its module does not have get a
   warning, and so do modules that are unknown or cannot be read.
@@ -93,6 +95,7 @@ An option that is unknown or has a wrong value raises `{bad_option, Key}`.
 """.
 -type options() :: #{include => [file:name_all()],
                      max_obligations => pos_integer(),
+                     central => boolean(),
                      attach => boolean(),
                      exports => witness_spec_export:exports()}.
 
@@ -191,11 +194,11 @@ name(File) ->
 
 options(Options) when is_map(Options) ->
     maps:foreach(fun(Key, Value) -> option(Key, Value) orelse error({bad_option, Key}) end, Options),
-    maps:merge(#{include => [], max_obligations => 1000, attach => false}, Options).
+    maps:merge(#{include => [], max_obligations => 1000, attach => false, central => true}, Options).
 
 option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
 option(max_obligations, Count) -> is_integer(Count) andalso Count > 0;
-option(attach, Attach) -> is_boolean(Attach);
+option(Key, Value) when Key =:= attach; Key =:= central -> is_boolean(Value);
 option(exports, Exports) -> is_function(Exports, 1);
 option(_, _) -> false.
 
@@ -225,7 +228,7 @@ shortened(Diagnostics) ->
     [Diagnostic || Diagnostic <- Diagnostics, lists:member(Diagnostic, Kept)].
 
 %% Scanner, parser and checker; a specification without errors has at least one property.
-analyse(Source, #{include := Folders, attach := Attach} = Options) ->
+analyse(Source, #{include := Folders, attach := Attach, central := Central} = Options) ->
     maybe
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
@@ -235,7 +238,8 @@ analyse(Source, #{include := Folders, attach := Attach} = Options) ->
         {Properties, Misused} = witness_spec_otp:expand(Plain),
         Checked = witness_spec_check:properties(Properties, Options),
         Unattachable = case Attach of true -> witness_spec_attach:properties(Properties); false -> [] end,
-        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable,
+        Apart = case Central of true -> []; false -> witness_spec_check:apart(Properties) end,
+        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart,
         ok ?= sound(Properties, Findings),
         {ok, Units} ?= witness_spec_build:units(Properties),
         {ok, Properties, Units, Findings}
@@ -253,8 +257,8 @@ sound(Properties, Findings) ->
     end.
 
 entries(Properties) ->
-    [#{index => Index, name => Name, line => Line, group => Group, per => [atom_to_binary(V) || V <- Per],
+    [#{index => Index, name => Name, line => Line, all => All, group => Group andalso not All, per => [atom_to_binary(V) || V <- Per],
        signature => Text, action => case Dialect of none -> none; _ -> monitor end,
        names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])} ||
-     {Index, #{name := Name, location := {Line, _}, group := Group, per := Per, text := Text, dialect := Dialect,
+     {Index, #{name := Name, location := {Line, _}, all := All, group := Group, per := Per, text := Text, dialect := Dialect,
                signatures := Signatures}} <- lists:enumerate(Properties)].

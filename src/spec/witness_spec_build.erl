@@ -27,7 +27,7 @@ units(Properties) ->
         throw:{error, _, _, _, _} = Finding -> {error, [Finding]}
     end.
 
-unit({Index, #{formula := Formula, signatures := Signatures, location := Location} = Property}, {First, FirstId}) ->
+unit({Index, #{formula := Formula, signatures := Signatures, all := All, location := Location} = Property}, {First, FirstId}) ->
     Scope = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     Per = maps:get(per, Property, []),
     Known = ordsets:union(Scope, ordsets:from_list(Per)),
@@ -38,7 +38,7 @@ unit({Index, #{formula := Formula, signatures := Signatures, location := Locatio
             io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]),
             "split it into several files")),
     {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
-    {#{index => Index, signatures => Signatures, scope => Scope, over => maps:get(over, Property, all), per => Per,
+    {#{index => Index, signatures => Signatures, all => All, scope => Scope, over => maps:get(over, Property, all), per => Per,
        start => Start, nodes => Numbered}, {Next, NextId}};
 unit({Index, #{signatures := Signatures}}, Next) ->
     {#{index => Index, signatures => Signatures}, Next}.

@@ -9,7 +9,7 @@ others; what can never match (`m:witness_spec_guard`), what can never be reached
 module exports (`m:witness_spec_export`).
 """.
 
--export([properties/2]).
+-export([properties/2, apart/1]).
 -export_type([options/0]).
 
 -type finding() :: witness_spec_diagnostic:finding().
@@ -26,6 +26,14 @@ properties(Properties, Options) ->
             #{exports := Exports} -> witness_spec_export:properties(Properties, Exports);
             _ -> []
         end.
+
+-doc "Errors for what needs to see processes together, where each is watched apart from the others.".
+-spec apart([witness_spec_parse:property()]) -> [finding()].
+apart(Properties) ->
+    [witness_spec_diagnostic:error(Location, needs_central,
+        "a property without `with` is about all processes together, which only central monitoring sees",
+        "watch centrally (`--instrument central`), or say with `with m:f(_)` which processes it is about, each by itself")
+     || #{all := true, location := Location} <- Properties].
 
 names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_binary(Name) ->
     case Seen of

@@ -21,10 +21,11 @@ The atoms that generated code needs do not depend on the specification: function
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
-`none`. The actions of the nodes carry an `id`, their number through the file.
+`none`. What is about `all` processes is named by no signature. The actions of the nodes carry an `id`, their number through the file.
 """.
 -type unit() :: #{index := pos_integer(),
                   signatures := [witness_spec_action:signature(), ...],
+                  all => boolean(),
                   scope => [atom()],
                   over => all | [witness_spec_action:action(), ...],
                   per => [atom()],
@@ -76,20 +77,23 @@ fresh(Base, N, Names) ->
 
 match(Units, Names) ->
     Signature = var(fresh("Signature", Names)),
-    function(match, 1, [clause([Signature], [], [matching(1, length(Units), Signature)])]).
+    function(match, 1, [clause([Signature], [], [matching(named(Units), Signature)])]).
+
+named(Units) -> [Index || #{index := Index} = Unit <- Units, not maps:get(all, Unit, false)].
 
 matches(Units, Names) ->
     Signature = var(fresh("Signature", Names)),
+    Named = named(Units),
     [begin
-         Others = matching(Index + 1, length(Units), Signature),
+         Others = matching([Next || Next <- Named, Next > Index], Signature),
          Found = {cons, erl_anno:new(0), integer(Index), Others},
          function(name("m", Index), 1, [clause([Signature], [], ['case'(Signature,
              [clause([Pattern], Guard, [Found]) || #{pattern := Pattern, guard := Guard} <- Signatures]
                  ++ [clause([any()], [], [Others])])])])
-     end || #{index := Index, signatures := Signatures} <- Units].
+     end || #{index := Index, signatures := Signatures} <- Units, lists:member(Index, Named)].
 
-matching(Index, Count, _) when Index > Count -> list([]);
-matching(Index, _, Signature) -> call(name("m", Index), [Signature]).
+matching([], _) -> list([]);
+matching([Index | _], Signature) -> call(name("m", Index), [Signature]).
 
 init(Units) ->
     Clauses = [clause([Pattern, any(), integer(Index)], Guard, [tuple(started(Unit))]) ||

@@ -40,9 +40,9 @@ draw(Format, Entries, Units) ->
 
 earlier(#{number := A}, #{number := B}) -> A =< B.
 
-title(#{line := Line, name := Name, signature := Signature}) ->
+title(#{line := Line, name := Name, signature := Signature, all := All}) ->
     Named = case Name of undefined -> ["line ", integer_to_binary(Line)]; _ -> Name end,
-    [Named, ": with ", Signature].
+    [Named, case All of true -> ": "; false -> ": with " end, Signature].
 
 picture(Format, Index, Title, Start, Nodes) ->
     Edges = lists:append([edges(Node) || Node <- Nodes]),

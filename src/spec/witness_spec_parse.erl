@@ -4,8 +4,8 @@ The grammar of specifications, by recursive descent; `m:witness_spec_record` has
 
 ```text
 file      = { attribute } { property }
-property  = [ name ":" ] "with" signature { "," signature } [ "group" ]
-            [ "per" V { "," V } ] [ "over" seen { "," seen } ] what "."
+property  = [ name ":" ] whom [ "over" seen { "," seen } ] what "."
+whom      = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
 what      = "none" | "monitor" formula | "check" formula
 formula   = conj { "or" conj }
@@ -37,13 +37,15 @@ An error ends its property; the next one is read all the same.
     | {box | dia, meta(), witness_spec_action:action(), formula()}
     | {max | min, meta(), atom(), formula()}.
 -doc """
-A property; `formula` is missing where nothing is to be monitored. `per` are the variables whose values choose the
+A property; `formula` is missing where nothing is to be monitored. `all`: it has no `with`, and is about all processes
+together; the one signature matches every process then, and `group` is true. `per` are the variables whose values choose the
 slice, with their places in `per_at`; `over` are the actions that describe the events which count.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
                       signatures := [witness_spec_action:signature(), ...],
                       text := binary(),
+                      all := boolean(),
                       group := boolean(),
                       per := [atom()],
                       per_at := [witness_spec_diagnostic:location()],
@@ -92,27 +94,31 @@ fixpoint_dot([_, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
 fixpoint_dot([_, {'(', _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
 fixpoint_dot(_) -> false.
 
-begins([{atom, _, with} | _]) -> true;
-begins([{atom, _, _}, {':', _}, {atom, _, with} | _]) -> true;
+begins([{atom, _, Word} | _]) when Word =:= with; Word =:= per -> true;
+begins([{atom, _, _}, {':', _}, {atom, _, Word} | _]) -> Word =:= with orelse Word =:= per;
 begins(_) -> false.
 
-property([{atom, _, Name} = Token, {':', _}, {atom, _, with} = With | Rest]) ->
-    with([With | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
-property([{atom, _, with} = Token | _] = Tokens) ->
-    with(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
+property([{atom, _, Name} = Token, {':', _}, {atom, _, Word} = Whom | Rest]) when Word =:= with; Word =:= per ->
+    whom([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
+property([{atom, _, Word} = Token | _] = Tokens) when Word =:= with; Word =:= per ->
+    whom(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
 property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include ->
     fail(witness_spec_scan:location(Dash), syntax, ["`-", atom_to_list(Name), "` stands at the top of the file only"]);
-property([{atom, _, Word} = Token | _]) when Word =:= per; Word =:= over ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), not_supported,
-        ["not supported yet: `", atom_to_list(Word), "` without `with`"],
-        "`with m:f(_)` says which processes it is about"));
+property([{atom, _, over} = Token | _]) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
+        "`over` stands behind `with` or `per`",
+        "`with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes"));
 property(Tokens) ->
     expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
 
-with([{atom, _, with} = With | Rest], Property) ->
+whom([{atom, _, per} = Per | _] = Tokens, Property) ->
+    Anyone = #{pattern => {var, erl_anno:new(witness_spec_scan:location(Per)), '_'}, guard => [],
+               location => witness_spec_scan:location(Per)},
+    per(Tokens, Property#{signatures => [Anyone], text => ~"all processes", all => true, group => true});
+whom([{atom, _, with} = With | Rest], Property) ->
     {Signatures, After} = signatures(Rest, With),
     Text = witness_spec_scan:text(Rest, witness_spec_scan:location(hd(After))),
-    group(After, Property#{signatures => Signatures, text => Text}).
+    group(After, Property#{signatures => Signatures, text => Text, all => false}).
 
 group([{atom, _, group} = Token, {atom, _, none} | _], _) ->
     fail(witness_spec_scan:location(Token), syntax, "a signature with `none` begins no group");

@@ -17,18 +17,20 @@ All that comes from the system or from files is cut, and free of control charact
 -doc "A verdict with its explanation, as lines of text. The last line is empty.".
 -spec verdict(witness:verdict(), witness_text:look()) -> unicode:chardata().
 verdict(Found, Look) ->
-    #{verdict := Verdict, process := Process, signature := {Module, _, _}, steps := Steps, skipped := Skipped} = V =
-        without_slice(Found),
+    #{verdict := Verdict, steps := Steps, skipped := Skipped} = V = without_slice(Found),
     lines([headline(Verdict, V, Look)]
           ++ [[~"  ", reason(V)] || Verdict =:= inconclusive]
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_text_lanes:chart(last_formula(Steps), #{Process => Module}, decided(V), Look)
+          ++ witness_text_lanes:chart(last_formula(Steps), modules(V), decided(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
           ++ [~""]).
+
+modules(#{process := Process, signature := {Module, _, _}}) -> #{Process => Module};
+modules(#{signature := undefined}) -> #{}.
 
 %% The values of the slice stand in the headline, and are the same everywhere.
 without_slice(#{slice := undefined} = V) -> V;
@@ -46,10 +48,15 @@ last_formula(Steps) ->
             [S#{formula := undefined} || S <- lists:reverse(Earlier)] ++ [Step | lists:reverse(Plain)]
     end.
 
-headline(Verdict, #{process := Process, signature := Signature} = V, Look) ->
+headline(Verdict, V, Look) ->
     {Word, Style} = word(Verdict),
-    [witness_text:style(Style, Word, Look), ~" of ", property(V), ~"\n  by ",
-     witness_event:format_proc(Process), ~", ", witness_event:format_signature(Signature), slice(V), log(V)].
+    [witness_text:style(Style, Word, Look), ~" of ", property(V), by(V), slice(V), log(V)].
+
+%% Of what is about all processes, the one whose event has decided, if there was one.
+by(#{process := undefined}) -> ~"";
+by(#{process := Process, signature := undefined}) -> [~"\n  by ", witness_event:format_proc(Process)];
+by(#{process := Process, signature := Signature}) ->
+    [~"\n  by ", witness_event:format_proc(Process), ~", ", witness_event:format_signature(Signature)].
 
 log(#{log := Place}) -> [~"\n  at ", witness_text:clean(Place)];
 log(_) -> ~"".
@@ -118,8 +125,11 @@ bindings(Bindings) ->
 reason(#{reason := stopped}) -> ~"watching stopped before a decision";
 reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", gap(Why)]);
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
+reason(#{reason := {crashed, reentered}}) ->
+    <<?CRASH/binary, "what it calls is woven itself, and would have been monitored while it monitors">>;
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
+reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
 reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
     ~"too much was left to satisfy: there were more obligations than max_obligations allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";
@@ -140,6 +150,16 @@ gap(rate) -> ~"there were more in a second than was asked for (rate)";
 gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
 gap(lost) -> ~"the VM has not reported the end of a process";
 gap(late) -> ~"some came too late to be put in order";
+gap(overdue) -> ~"the tracer and its monitors did not come to the end of what had happened in time (drain)";
+gap(signal) -> ~"the process was ended by a signal, which its own code cannot see";
+gap(replaced) -> ~"another version of a woven module was loaded, which is not woven";
+gap(dictionary) -> ~"the process dictionary was deleted by code that is not woven, and its monitors with it";
+gap(no_callbacks) -> ~"after its init the process goes on in modules that are not woven, as a supervisor does";
+gap(callback_module_not_woven) -> ~"a state machine goes on in a callback module that is not woven";
+gap(unknown_state_machine) -> ~"a state machine was given another event than those that it had postponed, as far as its callbacks have shown";
+gap(unknown_handlers) -> ~"a manager of events has asked its handlers in a way that the woven ones do not explain";
+gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth) to tell whose callback it is";
+gap(spawn_request) -> ~"a child was spawned by spawn_request, and who it is was not known to the process";
 gap(tracer_lost) -> ~"a tracer of Witness has ended";
 gap(Reason) -> witness_event:format_term(Reason, 120).
 

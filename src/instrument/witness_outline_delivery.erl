@@ -1,0 +1,102 @@
+-module(witness_outline_delivery).
+-moduledoc """
+How the monitors of a tracer are given what it analyses: those of outline monitoring are processes of their own
+(`m:witness_monitor_runner`), those of central monitoring machines in the tracer (`m:witness_central_monitors`).
+""".
+
+-export([new/1, renew/1, readers/2, start/6, events/3, complete/2, gap/3, clock/3, clocks/2, work/2, stop/2]).
+-export_type([delivery/0, reader/0, readers/0]).
+
+-opaque delivery() :: runners | {Run :: pid(), witness_central_monitors:monitors()}.
+
+-type reader() :: pid() | witness_central_monitors:reader().
+
+-doc "Who reads a process; `nobody`: not even who reads all processes.".
+-type readers() :: [reader()] | nobody.
+
+%% Events that are worked off together.
+-define(MANY, 256).
+
+-doc "Without monitors. `central`: properties over all processes, where the monitors are to be in the calling process.".
+-spec new(#{central => [witness_outline_map:entry()], run := pid(), _ => _}) -> delivery().
+new(#{central := All, run := Run} = Config) ->
+    {Run, witness_central_monitors:new(Config#{host => self(), all => All})};
+new(#{}) -> runners.
+
+-doc "Other specifications take the place of those before.".
+-spec renew(delivery()) -> delivery().
+renew(runners) -> runners;
+renew({Run, M}) -> {Run, witness_central_monitors:renew(M)}.
+
+-doc "Who reads a process with this label.".
+-spec readers(witness_outline_map:label(), delivery()) -> readers().
+readers(Label, runners) -> witness_outline_map:label(readers, Label);
+readers(Label, {_, _}) ->
+    case witness_outline_map:label(read, Label) of
+        true -> witness_outline_map:label(readers, Label);
+        false -> nobody
+    end.
+
+-doc "Starts the monitors that a label names, which are announced to the run.".
+-spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:label(),
+            witness_outline_readers:config(), witness_outline_readers:alive(), delivery()) ->
+    {{witness_outline_map:label(), witness_outline_readers:alive()}, delivery()}.
+start(P, Signature, Label, Config, Alive, runners) ->
+    {witness_outline_readers:start(P, Signature, Label, Config, Alive), runners};
+start(P, Signature, Label, Config, Alive, {Run, M}) ->
+    {Labelled, M1} = witness_central_monitors:start(P, {Signature, maps:with([attached], Config)}, {Label, Alive}, M),
+    {Labelled, {Run, M1}}.
+
+-doc "The next events of processes that have these readers.".
+-spec events(readers(), [witness_trace:stamped()], delivery()) -> delivery().
+events(nobody, _, Delivery) -> Delivery;
+events(Readers, Events, runners) ->
+    lists:foreach(fun(Runner) -> witness_monitor_runner:events(Runner, Events) end, Readers),
+    runners;
+events(Readers, Events, {Run, M}) -> work(?MANY, {Run, witness_central_monitors:events(Readers, Events, M)}).
+
+-doc "All that these read has ended.".
+-spec complete([reader()], delivery()) -> delivery().
+complete(Readers, runners) ->
+    lists:foreach(fun witness_monitor_runner:complete/1, Readers),
+    runners;
+complete(Readers, {Run, M}) -> {Run, witness_central_monitors:complete(Readers, M)}.
+
+-doc "These miss events from here on.".
+-spec gap(readers(), Reason :: term(), delivery()) -> delivery().
+gap(nobody, _, Delivery) -> Delivery;
+gap(Readers, Reason, runners) ->
+    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers),
+    runners;
+gap(Readers, Reason, {Run, M}) -> {Run, witness_central_monitors:gap(Readers, Reason, M)}.
+
+-doc "No event from before this time, in nanoseconds, is on its way any more.".
+-spec clock(pid() | witness_central_monitors:clock(), integer(), delivery()) -> delivery().
+clock(Runner, Time, runners) ->
+    ok = witness_monitor_runner:clock(Runner, Time),
+    runners;
+clock(Reader, Time, {Run, M}) -> {Run, witness_central_monitors:clock(Reader, Time, M)}.
+
+-doc "Who may have to put in order what was given to these readers.".
+-spec clocks(readers(), delivery()) -> [pid() | witness_central_monitors:clock()].
+clocks(nobody, _) -> [];
+clocks(Readers, runners) -> Readers;
+clocks(Readers, {_, M}) -> witness_central_monitors:clocks(Readers, M).
+
+-doc "Has what was given worked off, if it is so much.".
+-spec work(Events :: non_neg_integer(), delivery()) -> delivery().
+work(_, runners) -> runners;
+work(Events, {Run, M}) ->
+    case witness_central_monitors:pending(M) >= Events of
+        true -> {Run, witness_central_monitors:work(tell(Run), M)};
+        false -> {Run, M}
+    end.
+
+tell(Run) -> fun(Reports) -> Run ! {reports, Reports} end.
+
+-doc "Watching ends: those who are undecided are told. `Readers`: those of the processes that have not ended.".
+-spec stop([reader()], delivery()) -> ok.
+stop(Readers, runners) -> lists:foreach(fun witness_monitor_runner:stop/1, Readers);
+stop(_, {Run, M}) ->
+    _ = witness_central_monitors:work(tell(Run), witness_central_monitors:stop(M)),
+    ok.
