@@ -1,12 +1,12 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement soak attach-races remote fuzz oracle explore-deep native-asan native-stress bench-overhead bench-latency bench-overload bench-monitors bench-logs clean
+.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
 
 help: ## Print this list (the default)
 	@sed -n 's/^\([a-z0-9 -]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
-	  printf '  make %-16s %s\n' "$$target" "$$text"; done
+	  printf '  make %-19s %s\n' "$$target" "$$text"; done
 
 all build: ## Compile
 	@$(toolchain) && rebar3 compile
@@ -21,7 +21,11 @@ test-otp27: ## The same test suites on OTP 27
 	@WITNESS_OTP=27 bin/gate
 
 agreement: ## The shared set of systems, 100 runs each, also with one scheduler: verdicts are the expected ones
-	@$(toolchain) && WITNESS_AGREEMENT_RUNS=100 rebar3 ct --suite=test/witness_agreement_SUITE
+	@$(toolchain) && WITNESS_AGREEMENT_RUNS=100 rebar3 ct --suite=test/witness_agreement_SUITE,test/witness_inline_agreement_SUITE
+
+central: ## The same centrally, with systems whose properties span processes, 100 runs each over both sources
+	@$(toolchain) && WITNESS_CENTRAL_RUNS=100 rebar3 ct --suite=test/witness_central_SUITE --group=native,evm \
+	  --case=shared_systems_have_their_verdicts,properties_over_several_processes_have_theirs
 
 explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
 	@bin/witness explore --all --deep
@@ -31,6 +35,12 @@ remote: ## Kill the tool that is attached to a remote node, and cut its connecti
 
 soak: ## Load for a long time: nothing may leak or be lost
 	@$(toolchain) && bench/soak
+
+soak-central: ## The same load, centrally: sound, or what is missing is told
+	@$(toolchain) && WITNESS_INSTRUMENT=central bench/soak
+
+soak-inline: ## The loads in which every message is numbered, with 100,000 workers that monitor themselves
+	@$(toolchain) && WITNESS_INLINE_WORKERS=100000 rebar3 ct --suite=test/witness_inline_SUITE --group=native --case=load_is_sound
 
 attach-races: ## Attach to a busy application and leave it again, 10,000 times: nothing is missed, nothing is left
 	@$(toolchain) && WITNESS_ATTACH_CYCLES=10000 rebar3 ct --suite=test/witness_attach_SUITE --case=races
@@ -43,6 +53,9 @@ oracle: ## A million random formulas with traces: monitors and the evaluator of 
 	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \
 	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test" -s witness_spec_oracle_run main -s init stop
 
+weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
+	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
+
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm
 
@@ -50,8 +63,23 @@ native-stress: ## Native code for a quarter of an hour: threads, fuzzer, races, 
 	@$(toolchain) && test/native/check 60 && WITNESS_NATIVE_PROCESSES=10000000 WITNESS_NATIVE_SECONDS=300 \
 	  rebar3 ct --suite=test/witness_trace_native_SUITE --case=short_lived_processes_leave_nothing,races
 
+bench: ## The benchmark suite for this machine: tables, and raw data in _build/bench/laptop; goes on where it was interrupted
+	@bin/witness bench laptop --output _build/bench/laptop
+
+bench-smoke: ## Every mode of the benchmark suite once, under a small load
+	@bin/witness bench smoke --output _build/bench/smoke
+
+bench-perturbation: ## Measure what measuring does to the system
+	@$(toolchain) && bench/perturbation
+
 bench-overhead: ## Measure what watching costs, against the same system unwatched
 	@$(toolchain) && bench/overhead
+
+bench-modes: ## Measure inline, central and outline monitoring side by side
+	@$(toolchain) && bench/modes
+
+bench-inline: ## Measure where the time of inline monitoring goes: an event, a birth, the life of the tree
+	@$(toolchain) && bench/inline
 
 bench-latency: ## Measure the time from an event to its verdict
 	@$(toolchain) && bench/latency
@@ -59,11 +87,17 @@ bench-latency: ## Measure the time from an event to its verdict
 bench-overload: ## Measure what monitors that cannot keep up do to the system
 	@$(toolchain) && bench/overload
 
+bench-behind: ## Measure from which load on central monitoring falls behind
+	@$(toolchain) && bench/behind
+
 bench-monitors: ## Measure compiled monitors against the same ones written by hand
 	@$(toolchain) && bench/monitors
 
 bench-logs: ## Measure how fast logs are checked, and in how much memory
 	@$(toolchain) && bench/logs
+
+bench-savina: ## Measure how long the benchmarks of the Savina suite take, unwatched
+	@$(toolchain) && bench/savina/run
 
 clean: ## Remove what was built here; the toolchain stays in the cache
 	@rm -rf _build

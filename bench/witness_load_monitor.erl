@@ -5,7 +5,7 @@ Says whether a trace of `m:witness_load` is sound: complete and in order from `i
 same two processes, and at the end each process must have seen what its arguments imply.
 
 `no` carries `{Fault, Event or counts}`. With the argument `empty` it reads every event and
-checks nothing: the cost of being monitored.
+checks nothing: the cost of being monitored. Its steps are bounded (`m:witness_monitor_bounded`).
 """.
 -behaviour(witness_monitor).
 
@@ -23,7 +23,11 @@ init({witness_load, link, [_, Length, Ticks]}, P, check) -> {ok, {link, P, 0, 0,
 init({witness_load, node, [Parent, Depth, Branch, Requests]}, P, check) ->
     Expected = case Depth of 0 -> 0; _ -> Branch end,
     {ok, #s{self = P, parent = Parent, requests = Requests, expected = Expected}};
+init({witness_load, client, [Parent, Requests, _]}, P, check) ->
+    {ok, #s{self = P, parent = Parent, requests = Requests, expected = 0}};
 init({witness_load, flat, [_, Workers, _, Requests]}, P, check) ->
+    {ok, #s{self = P, parent = none, requests = Requests, expected = Workers}};
+init({witness_load, paced, [_, Workers, _, Requests, _]}, P, check) ->
     {ok, #s{self = P, parent = none, requests = Requests, expected = Workers}};
 init({witness_load, tree, [_, Rounds, _, Branch, Requests]}, P, check) ->
     {ok, #s{self = P, parent = none, requests = Requests, expected = Rounds * Branch}}.

@@ -26,7 +26,8 @@ The numbers are medians. Usage:
 separated by commas. What cannot be run here is left out.
 """.
 
--export([main/1]).
+-export([main/1, measure/1, median/1]).
+-export_type([result/0]).
 
 %% Milliseconds between two looks at the memory.
 -define(LOOK, 10).
@@ -83,15 +84,21 @@ ratio(Value, Key, Unit, Medians) ->
         #{} -> "-"
     end.
 
+-doc "The lower one of two.".
+-spec median([T, ...]) -> T.
 median(List) -> lists:nth((length(List) + 1) div 2, lists:sort(List)).
 
 %% --- one run ---------------------------------------------------------------------
 
 -spec measured(string(), load()) -> result().
-measured(Variant, Load) ->
+measured(Variant, Load) -> measure(fun() -> run(Variant, Load) end).
+
+-doc "What a function measures, which returns `{SystemMicroseconds, DoneMicroseconds, Undecided}`, and how far the memory rises.".
+-spec measure(fun(() -> {integer(), integer(), non_neg_integer()})) -> result().
+measure(Run) ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
     Looker = spawn_opt(fun() -> look(erlang:memory(total)) end, [link, {priority, high}]),
-    {System, Done, Undecided} = run(Variant, Load),
+    {System, Done, Undecided} = Run(),
     Looker ! {stop, self()},
     Peak = receive {Looker, Most} -> Most end,
     #{system => System, done => Done, peak => Peak, undecided => Undecided}.
