@@ -11,15 +11,17 @@ native source, where there is one.
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([verdicts_are_as_expected/1, more_specifications_change_nothing/1,
          the_set_has_at_least_thirty_systems/1]).
 -export([prepare/0, runs/3]).
 
 -define(LANES, 4).
--define(RUNS, 20).
+-define(RUNS, 8).
 -define(RUNS_WITH_MORE, 3).
 -define(RUN_TIMEOUT, 120_000).
+
+suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
 all() ->
     [the_set_has_at_least_thirty_systems, {group, both}].
@@ -86,7 +88,7 @@ sources(N) ->
     end.
 
 how_often() ->
-    list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(?RUNS))).
+    witness_setting:number("WITNESS_AGREEMENT_RUNS", ?RUNS).
 
 %% The verdicts of what was added are not looked at, except that it cannot be violated.
 more_specifications_change_nothing(Config) ->
@@ -158,7 +160,7 @@ run(#{system := MFA, specs := Specs, monitors := Monitors, scope := Scope}, More
     Options = #{system => MFA, scope => Scope, log => false, source => maps:get(source, More),
                 specs => [witness_sys:spec_file(S) || S <- Specs] ++ maps:get(specs, More, []),
                 monitors => Monitors ++ maps:get(monitors, More, [])},
-    case witness:start(Options) of
+    case witness:start(maps:merge(Options, maps:with([instrument], More))) of
         {ok, Run} ->
             Ended = witness:await(Run, ?RUN_TIMEOUT),
             Counts = witness_sys:counts(witness:verdicts(Run)),

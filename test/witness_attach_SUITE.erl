@@ -9,7 +9,7 @@ another trace session of the node sees all of its own events.
 
 -compile(export_all).
 
-suite() -> [{timetrap, {minutes, 30}}].
+suite() -> [{timetrap, {minutes, 5 + witness_setting:number("WITNESS_ATTACH_CYCLES", 100) div 100}}].
 
 all() ->
     [a_process_is_observed_from_the_mark_on, messages_of_the_past_are_no_events, a_name, an_application, the_whole_node,
@@ -392,7 +392,10 @@ clean(Observed) ->
     eventually(fun() -> [P || P <- processes(), is_witness_run(P)] =:= [] end),
     eventually(fun() -> [P || P <- Observed, sessions(P) =/= []] =:= [] end).
 
-is_witness_run(P) -> is_witness(P) andalso not lists:member(P, [whereis(witness_sup)]).
+is_witness_run(P) -> is_witness(P) andalso not lists:member(P, standing()).
+
+%% What is there without a run.
+standing() -> [whereis(witness_sup) | [P || {_, P, _, _} <- supervisor:which_children(witness_sup)]].
 
 eventually(True) ->
     case True() of

@@ -7,7 +7,7 @@ standard error and its exit code.
 -export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([
     nothing_violated_ends_with_0/1,
-    a_violation_ends_with_1_and_is_shown/1,
+    a_violation_ends_with_1_and_is_shown/1, woven_modules_are_judged_the_same/1,
     slices_are_judged_one_by_one/1,
     too_many_slices_leave_the_oldest_undecided/1,
     too_many_obligations_leave_it_undecided/1,
@@ -88,14 +88,14 @@ standard error and its exit code.
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(LIMIT_MS, 120_000).
+-import(witness_command, [collect/2, until/3, contains/2]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, slices_are_judged_one_by_one,
+    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, woven_modules_are_judged_the_same, slices_are_judged_one_by_one,
                 too_many_slices_leave_the_oldest_undecided, too_many_obligations_leave_it_undecided,
                 a_vacuous_property_gets_a_warning, actions_that_were_never_taken_are_named,
                 records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
@@ -165,6 +165,21 @@ a_violation_ends_with_1_and_is_shown(Config) ->
                     ~"    7 |      and [_ : _ ! {answer, N} when N > 9] ff\n",
                     ~"      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n    with N = 10\n",
                     ~"VIOLATED: 1 monitor has seen a violation."]).
+
+woven_modules_are_judged_the_same(Config) ->
+    Verdicts = fun(Options) ->
+        #{exit := 1, json := Lines} = json(Config, ["--spec", small, "--spec", sliced | Options], "cli_system:answers([1, 10, 2])"),
+        lists:sort([{Spec, Verdict, Slice, Index}
+                    || #{~"type" := ~"verdict", ~"spec" := Spec, ~"verdict" := Verdict, ~"slice" := Slice,
+                         ~"event" := Event} <- Lines, Index <- [case Event of null -> null; #{~"index" := I} -> I end]])
+    end,
+    Expected = Verdicts([]),
+    ?assertEqual(4, length(Expected)),
+    ?assertEqual(Expected, Verdicts(["--instrument", "inline"])),
+    ?assertEqual(Expected, Verdicts(["--instrument", "inline", "--weave", "cli_system"])),
+    refused(Config, ["--instrument", "inline", "--weave", "cli_system", "--weave", "no_such", "--spec", small], "cli_system:returns()",
+            [~"no_such cannot be woven: there is no such module"]),
+    refused(Config, ["--weave", "cli_system", "--spec", small], "cli_system:returns()", [~"option --weave: only where"]).
 
 slices_are_judged_one_by_one(Config) ->
     #{exit := 1, stdout := Text} = run(Config, ["--spec", sliced], "cli_system:answers([1, 10, 2])"),
@@ -424,7 +439,7 @@ an_application_that_cannot_be_run_is_named(Config) ->
         {["--app", "inet"], ~"there is no application inet on the code path (inet.app; --pa names its folder); did you mean inets?"},
         {["--app", "kernel"], ~"the application kernel is running already"},
         {["--app", "xmerl"], ~"the application xmerl is a library"},
-        {["--app", "inets", "--scope", "tree"], ~"option scope: expected node, for an application"},
+        {["--app", "inets", "--scope", "tree"], ~"option --scope: expected node, for an application"},
         {["--app", "inets", "m:f()"], ~"--app and 'mod:fun(args)' exclude each other"},
         {["--app", ""], ~"--app: the name of an application is expected"},
         {[], ~"'mod:fun(args)', --app APP or --mix DIR is expected"}]].
@@ -432,7 +447,7 @@ an_application_that_cannot_be_run_is_named(Config) ->
 application(Config, Options, Env) -> witness(Config, application_arguments(Config, Options, Env)).
 
 start_application(Config, Options, Env) ->
-    start(Config, "/dev/stdout", executable(Config), application_arguments(Config, Options, Env)).
+    witness_command:start(Config, "/dev/stdout", executable(Config), application_arguments(Config, Options, Env)).
 
 application_arguments(Config, Options, Env) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "application.config"),
@@ -572,7 +587,7 @@ wrong_usage_ends_with_2(Config) ->
          contains(Error, Words)
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
-        {["replay"], [~"there is no command 'replay'", ~"demo, run, check, attach, compile and explore"]},
+        {["replay"], [~"there is no command 'replay'", ~"demo, run, check, attach, compile, explore and bench"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
@@ -623,7 +638,7 @@ a_broken_configuration_is_named(Config) ->
     refused(Config, ["--config", File, "--spec", small], "cli_system:returns()", [~"broken.config:2"]).
 
 what_does_not_exist_yet_is_refused(Config) ->
-    refused(Config, ["--instrument", "inline", "--spec", small], "cli_system:returns()", [~"--instrument", ~"outline"]),
+    refused(Config, ["--instrument", "elsewhere", "--spec", small], "cli_system:returns()", [~"--instrument", ~"inline"]),
     refused(Config, ["--source", "log", "--spec", small], "cli_system:returns()", [~"--source", ~"evm"]).
 
 refused(Config, Options, Call, Words) ->
@@ -742,56 +757,12 @@ executable(Config) -> filename:join([proplists:get_value(root, Config), "bin", "
 
 witness(Config, Arguments) -> execute(Config, executable(Config), Arguments).
 
-execute(Config, Program, Arguments) ->
-    Errors = filename:join(proplists:get_value(priv_dir, Config), "stderr-" ++ integer_to_list(erlang:unique_integer([positive]))),
-    Port = start(Config, Errors, Program, Arguments),
-    {Status, Output} = collect(Port, ~""),
-    {ok, Error} = file:read_file(Errors),
-    ct:pal("~ts ~tp~nexit code ~b~n~ts~nstandard error:~n~ts", [Program, Arguments, Status, Output, Error]),
-    #{exit => Status, stdout => Output, stderr => Error}.
+execute(Config, Program, Arguments) -> witness_command:run(Config, Program, Arguments).
 
 start_run(Config, Options, Call) ->
-    start(Config, "/dev/stdout", executable(Config),
+    witness_command:start(Config, "/dev/stdout", executable(Config),
           ["run", "--pa", proplists:get_value(ebin, Config) | specs(Config, Options)] ++ [Call]).
 
-%% A port cannot tell the two outputs of a program apart, so a shell sends one of them to a file. A signal that this VM
-%% ignores would be ignored by the program too, if it were not reset.
-start(Config, Errors, Program, Arguments) ->
-    open_port({spawn_executable, "/bin/sh"}, [
-        {args, ["-c", "exec env --default-signal=INT,TERM \"$@\" 2>\"$STDERR_FILE\"", "sh", Program
-                | [unicode:characters_to_binary(Argument) || Argument <- Arguments]]},
-        {env, [{"STDERR_FILE", Errors}, {"PATH", otp_bin() ++ ":" ++ os:getenv("PATH")}]},
-        {cd, proplists:get_value(cd, Config, proplists:get_value(priv_dir, Config))},
-        exit_status, binary, hide]).
-
-%% The VM puts the folder of its inner programs first on the path; with this one in front, what runs outside is the release
-%% that runs the suite.
-otp_bin() -> filename:join(code:root_dir(), "bin").
-
-collect(Port, Output) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
-        {Port, {exit_status, Status}} -> {Status, Output}
-    after ?LIMIT_MS -> ct:fail({still_running, Output})
-    end.
-
-until(Port, Text, Output) ->
-    case binary:match(Output, Text) of
-        nomatch ->
-            receive
-                {Port, {data, Data}} -> until(Port, Text, <<Output/binary, Data/binary>>)
-            after ?LIMIT_MS -> ct:fail({not_printed, Text, Output})
-            end;
-        _ -> Output
-    end.
-
 %% All processes of a group have it.
-signal(Port, {group, Signal}) ->
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    "" = os:cmd(io_lib:format("pkill -~ts -P ~b; kill -~ts ~b", [Signal, Pid, Signal, Pid]));
-signal(Port, Signal) ->
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    "" = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(Pid)).
-
-contains(Text, Words) ->
-    [?assertNotEqual(nomatch, binary:match(Text, Word), #{word => Word, text => Text}) || Word <- Words].
+signal(Port, {group, Signal}) -> witness_command:signal_group(Port, Signal);
+signal(Port, Signal) -> witness_command:signal(Port, Signal).

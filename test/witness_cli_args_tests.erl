@@ -4,17 +4,18 @@
 
 every_option_of_run_is_read_test() ->
     {run, Options} = witness_cli_args:parse(
-        ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "outline", "--source", "evm",
+        ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "central", "--source", "evm",
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
          "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
-         "--log", "a.log", "m:f(-1)"]),
-    ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", monitors => ["m:f/1=n"], instrument => "outline", source => evm,
+         "--slice-idle", "2.5", "--log", "a.log", "--weave", "m", "--weave=app:a", "m:f(-1)"]),
+    ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", monitors => ["m:f/1=n"], instrument => central, source => evm,
                    include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
+                   slice_idle => 2500, weave => ["m", "app:a"],
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
                    no_halt => true, system => "m:f(-1)"}, Options).
 
 without_options_run_has_the_defaults_of_the_command_line_test() ->
-    ?assertEqual({run, #{system => "m:f()", scope => node, instrument => "outline", json => false,
+    ?assertEqual({run, #{system => "m:f()", scope => node, instrument => outline, json => false,
                          no_halt => false}}, witness_cli_args:parse(["run", "m:f()"])).
 
 an_application_takes_the_place_of_a_function_test() ->
@@ -39,8 +40,8 @@ every_option_of_compile_is_read_test() ->
 errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
-        {["rnu"], ["'rnu'", "demo, run, check, attach, compile and explore"]},
-        {["rnu", "--help"], ["'rnu'", "demo, run, check, attach, compile and explore"]},
+        {["rnu"], ["'rnu'", "demo, run, check, attach, compile, explore and bench"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run, check, attach, compile, explore and bench"]},
         {["--quick", "run"], ["--quick"]},
         {["run", "--app"], ["--app APP is expected"]},
         {["run", "--spec"], ["--spec FILE.hml is expected"]},
@@ -76,3 +77,9 @@ help_exists_for_every_command_test_() ->
         {["demo", "--help"], ["Exit codes"]},
         {["--version"], ["witness 0."]}
     ]].
+
+%% Only where there is such an argument.
+one_argument_too_many_test() ->
+    {error, Error} = witness_cli_args:parse(["bench", "smoke", "laptop"]),
+    ?assertEqual(~"witness bench: 'laptop' is one argument too many (see witness bench --help)",
+                 unicode:characters_to_binary(Error)).

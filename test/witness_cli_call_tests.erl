@@ -17,6 +17,13 @@ calls_are_read_with_terms_as_arguments_test_() ->
         ?CALL("m:f(\"gr\x{FC}n \x{1F600}\", gr\x{F6}\x{DF}e)", {m, f, ["gr\x{FC}n \x{1F600}", 'gr\x{F6}\x{DF}e']})
     ].
 
+what_is_woven_is_a_module_or_an_application_test() ->
+    ?assertEqual({ok, calc_server}, witness_cli_call:parse_weave("calc_server")),
+    ?assertEqual({ok, {application, calc}}, witness_cli_call:parse_weave("app:calc")),
+    ?assertEqual({ok, 'Elixir.MyApp.Server'}, witness_cli_call:parse_weave("MyApp.Server")),
+    ?assertEqual({ok, 'Elixir.MyApp.Server'}, witness_cli_call:parse_weave("Elixir.MyApp.Server")),
+    [?assertMatch({error, _}, witness_cli_call:parse_weave(Text)) || Text <- ["", lists:duplicate(300, $a)]].
+
 elixir_functions_are_read_in_their_own_notation_test_() ->
     [
         ?CALL("MyApp.Server.run(1)", {'Elixir.MyApp.Server', run, [1]}),

@@ -27,6 +27,12 @@ a_slice_is_its_names_and_values_test() ->
     ?assertMatch(#{~"slice" := ~"Id = 1, Who = {a,\"b\"}"},
                  decoded(witness_cli_json:verdict((verdict())#{slice := [{~"Id", 1}, {~"Who", {a, "b"}}]}, ?HEADER))).
 
+what_is_about_all_processes_need_not_have_one_test() ->
+    ?assertMatch(#{~"process" := null, ~"signature" := null},
+                 decoded(witness_cli_json:verdict((verdict())#{process := undefined, signature := undefined}, ?HEADER))),
+    ?assertMatch(#{~"process" := _, ~"signature" := null},
+                 decoded(witness_cli_json:verdict((verdict())#{signature := undefined}, ?HEADER))).
+
 an_inconclusive_verdict_says_why_test() ->
     Verdict = (verdict())#{verdict := inconclusive, reason := stopped, event := undefined, steps := [], skipped := 0,
                            name := undefined, info := undefined},
@@ -78,7 +84,7 @@ diagnostic(Source, Column) ->
       hint => undefined}.
 
 a_specification_has_the_forms_that_were_asked_for_test() ->
-    Entry = #{index => 1, name => ~"sum", line => 3, group => false, action => monitor, signature => ~"m:f(_)",
+    Entry = #{index => 1, name => ~"sum", line => 3, all => false, group => false, action => monitor, signature => ~"m:f(_)",
               per => [~"Id"]},
     ?assertMatch(#{~"type" := ~"specification", ~"file" := ~"a.hml", ~"erlang" := null, ~"dot" := ~"digraph",
                    ~"mermaid" := null, ~"properties" := [#{~"line" := 3, ~"name" := ~"sum", ~"signature" := ~"m:f(_)", ~"group" := false,

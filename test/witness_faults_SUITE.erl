@@ -33,14 +33,14 @@ init_per_group(Source, Config) when Source =:= native; Source =:= evm -> witness
 init_per_group(Flat, Config) when Flat =:= flat; Flat =:= flat_tracers; Flat =:= partitions ->
     [{load, {flat, [3000 * longer(Config), 200, 10]}} | Config];
 init_per_group(Tree, Config) when Tree =:= tree; Tree =:= tree_tracers ->
-    [{load, {tree, [30 * longer(Config), 3, 3, 6]}} | Config];
-init_per_group(scope, Config) -> [{load, {flat, [1000, 200, 10]}} | Config];
+    [{load, {tree, [60 * longer(Config), 3, 3, 6]}} | Config];
+init_per_group(scope, Config) -> [{load, {flat, [5000, 200, 10]}} | Config];
 init_per_group(_, Config) -> [{load, {flat, [300, 100, 10]}} | Config].
 
 end_per_group(_, _) -> ok.
 
 %% What dies has to die before everything is decided.
-longer(Config) -> case proplists:get_value(source, Config) of native -> 5; evm -> 1 end.
+longer(Config) -> case proplists:get_value(source, Config) of native -> 12; evm -> 3 end.
 
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
@@ -82,10 +82,12 @@ events_are_lost(Config, Victims) ->
 %% That of the load's first process, which lives longest: its two monitors have a gap, and nobody else.
 the_tracer_of_a_partition_dies(Config) ->
     Before = processes(),
-    Monitors = #{monitors => [the_loads(), the_loads()]},
+    Monitors = #{monitors => [the_loads(), {{witness_load, '_', '_'}, {?MODULE, load}}]},
     #{summary := {ok, Summary}, verdicts := Verdicts} =
         run(Config, Monitors, {at_once, fun() -> [first_tracer(Before)] end}),
-    #{verdicts := #{no := 0, inconclusive := 2, yes := 30000}, gaps := 2, outcome := untrusted, warnings := Warnings} = Summary,
+    {load, {flat, [Workers | _]}} = lists:keyfind(load, 1, Config),
+    #{verdicts := #{no := 0, inconclusive := 2, yes := Yes}, gaps := 2, outcome := untrusted, warnings := Warnings} = Summary,
+    ?assertEqual(2 * Workers, Yes),
     ?assertMatch([#{code := tracer_lost}, #{code := gap}], Warnings),
     ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
 
@@ -95,10 +97,11 @@ a_runner_dies(Config) ->
 every_runner_dies(Config) ->
     runners_die(Config, fun(Runners) -> Runners end).
 
-%% A killed runner makes its own verdict inconclusive and no other.
+%% A killed runner makes its own verdict inconclusive and no other. Bounded monitors have none, so it is not theirs.
 runners_die(Config, Victims) ->
     #{summary := {ok, Summary}, verdicts := Verdicts, victims := Killed} =
-        run(Config, fun(_) -> Victims(some(fun runners/0)) end),
+        run(Config, #{monitors => [{{witness_load, '_', '_'}, {?MODULE, load}}]},
+            fun(_) -> Victims(some(fun runners/0)) end),
     #{verdicts := #{no := 0, inconclusive := N}, monitored := Monitored, gaps := 0, outcome := untrusted} = Summary,
     ?assertEqual(Monitored, length(Verdicts)),
     ?assert(N >= 1),
@@ -169,8 +172,16 @@ a_raising_callback(Config) ->
     ?assertEqual(301, length(Verdicts)).
 
 %% The monitor that misbehaves.
+init(Signature, P, load) ->
+    {ok, State} = witness_load_monitor:init(Signature, P, check),
+    {ok, {load, State}};
 init(_, _, Arg) -> {ok, Arg}.
 
+handle_event(E, {load, State}) ->
+    case witness_load_monitor:handle_event(E, State) of
+        {ok, Next} -> {ok, {load, Next}};
+        Verdict -> Verdict
+    end;
 handle_event({init, _, _, _, _}, Arg) -> {ok, Arg};
 handle_event(_, quiet) -> {ok, quiet};
 handle_event(_, crash) -> error(oops);
@@ -192,7 +203,7 @@ the_whole_node_but_witness(Config) ->
     ?assert(lists:all(fun ours/1, [System, Self, whereis(init), whereis(application_controller), whereis(logger)])),
     Own = own(),
     ?assert(lists:member(Run, Own)),
-    ?assertEqual([], [P || P <- [whereis(witness_sup) | Own], ours(P)]),
+    ?assertEqual([], [P || P <- [whereis(witness_sup), whereis(witness_weave_keeper) | Own], ours(P)]),
     System ! go,
     ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, infinity)),
     {ok, _} = witness:stop(Run),
@@ -204,7 +215,7 @@ waits(Test) ->
 
 the_load_is_sound_while_the_node_is_observed(Config) ->
     #{summary := {ok, Summary}} = run(Config, #{scope => node}, fun(_) -> [] end),
-    ?assertMatch(#{verdicts := #{yes := 1001, no := 0, inconclusive := 0}, outcome := ok, gaps := 0}, Summary).
+    ?assertMatch(#{verdicts := #{yes := 5001, no := 0, inconclusive := 0}, outcome := ok, gaps := 0}, Summary).
 
 the_instrumentation_dies_that_observes_the_node(Config) ->
     Coordinator = {found, fun() -> [first(coordinator_label(Config))] end},
@@ -275,7 +286,7 @@ own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
 is_own(Label) ->
-    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_timer, witness_notifier]).
+    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_lane, witness_timer, witness_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->

@@ -10,21 +10,25 @@ names_say_what_can_be_told_of_a_pattern_test() ->
         with n:f([_ | _]) none.
         """),
     try
-        ?assertEqual(lists:sort([{m, f, 2, true}, {m, g, 0, true}, {'Elixir.My.Server', init, 1, false},
-                                 {'_', '_', 1, false}, {m, '_', 3, false}, {n, f, 1, false}]),
+        ?assertEqual(lists:sort([{m, f, 2, true, false}, {m, g, 0, true, false}, {'Elixir.My.Server', init, 1, false, false},
+                                 {'_', '_', 1, false, false}, {m, '_', 3, false, false}, {n, f, 1, false, false}]),
                      witness_instrumentation:names([Map], [])),
-        ?assertEqual(lists:sort([{a, b, 3, false}, {'_', '_', '_', false} | witness_instrumentation:names([Map], [])]),
-                     witness_instrumentation:names([Map, Map], [{{a, b, 3}, {monitor, x}}, {{'_', '_', '_'}, {monitor, x}}]))
+        %% Nothing is known of this monitor, and much of the other one.
+        ?assertEqual(lists:sort([{a, b, 3, false, true}, {'_', '_', '_', false, false} | witness_instrumentation:names([Map], [])]),
+                     witness_instrumentation:names([Map, Map], [{{a, b, 3}, {monitor, x}},
+                                                                {{'_', '_', '_'}, {witness_bounded_monitor, x}}]))
     after
         witness_spec:unload(Map)
     end.
 
 %% The names of a specification allow every signature that it matches: what a source leaves out is nobody's.
-whatever_matches_has_a_name_test() ->
+whatever_matches_has_a_name_test_() -> {timeout, 60, fun whatever_matches_has_a_name/0}.
+
+whatever_matches_has_a_name() ->
     Files = filelib:wildcard(filename:join([code:lib_dir(witness), "test", "systems", "*.hml"])),
     Maps = [begin {ok, Map, _} = witness_spec:compile_file(File), Map end || File <- Files],
     ?assert(length(Maps) > 30),
-    Signatures = [{M, F, lists:duplicate(A, x)} || {M, F, A, _} <- witness_instrumentation:names(Maps, []),
+    Signatures = [{M, F, lists:duplicate(A, x)} || {M, F, A, _, _} <- witness_instrumentation:names(Maps, []),
                                                    is_atom(M), is_atom(F), is_integer(A)],
     try
         [?assert(named(Signature, witness_instrumentation:names([Map], [])))
@@ -34,6 +38,6 @@ whatever_matches_has_a_name_test() ->
     end.
 
 named({M, F, Args}, Names) ->
-    lists:any(fun({M1, F1, A, _}) ->
+    lists:any(fun({M1, F1, A, _, _}) ->
         (M1 =:= M orelse M1 =:= '_') andalso (F1 =:= F orelse F1 =:= '_') andalso (A =:= length(Args) orelse A =:= '_')
     end, Names).

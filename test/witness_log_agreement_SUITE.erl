@@ -17,7 +17,7 @@ says how often each system is run over each source, 3 times if it is not there; 
 -include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([offline_agrees/1, a_log_changes_nothing_else/1, what_writes_the_log_does_not_show/1,
          a_log_that_cannot_be_written_starts_nothing/1, an_earlier_log_stays_until_the_run_is_started/1,
          a_full_disk_leaves_the_run_untrusted/1, where_events_are_missing_the_log_says_so/1,
@@ -27,6 +27,8 @@ says how often each system is run over each source, 3 times if it is not there; 
 -define(LANES, 2).
 -define(RUNS, 3).
 -define(RUN_TIMEOUT, 60_000).
+
+suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
 all() ->
     [{group, lanes}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
@@ -85,7 +87,7 @@ sources() ->
         {error, _} -> [evm]
     end.
 
-how_often() -> list_to_integer(os:getenv("WITNESS_AGREEMENT_RUNS", integer_to_list(?RUNS))).
+how_often() -> witness_setting:number("WITNESS_AGREEMENT_RUNS", ?RUNS).
 
 file(Name, Config) -> filename:join(proplists:get_value(priv_dir, Config), Name).
 
@@ -202,7 +204,7 @@ where_events_are_missing_the_log_says_so(Config) ->
     case witness_trace_native:available() of
         ok ->
             File = file("gap.log", Config),
-            {ok, Run} = witness:start(#{system => {?MODULE, waiting, [self()]}, source => native, message_size => 1000,
+            {ok, Run} = witness:start(#{system => {?MODULE, waiting, [self()]}, source => native, message_size => 4000,
                                         log => false, log_file => File}),
             P = receive {waiting, P0} -> P0 end,
             %% What is buffered is part of the gap: the child is known once its birth was read.

@@ -13,7 +13,7 @@ begin.
 -define(LAST, 12_000).
 -define(ALL, 100_000).
 
-suite() -> [{timetrap, {seconds, 40}}].
+suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [rename, copy, rename_and_taken_up, copy_and_taken_up, losses_are_told, losses_are_told_when_taken_up].

@@ -474,7 +474,7 @@ a_gap_that_waited_ends_the_monitor(Config) ->
         ++ [recv(?M, {K, good}) || K <- [1, 1, 1, 2]] ++ [fork(?M, pid(2), {m, x, []}), ends(pid(2)), ends(?M)],
     _ = write(Config, "gap.log", text(Items)),
     #{exit := 1, stdout := Text} = check(Config, ["--spec", "slices.hml", "gap.log"]),
-    contains(Text, [~"VIOLATION of not_thrice", ~"at gap.log:5\n", ~"misses events", ~"VIOLATED"]).
+    contains(Text, [~"VIOLATION of not_thrice", ~"at gap.log:5\n", ~"2 monitors or slices miss events", ~"VIOLATED"]).
 
 %%% memory
 
@@ -547,7 +547,8 @@ memory_does_not_grow_with_the_log(Config) ->
     end || Events <- [rounds(Longest div 3), rounds(Longest)]],
     ct:pal("peaks in MB: ~w", [Peaks]),
     [{_, Short}, {_, Long}] = Peaks,
-    ?assert(Long =< 1.1 * Short, Peaks).
+    %% A heap of the reader may be one step larger or not. Who keeps three words of each event is found.
+    ?assert(Long =< 1.2 * Short, Peaks).
 
 -define(WORKERS, 100).
 

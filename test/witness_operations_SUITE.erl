@@ -128,7 +128,8 @@ init(_, _, Arg) -> {ok, {Arg, none}}.
 handle_event({recv, _, _, stop, _}, {crash, {Binary, _, _, _}}) -> error({oops, Binary});
 handle_event({exit, _, Reason, _}, {info, Secrets}) -> {verdict, no, {Reason, Secrets}};
 handle_event({exit, _, _, _}, {ended, _}) -> {verdict, no, undefined};
-handle_event({exit, _, _, _}, {quiet, _}) -> {verdict, yes, undefined};
+%% Who looks at what else its process has must have one for itself.
+handle_event({exit, _, _, _}, {quiet, _}) -> {verdict, yes, get(nothing)};
 handle_event(_, State) -> {ok, State}.
 
 describe({_, {Binary, String, Number, Float}}) ->
@@ -313,7 +314,7 @@ processes_answer_under_load(Config) ->
 
 kinds(Config) ->
     lists:sort([witness_run, witness_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
-        native -> [witness_births, witness_timer, witness_tracer];
+        native -> [witness_births, witness_lane, witness_timer, witness_tracer];
         evm -> [witness_tracers, witness_tracer, witness_budget]
     end]).
 
@@ -344,11 +345,12 @@ ask(P) ->
         exit:_ -> gone
     end.
 
-%% All that run a module of Witness, whether they have a label or not, but for the supervisor and this suite's own.
+%% All that run a module of Witness, whether they have a label or not, but for those that stand, and this suite's own.
 own() ->
     {ok, Modules} = application:get_key(witness, modules),
+    Standing = [whereis(witness_sup) | [P || {_, P, _, _} <- supervisor:which_children(witness_sup)]],
     [{P, proc_lib:get_label(P)}
-     || P <- processes(), P =/= self(), P =/= whereis(witness_sup), M <- first_modules(P), lists:member(M, Modules),
+     || P <- processes(), P =/= self(), not lists:member(P, Standing), M <- first_modules(P), lists:member(M, Modules),
         M =/= witness_load, M =/= ?MODULE, M =/= witness_app].
 
 first_modules(P) ->

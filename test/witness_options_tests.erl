@@ -62,6 +62,16 @@ limits_do_not_strike_by_themselves_test() ->
     ?assertMatch({error, {not_for_logs, rate}}, check(#{system => {log, standard_input}, rate => 1})),
     ?assertMatch({error, {not_for_logs, duration}}, check(#{system => {log, standard_input}, duration => 1})).
 
+slices_that_end_when_idle_need_times_test() ->
+    ?assertMatch({ok, #{slice_idle := infinity, timestamps := false}}, check(#{})),
+    ?assertMatch({ok, #{slice_idle := 5, timestamps := true}}, check(#{slice_idle => 5})),
+    ?assertMatch({ok, #{slice_idle := 5, timestamps := true}}, check(#{slice_idle => 5, timestamps => false})),
+    ?assertMatch({ok, #{slice_idle := 5}}, check(#{system => {log, standard_input}, slice_idle => 5})).
+
+systems_that_run_and_logs_are_watched_centrally_test() ->
+    [?assertMatch({ok, #{instrument := central}}, check(More#{instrument => central}))
+     || More <- [#{}, #{source => evm}, #{scope => node}, #{system => node}, #{system => {log, standard_input}}]].
+
 %% To measure a message costs something, so over evm this is only done where it was asked for.
 messages_are_measured_over_evm_where_that_was_asked_for_test() ->
     ?assertMatch({ok, #{message_size := infinity}}, check(#{source => evm})),
@@ -78,7 +88,8 @@ an_ill_typed_option_is_named_test_() ->
          Text = unicode:characters_to_list(witness:format_error(Reason)),
          ?assertMatch({match, _}, re:run(Text, "^option " ++ atom_to_list(Key) ++ ": expected "))
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
-                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0},
+                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0}, #{slice_idle => 0}, #{slice_idle => soon},
+                        #{instrument => outside},
                         #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes}, #{source => log}, #{partition_memory => 0},
                         #{redact => 1}, #{log_rate => 0},
                         #{batch => 0}, #{flush => 0.5}, #{rate => 0}, #{rate => fast}, #{duration => 0}, #{message_size => none}, #{source => undefined}, #{system => nothing}, #{system => {children, []}}, #{system => {children, [init]}}, #{monitors => [{a, b}]}]].

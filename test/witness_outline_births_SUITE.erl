@@ -8,7 +8,7 @@ becomes of monitors whose events do not fit into memory. The monitor of these te
 -behaviour(witness_monitor).
 -compile(export_all).
 
-suite() -> [{timetrap, {minutes, 1}}].
+suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_monitor_reads_its_process_and_nothing_else, children_have_partitions_of_their_own,

@@ -9,7 +9,8 @@ all() -> [{group, native}, {group, evm}].
 
 groups() ->
     Sound = [flat_load_is_sound, chains_are_sound, flat_load_is_sound_beside_process_info, tree_load_is_sound,
-             processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound, filtered_load_is_sound],
+             processes_that_die_at_once_are_sound, one_scheduler_is_sound, stamped_load_is_sound, filtered_load_is_sound,
+             central_is_sound, central_that_has_no_room_says_so],
     [{native, [], Sound ++ [several_monitors_of_a_process_are_sound]},
      {evm, [], Sound ++ [a_broken_handover_is_found, an_unbroken_handover_is_not]}].
 
@@ -26,7 +27,7 @@ flat_load_is_sound_beside_process_info(Config) ->
     sound({flat, 4000, 500, 20}, true, Config).
 
 tree_load_is_sound(Config) ->
-    sound({tree, 8, 5, 3, 3}, true, Config).
+    sound({tree, 4, 5, 3, 3}, true, Config).
 
 chains_are_sound(Config) ->
     sound({chains, 20, 50, 20}, false, Config).
@@ -50,6 +51,20 @@ one_scheduler_is_sound(Config) ->
     after
         peer:stop(Peer)
     end.
+
+%% One tracer for all. Where it has the room, nothing is missing.
+central_is_sound(Config) ->
+    lists:foreach(fun(Load) ->
+        Given = #{load => Load, pest => false, source => source(Config), instrument => central, memory => 1 bsl 32},
+        ?assertEqual([], witness_soak:run(Given))
+    end, [{flat, 4000, 500, 20}, {tree, 4, 5, 3, 3}, {chains, 20, 50, 20}]).
+
+central_that_has_no_room_says_so(Config) ->
+    %% Over the VM's messages it is noticed 20 milliseconds late.
+    {Memory, Workers} = case source(Config) of native -> {1 bsl 16, 2000}; evm -> {1 bsl 20, 20_000} end,
+    Given = #{load => {flat, Workers, 1000, 50}, pest => false, source => source(Config), instrument => central,
+              memory => Memory},
+    ?assertEqual([], witness_soak:run(Given)).
 
 %% Partitions with several processes need a stamp on every event: the other way of cutting.
 stamped_load_is_sound(Config) ->

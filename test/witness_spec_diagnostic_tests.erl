@@ -736,12 +736,37 @@ slices_test_() ->
            with m:f(_) over _ ? a none.
                                   ^
          """},
-        {"per Id over _ ? {a, Id} monitor [_ ? {a, Id}] ff.",
+        {"over _ ? {a, Id} monitor [_ ? {a, Id}] ff.",
          """
-         s:1:1: error: not supported yet: `per` without `with`
-           per Id over _ ? {a, Id} monitor [_ ? {a, Id}] ff.
+         s:1:1: error: `over` stands behind `with` or `per`
+           over _ ? {a, Id} monitor [_ ? {a, Id}] ff.
            ^
-           `with m:f(_)` says which processes it is about
+           `with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes
+         """},
+        {"a: per Id monitor [_ ? {a, Id}] ff.",
+         """
+         s:1:4: error: `per` needs an `over`
+           a: per Id monitor [_ ? {a, Id}] ff.
+              ^
+           as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value
+         """},
+        {"per Id group over _ ? {a, Id} monitor [_ ? {a, Id}] ff.",
+         """
+         s:1:1: error: `per` needs an `over`
+           per Id group over _ ? {a, Id} monitor [_ ? {a, Id}] ff.
+           ^
+           as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value
+         """},
+        {"per Id over _ ? {a, Id}, C <- _, m:f(Id) check [_ ? _] [_ ** _] ff.",
+         """
+         s:1:48: warning: this formula can never be violated
+           per Id over _ ? {a, Id}, C <- _, m:f(Id) check [_ ? _] [_ ** _] ff.
+                                                          ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:57: warning: this branch can never be taken
+           per Id over _ ? {a, Id}, C <- _, m:f(Id) check [_ ? _] [_ ** _] ff.
+                                                                   ^
+           no action of `over` lets such an event through
          """},
         {"with m:f(_) per A, B over _ ? {A, _}, _ : _ ! {A, B}, _ ? {x, B}, _ ** _\n"
          "monitor [_ ? {A, 1}] ff.",
@@ -1718,6 +1743,16 @@ functions_of_modules_test_() ->
            with lists:map(_, _) over _ -> _, lists:seq(_) monitor [_ -> _, lists:seq(1)] ff.
                                                    ^
            it has `seq/2` and `seq/3`
+         """}]).
+
+what_is_about_all_processes_needs_central_monitoring_test_() ->
+    shown(#{central => false}, [
+        {"with m:f(_) check [_ <- _, _] <_ ? a> tt.\nall: per Id over _ ? {a, Id} check <_ ? _> <_ ? _> tt.",
+         """
+         s:2:1: error: a property without `with` is about all processes together, which only central monitoring sees
+           all: per Id over _ ? {a, Id} check <_ ? _> <_ ? _> tt.
+           ^
+           watch centrally (`--instrument central`), or say with `with m:f(_)` which processes it is about, each by itself
          """}]).
 
 %% As a code server would tell.

@@ -133,7 +133,7 @@ draw(Format, Properties) ->
 lines(Text) -> binary:split(Text, ~"\n", [global]).
 
 entry(Index, Name) ->
-    #{index => Index, name => Name, line => Index, group => false, action => monitor, signature => ~"m:f(_)",
+    #{index => Index, name => Name, line => Index, all => false, group => false, action => monitor, signature => ~"m:f(_)",
       per => []}.
 
 unit(Index, Nodes = [#{number := First} | _]) ->

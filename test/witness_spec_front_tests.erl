@@ -42,6 +42,18 @@ per_names_the_variables_of_slices_test() ->
                  property("with m:f(_) per X over _ ? C when is_map(C), begin {_ ? {X, b}} check ff.")),
     ?assertMatch(#{per := [], over := all, dialect := none}, property("with m:f(_) none.")).
 
+without_with_a_property_is_about_all_processes_test() ->
+    ?assertMatch(#{name := undefined, all := false}, property("with m:f(_) per X over _ ? X check ff.")),
+    ?assertMatch(#{name := undefined, all := true, group := true, per := ['X', 'Y'], per_at := [{1, 5}, {1, 8}],
+                   over := [#{begins := true}, #{begins := false}],
+                   signatures := [#{pattern := {var, _, '_'}, guard := []}]},
+                 property("per X, Y over begin _ ? {X, Y}, _ ** _ check ff.")),
+    ?assertMatch(#{name := ~"it", all := true, location := {1, 1}}, property("it: per X over _ ? X monitor ff.")),
+    {[#{name := ~"it"}, #{name := ~"that", all := false}, #{name := undefined, all := true}], []} =
+        read("it: per X over _ ? X check ff, that: with m:f(_) check ff, per X over _ ? X check ff."),
+    %% What is wrong in one is wrong in that one only.
+    {[#{name := ~"c"}], [_]} = read("a: with m:f(_) check nothing. c: per X over _ ? X check ff.").
+
 a_compiled_property_tells_the_variables_of_its_slices_test() ->
     ?assertMatch([#{per := [<<"From">>, <<"N">>]}, #{per := []}], entries(
         "with m:f(_) per From, N over _ ? {From, N} monitor [_ ? _] ff.\nwith m:g(_) monitor [_ <- _, _] [_ ? _] ff.")).
@@ -69,8 +81,11 @@ faults_of_over_and_per_test_() ->
         {"with m:f(_) over _ ? X per X monitor ff.", [{1, 24, syntax}]},
         {"with m:f(_) over _ ? X group monitor ff.", [{1, 24, syntax}]},
         {"with m:f(_) group group monitor ff.", [{1, 19, syntax}]},
-        {"per X over _ ? {X} monitor ff.", [{1, 1, not_supported}]},
-        {"over _ ? a monitor ff.", [{1, 1, not_supported}]}]).
+        {"per X monitor ff.", [{1, 1, syntax}]},
+        {"per X group over _ ? {X} monitor ff.", [{1, 1, syntax}]},
+        {"per X over _ ? {X} none.", [{1, 20, syntax}]},
+        {"per X over _ ? {Y} monitor ff.", [{1, 5, unused_per}]},
+        {"over _ ? a monitor ff.", [{1, 1, syntax}]}]).
 
 a_pattern_that_ends_early_is_said_to_be_incomplete_test_() ->
     [{Action, fun() ->
@@ -423,9 +438,12 @@ errors_are_told_before_warnings_are_cut_test() ->
 %% --- What the tests share ------------------------------------------------------------------------------
 
 property(Source) ->
-    {ok, Tokens} = witness_spec_scan:string(unicode:characters_to_binary(Source)),
-    {[Property], []} = witness_spec_parse:file(Tokens),
+    {[Property], []} = read(Source),
     Property.
+
+read(Source) ->
+    {ok, Tokens} = witness_spec_scan:string(unicode:characters_to_binary(Source)),
+    witness_spec_parse:file(Tokens).
 
 over(Over) ->
     #{over := Actions} = property(["with m:f(_) over ", Over, " monitor ff."]),

@@ -9,7 +9,7 @@
 -import(witness_setting, [number/2]).
 -export([input/3, header/2, corpus/0, mark/0]).
 
--define(INPUTS, 10_000).
+-define(INPUTS, 4_000).
 -define(SEED, 1).
 -define(MARK, {?MODULE, code_of_a_specification_ran}).
 %% Beyond this many reductions an input is taken for an attack on the compiler's time. The largest real specification

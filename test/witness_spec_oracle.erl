@@ -12,6 +12,7 @@ result is shared with the compiler. Slow and direct.
          variables/1]).
 -export_type([property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0]).
 
+-doc "Without a signature it is about all processes: what it reads are the events of all of them.".
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
                       group := boolean(), per := [atom()], over := all | [action() | {'begin', action()}],
                       name := undefined | atom()}.
@@ -287,6 +288,7 @@ named(_) -> [].
 
 -doc "The substitution that a property begins with for a process of this signature.".
 -spec binding(property(), witness_event:signature()) -> {ok, env()} | no.
+binding(#{signatures := []}, _) -> {ok, #{}};
 binding(#{signatures := Signatures}, Signature) ->
     Shared = shared(Signatures),
     first([fun() ->
@@ -296,6 +298,7 @@ binding(#{signatures := Signatures}, Signature) ->
         end
     end || {Pattern, Guard} <- Signatures]).
 
+shared([]) -> [];
 shared(Signatures) ->
     [First | Others] = [variables(Pattern) || {Pattern, _} <- Signatures],
     lists:foldl(fun(Names, Acc) -> [Name || Name <- Acc, lists:member(Name, Names)] end, First, Others).

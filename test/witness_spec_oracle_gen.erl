@@ -67,6 +67,7 @@ message() ->
                                    {self(), From(), {call, a, Inner()}}, {system, From(), Inner()}]) end}]).
 
 -doc "A signature for a property: one that it is about, mostly.".
+signature(#{signatures := []}) -> {m, one_of(?FUNCTION_NAMES), times(between(0, 2), fun value/0)};
 signature(#{signatures := Signatures}) ->
     {Pattern, _} = one_of(Signatures),
     case chance(90) of
@@ -228,15 +229,21 @@ property(mixed) ->
     property(weighted([{3, fun() -> plain end}, {1, fun() -> loose end}, {1, fun() -> alike end}]));
 property(Focus) ->
     Options = #{tags => [], otp => true, focus => Focus},
-    Signatures = times(one_of([1, 1, 1, 1, 1, 1, 2, 2, 3]), fun() -> signed(Options) end),
+    Signatures = times(one_of([0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3]), fun() -> signed(Options) end),
     Dialect = weighted([{4, fun() -> monitor end}, {15, fun() -> check end}, {1, fun() -> none end}]),
-    Property = #{signatures => Signatures, dialect => Dialect, group => Dialect =/= none andalso chance(15),
+    property(Signatures, Dialect, Focus, Options).
+
+%% What is about all processes has slices.
+property([], none, Focus, Options) -> property([], check, Focus, Options);
+property(Signatures, Dialect, Focus, Options) ->
+    Property = #{signatures => Signatures, dialect => Dialect,
+                 group => Dialect =/= none andalso Signatures =/= [] andalso chance(15),
                  name => undefined, per => [], over => all},
     case Dialect of
         none -> Property;
         _ ->
             Scope = shared(Signatures),
-            {Over, Per} = over(Scope, Options),
+            {Over, Per} = case Signatures of [] -> sliced(Scope, Options); _ -> over(Scope, Options) end,
             %% Keys that stand for tags are known to patterns of OTP only.
             Tags = [X || {var, X} <- replies(Over)],
             Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [],
@@ -248,6 +255,7 @@ property(Focus) ->
             end}
     end.
 
+shared([]) -> [];
 shared(Signatures) ->
     [First | Others] = [witness_spec_oracle:variables(Pattern) || {Pattern, _} <- Signatures],
     lists:foldl(fun(Names, Acc) -> [Name || Name <- Acc, lists:member(Name, Names)] end, First, Others).
@@ -266,17 +274,19 @@ over(Scope, Options) ->
     case rand:uniform(10) of
         N when N > 4 -> {all, []};
         N when N > 2 -> {times(between(1, 3), fun() -> action(Scope, Options) end), []};
-        _ ->
-            Per = case ['K', 'L'] of Keys -> lists:sublist(Keys, one_of([1, 1, 2])) end,
-            Keyed = case {Per, rand:uniform(3)} of
-                {[_], 1} -> tagged(Scope, Options);
-                _ -> times(between(1, 2), fun() -> keyed(Per, Scope, Options) end)
-            end,
-            Unkeyed = [action(Scope, Options) || chance(50)],
-            %% Without a mark each of those with a key begins an instance.
-            Marked = [case chance(25) of true -> {'begin', Action}; false -> Action end || Action <- Keyed],
-            {shuffled(Marked ++ Unkeyed), Per}
+        _ -> sliced(Scope, Options)
     end.
+
+sliced(Scope, Options) ->
+    Per = case ['K', 'L'] of Keys -> lists:sublist(Keys, one_of([1, 1, 2])) end,
+    Keyed = case {Per, rand:uniform(3)} of
+        {[_], 1} -> tagged(Scope, Options);
+        _ -> times(between(1, 2), fun() -> keyed(Per, Scope, Options) end)
+    end,
+    Unkeyed = [action(Scope, Options) || chance(50)],
+    %% Without a mark each of those with a key begins an instance.
+    Marked = [case chance(25) of true -> {'begin', Action}; false -> Action end || Action <- Keyed],
+    {shuffled(Marked ++ Unkeyed), Per}.
 
 replies(Over) ->
     [From || {_, Patterns, _} <- witness_spec_oracle:actions(Over), {otp, reply, [From, _]} <- [lists:last(Patterns)]].

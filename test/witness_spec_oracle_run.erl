@@ -91,7 +91,8 @@ trace_of_each(Module, [{_, #{dialect := none}} | Rest], All, Style, Statistics) 
     trace_of_each(Module, Rest, All, Style, Statistics);
 trace_of_each(Module, [{Index, Property} | Rest], All, Style, Statistics) ->
     Signature = witness_spec_oracle_gen:signature(Property),
-    Named = [I || {I, Other} <- All, witness_spec_oracle:binding(Other, Signature) =/= no],
+    %% What is about all processes is named by no signature.
+    Named = [I || {I, #{signatures := [_ | _]} = Other} <- All, witness_spec_oracle:binding(Other, Signature) =/= no],
     Case = #{properties => [Property], style => Style, signature => Signature, events => []},
     case Module:match(Signature) of
         Named ->

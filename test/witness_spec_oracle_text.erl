@@ -23,9 +23,10 @@ mentions(_, _) -> false.
 -spec property(witness_spec_oracle:property(), Style :: integer()) -> iodata().
 property(#{name := Name, signatures := Signatures, group := Group, per := Per, over := Over} = Property, Style) ->
     [[[atom_to_list(Name), ": "] || Name =/= undefined],
-     "with ", lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures]),
+     [["with ", lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures])]
+      || Signatures =/= []],
      [" group" || Group],
-     [[" per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
+     [[[" " || Signatures =/= []], "per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
      [[" over ", lists:join(", ", [listed(Action, Style) || Action <- Over])] || is_list(Over)],
      " ", atom_to_list(map_get(dialect, Property)),
      [["\n  ", formula(Formula, Style, 0)] || #{formula := Formula} <- [Property]]].

@@ -7,7 +7,7 @@ trace session, and compiled specifications say what matches.
 
 -compile(export_all).
 
-suite() -> [{timetrap, {minutes, 1}}].
+suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_call_without_a_timeout_is_answered_to_the_pid, a_call_with_a_timeout_is_answered_to_the_alias,

@@ -7,7 +7,7 @@ actions that are said to exclude each other do, and combinations of obligations 
 -include_lib("eunit/include/eunit.hrl").
 
 %% `make oracle` compares millions.
--define(PAIRS, 100_000).
+-define(PAIRS, 50_000).
 -define(FAMILIES, 6_000).
 
 monitors_agree_with_the_oracle_test_() ->

@@ -226,13 +226,13 @@ entries_say_what_stands_in_the_file_test() ->
     Source = "one: with m:f(A) when A > 0, erlang:is_integer(A), n:f(_) group\nmonitor [_ ? a] ff.\n\n"
              "with 'Elixir.My.Mod':'f!'(), M:F(x) check [_ ? b] ff,\n'the third': with m:f(_) none.",
     with_spec(Source, fun(#{file := <<"test.hml">>, module := Module, entries := Entries}) ->
-        ?assertEqual([#{index => 1, name => <<"one">>, line => 1, group => true, per => [], action => monitor,
+        ?assertEqual([#{index => 1, name => <<"one">>, line => 1, all => false, group => true, per => [], action => monitor,
                         signature => <<"m:f(A) when A > 0, erlang:is_integer(A), n:f(_)">>,
                         names => [{m, f, 1}, {n, f, 1}]},
-                      #{index => 2, name => undefined, line => 4, group => false, per => [], action => monitor,
+                      #{index => 2, name => undefined, line => 4, all => false, group => false, per => [], action => monitor,
                         signature => <<"'Elixir.My.Mod':'f!'(), M:F(x)">>,
                         names => [{'Elixir.My.Mod', 'f!', 0}, {'_', '_', 1}]},
-                      #{index => 3, name => <<"the third">>, line => 5, group => false, per => [], action => none,
+                      #{index => 3, name => <<"the third">>, line => 5, all => false, group => false, per => [], action => none,
                         signature => <<"m:f(_)">>, names => [{m, f, 1}]}], Entries),
         ?assertEqual([1, 3], Module:match({m, f, [1]})),
         ?assertEqual([3], Module:match({m, f, [0]})),

@@ -12,8 +12,6 @@ why.
 
 -include_lib("stdlib/include/assert.hrl").
 
--define(RUN_MS, 240_000).
-
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, projects}].
@@ -29,40 +27,10 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-%% Each project builds Witness for itself, from the sources of this checkout.
 init_per_group(projects, Config) -> Config;
-init_per_group(erlang, Config) ->
-    Folder = copied("erlang", Config),
-    Checkout = filename:join(Folder, "_checkouts/witness"),
-    ok = filelib:ensure_dir(Checkout),
-    ok = file:make_symlink(proplists:get_value(root, Config), Checkout),
-    [{project, Folder} | Config];
-init_per_group(elixir, Config) ->
-    case os:find_executable("mix") of
-        false -> {skip, "there is no mix on the path"};
-        _ ->
-            Folder = copied("elixir", Config),
-            Mix = filename:join(Folder, "mix.exs"),
-            {ok, Text} = file:read_file(Mix),
-            Root = unicode:characters_to_binary(io_lib:format("~tp", [proplists:get_value(root, Config)])),
-            ok = file:write_file(Mix, binary:replace(Text, ~"\"../../..\"", Root)),
-            [{project, Folder} | Config]
-    end.
+init_per_group(Kind, Config) -> witness_project:prepare(Kind, "examples/testing", Config).
 
 end_per_group(_, _) -> ok.
-
-copied(Name, Config) ->
-    From = filename:join([proplists:get_value(root, Config), "examples/testing", Name]),
-    To = filename:join(proplists:get_value(priv_dir, Config), Name),
-    Files = ["rebar.config", "mix.exs"]
-        ++ [filename:join(Folder, File) || Folder <- ["src", "lib", "test", "specs"],
-                                           {ok, Inside} <- [file:list_dir(filename:join(From, Folder))],
-                                           File <- Inside],
-    [begin
-         ok = filelib:ensure_dir(filename:join(To, File)),
-         {ok, _} = file:copy(filename:join(From, File), filename:join(To, File))
-     end || File <- Files, filelib:is_regular(filename:join(From, File))],
-    To.
 
 eunit_passes(Config) ->
     {0, Output} = tested("rebar3", ["eunit"], "correct", Config),
@@ -106,24 +74,4 @@ explained(Output) ->
 has(Pattern, Output) ->
     ?assertMatch({match, _}, re:run(Output, Pattern), #{expected => Pattern}).
 
-%% The VM of the suite has a folder of the toolchain in front that is not for users, and the build a place of its own.
-tested(Program, Arguments, Pool, Config) ->
-    Path = filename:join(code:root_dir(), "bin") ++ ":" ++ os:getenv("PATH"),
-    Rebar = case os:find_executable("rebar3") of false -> ""; File -> File end,
-    Executable = os:find_executable(Program),
-    Port = open_port({spawn_executable, Executable},
-                     [{args, Arguments}, {cd, proplists:get_value(project, Config)}, exit_status, binary, hide,
-                      stderr_to_stdout,
-                      {env, [{"PATH", Path}, {"POOL", Pool}, {"MIX_REBAR3", Rebar}, {"REBAR_COLOR", "none"},
-                             {"REBAR_BASE_DIR", false}, {"REBAR_PROFILE", false}, {"MIX_ENV", false},
-                             {"ERL_LIBS", false}, {"ERL_FLAGS", false}]}]),
-    {Status, Output} = collect(Port, []),
-    ct:pal("~ts ~tp with POOL=~ts~nexit code ~b~n~ts", [Program, Arguments, Pool, Status, Output]),
-    {Status, Output}.
-
-collect(Port, Output) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, [Output, Data]);
-        {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Output)}
-    after ?RUN_MS -> ct:fail({still_running, iolist_to_binary(Output)})
-    end.
+tested(Program, Arguments, Pool, Config) -> witness_project:run(Program, Arguments, [{"POOL", Pool}], Config).

@@ -210,7 +210,7 @@ a_run_that_dies_fails_test_() ->
         has("the run has died", Lines)
     end}]).
 
-runs() -> [Run || {_, Run, _, _} <- supervisor:which_children(witness_sup)].
+runs() -> [Run || {_, Run, _, _} <- supervisor:which_children(witness_run_sup)].
 
 mistakes_are_told_test_() ->
     [{lists:flatten(Expected), fun() ->
