@@ -259,7 +259,7 @@ an_interrupted_experiment_goes_on_test() ->
                 4 ->
                     ok = file:write_file(File, "half"),
                     Self ! interrupt,
-                    timer:sleep(infinity);
+                    receive never -> ok end;
                 _ -> result(Config)
             end
         end,
@@ -351,7 +351,7 @@ a_benchmark_has_its_limit_test() ->
         Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady], steps => [10], limit_s => 1,
                                               repetitions => 1, warmup => 0})),
         {ok, Store} = open(Folder, Text),
-        {done, Done} = conduct(parsed(Text), Store, fun(_, _) -> timer:sleep(infinity) end),
+        {done, Done} = conduct(parsed(Text), Store, fun(_, _) -> receive never -> ok end end),
         ?assertMatch([#{status := failed, reason := ~"not done after 1 s (limit_s)"}], witness_bench_store:rows(Done))
     end).
 

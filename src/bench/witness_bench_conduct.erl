@@ -44,7 +44,10 @@ run(Experiment, Store, Options) ->
                 #{} -> []
             end,
             All = #{R => witness_bench_experiment:benchmarks(Fitted, R) || R <- lists:seq(1, most(Fitted))},
-            loop(Fitted, fun(R) -> maps:get(R, All) end, Store, Again, Warmup, Options);
+            Next = fun(Measured, Left) ->
+                witness_bench_schedule:next(Fitted, fun(R) -> maps:get(R, All) end, Measured, Left)
+            end,
+            loop(Fitted, Next, Next(Rows, Again), Store, Again, Warmup, Options);
         interrupted -> {interrupted, Store};
         {error, _} = Error -> Error
     end.
@@ -52,35 +55,31 @@ run(Experiment, Store, Options) ->
 most(#{repetitions := {fixed, Most}}) -> Most;
 most(#{repetitions := {batches, #{most := Most}}}) -> Most.
 
-loop(Experiment, Benchmarks, Store, Again, Warmup, #{tell := Tell} = Options) ->
-    Rows = witness_bench_store:rows(Store),
-    case witness_bench_schedule:next(Experiment, Benchmarks, Rows, Again) of
-        {done, _} -> {done, Store};
-        {Benchmark, _} when Warmup > 0 ->
-            #{warmup := Of} = Experiment,
-            Tell({warmup, Of - Warmup + 1, Of}),
-            case measure(Benchmark, none, Experiment, fun(_) -> ok end, Options) of
-                interrupted -> {interrupted, Store};
-                _ -> loop(Experiment, Benchmarks, Store, Again, Warmup - 1, Options)
-            end;
-        {#{id := Id, seconds := Load} = Benchmark, Progress} ->
-            Tell({begins, Benchmark, Progress}),
-            Attempt = 1 + length([Row || #{id := Other} = Row <- Rows, Other =:= Id]),
-            Begun = calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}]),
-            Start = erlang:monotonic_time(millisecond),
-            Tick = fun(Seconds) -> Tell({tick, Benchmark, Seconds, Progress}) end,
-            case measure(Benchmark, witness_bench_store:samples(Store, Id), Experiment, Tick, Options) of
-                interrupted -> {interrupted, Store};
-                Result ->
-                    Row = (witness_bench_result:row(Benchmark, list_to_binary(Begun), Attempt, Result))#{
-                        elapsed_ms => erlang:monotonic_time(millisecond) - Start, load_ms => round(Load * 1000)},
-                    Next = witness_bench_store:add(Store, Row, histogram(Result)),
-                    Left = Again -- [Id],
-                    {_, After} =
-                        witness_bench_schedule:next(Experiment, Benchmarks, witness_bench_store:rows(Next), Left),
-                    Tell({ends, Row, After}),
-                    loop(Experiment, Benchmarks, Next, Left, 0, Options)
-            end
+loop(_, _, {done, _}, Store, _, _, _) -> {done, Store};
+loop(Experiment, Next, {Benchmark, _} = Come, Store, Again, Warmup, #{tell := Tell} = Options) when Warmup > 0 ->
+    #{warmup := Of} = Experiment,
+    Tell({warmup, Of - Warmup + 1, Of}),
+    case measure(Benchmark, none, Experiment, fun(_) -> ok end, Options) of
+        interrupted -> {interrupted, Store};
+        _ -> loop(Experiment, Next, Come, Store, Again, Warmup - 1, Options)
+    end;
+loop(Experiment, Next, {#{id := Id, seconds := Load} = Benchmark, Progress}, Store, Again, 0, Options) ->
+    #{tell := Tell} = Options,
+    Tell({begins, Benchmark, Progress}),
+    Attempt = 1 + length([Row || #{id := Other} = Row <- witness_bench_store:rows(Store), Other =:= Id]),
+    Begun = calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}]),
+    Start = erlang:monotonic_time(millisecond),
+    Tick = fun(Seconds) -> Tell({tick, Benchmark, Seconds, Progress}) end,
+    case measure(Benchmark, witness_bench_store:samples(Store, Id), Experiment, Tick, Options) of
+        interrupted -> {interrupted, Store};
+        Result ->
+            Row = (witness_bench_result:row(Benchmark, list_to_binary(Begun), Attempt, Result))#{
+                elapsed_ms => erlang:monotonic_time(millisecond) - Start, load_ms => round(Load * 1000)},
+            Added = witness_bench_store:add(Store, Row, histogram(Result)),
+            Left = Again -- [Id],
+            {_, After} = Come = Next(witness_bench_store:rows(Added), Left),
+            Tell({ends, Row, After}),
+            loop(Experiment, Next, Come, Added, Left, 0, Options)
     end.
 
 histogram({ok, #{response := #{histogram := Buckets}}}) -> Buckets;

@@ -31,7 +31,7 @@ where there is an untraced one. `problems` are the rows that have no numbers; `g
 -doc "Overheads at the largest step of each shape and variant, in the order of the rows.".
 -spec overheads([witness_bench_result:row()]) -> [{place(), [compared()]}].
 overheads(Rows) ->
-    [{place(Group), compared(Group)} || Of <- groups(fun(#{variant := V, shape := S}) -> {V, S} end, Rows),
+    [{place(Group), compared(Group)} || Of <- witness_bench_result:groups(fun(#{variant := V, shape := S}) -> {V, S} end, Rows),
                                         Group <- [largest(Of)]].
 
 largest(Rows) ->
@@ -40,38 +40,23 @@ largest(Rows) ->
 
 place([Row | _]) -> maps:with([variant, shape, n, w, t, load_ms], Row).
 
-%% Groups in the order of their first row.
-groups(Key, Rows) ->
-    Groups = maps:groups_from_list(Key, Rows),
-    {Keys, _} = lists:foldl(fun(Row, {Keys, Seen}) ->
-        K = Key(Row),
-        case is_map_key(K, Seen) of
-            true -> {Keys, Seen};
-            false -> {[K | Keys], Seen#{K => true}}
-        end
-    end, {[], #{}}, Rows),
-    [maps:get(K, Groups) || K <- lists:reverse(Keys)].
-
 compared(Rows) ->
     Untraced = #{R => Row || #{mode := ~"untraced", status := ok, repetition := R} = Row <- Rows},
     [#{mode => Mode, analysis => Analysis, repetitions => length(Good),
        problems => [Row || #{status := S} = Row <- Of, S =/= ok],
        gaps => lists:max([0 | [Gaps || #{gaps := Gaps} <- Good]]),
        metrics => #{Metric => summary(Metric, Values, Good, Untraced)
-                    || Metric <- ?METRICS, [_ | _] = Values <- [numbers(Metric, Good)]}}
+                    || Metric <- ?METRICS, [_ | _] = Values <- [witness_bench_result:numbers(Metric, Good)]}}
      || [#{mode := Mode, analysis := Analysis} | _] = Of
-            <- groups(fun(#{mode := M, analysis := A}) -> {M, A} end, Rows),
+            <- witness_bench_result:groups(fun(#{mode := M, analysis := A}) -> {M, A} end, Rows),
         Good <- [[Row || #{status := ok} = Row <- Of]]].
-
-numbers(Metric, Rows) -> [Value || Row <- Rows, Value <- [witness_bench_result:metric(Metric, Row)], Value =/= none].
 
 summary(Metric, Values, Rows, Untraced) ->
     Summary = #{median => witness_bench_statistics:median(Values), spread => witness_bench_statistics:spread(Values)},
     Overheads = [(Value / Base - 1) * 100 || #{mode := Mode, repetition := R} = Row <- Rows, Mode =/= ~"untraced",
                                              #{R := Other} <- [Untraced],
-                                             Base <- [witness_bench_result:metric(Metric, Other)],
-                                             is_number(Base), Base > 0,
-                                             Value <- [witness_bench_result:metric(Metric, Row)], is_number(Value)],
+                                             Base <- witness_bench_result:numbers(Metric, [Other]), Base > 0,
+                                             Value <- witness_bench_result:numbers(Metric, [Row])],
     case Overheads of
         [] -> Summary;
         _ -> Summary#{overhead => witness_bench_statistics:median(Overheads),
@@ -81,7 +66,7 @@ summary(Metric, Values, Rows, Untraced) ->
 -doc "One benchmark of each variant, shape, mode and analysis at its largest step, of the modes that begin like this.".
 -spec largest_of(Prefix :: binary(), [witness_bench_result:row()]) -> [witness_bench_result:row()].
 largest_of(Prefix, Rows) ->
-    [Last || Of <- groups(fun(#{variant := V, shape := S, mode := M, analysis := A}) -> {V, S, M, A} end,
+    [Last || Of <- witness_bench_result:groups(fun(#{variant := V, shape := S, mode := M, analysis := A}) -> {V, S, M, A} end,
                           [Row || #{status := ok, mode := Mode} = Row <- Rows,
                                   string:prefix(Mode, Prefix) =/= nomatch]),
              Last <- [lists:last(largest(Of))]].
@@ -126,13 +111,13 @@ growth(Metric, Rows) ->
              _ -> Growth
          end
      end || [#{variant := Variant, shape := Shape, mode := Mode, analysis := Analysis} | _] = Of
-                <- groups(fun(#{variant := V, shape := S, mode := M, analysis := A}) -> {V, S, M, A} end,
+                <- witness_bench_result:groups(fun(#{variant := V, shape := S, mode := M, analysis := A}) -> {V, S, M, A} end,
                           [Row || #{status := ok} = Row <- Rows])].
 
 points(Metric, Rows) ->
     Steps = maps:groups_from_list(fun(#{n := N}) -> N end, Rows),
     [{N, witness_bench_statistics:median(Values)} || N <- lists:sort(maps:keys(Steps)),
-                                                     [_ | _] = Values <- [numbers(Metric, maps:get(N, Steps))]].
+                                                     [_ | _] = Values <- [witness_bench_result:numbers(Metric, maps:get(N, Steps))]].
 
 -doc """
 The distributions of BenchCRV's figure 5, fitted to a histogram of response times, in milliseconds, the best first:
@@ -168,7 +153,7 @@ idle_time(Sizes, Steps, Rows) ->
               end}
      || Size <- lists:sort(maps:keys(Series)),
         [#{shape := Shape, mode := Mode} | _] = Of
-            <- groups(fun(#{shape := S, mode := M}) -> {S, M} end,
+            <- witness_bench_result:groups(fun(#{shape := S, mode := M}) -> {S, M} end,
                       [Row || #{status := ok, analysis := ~"idle_time", n := N} = Row <- Rows,
                               lists:member(N, maps:get(Size, Series))]),
         Metric <- [response_mean_ns, idle_mean_ns],
@@ -185,8 +170,8 @@ variability(Rows) ->
     [#{variant => Variant, shape => Shape, mode => Mode, n => N, first => First,
        variation => #{Metric => witness_bench_statistics:variation(Values)
                       || Metric <- [system_utilisation, system_memory_mean, response_mean_ns],
-                         [_ | _] = Values <- [numbers(Metric, Some)]}}
+                         [_ | _] = Values <- [witness_bench_result:numbers(Metric, Some)]}}
      || [#{variant := Variant, shape := Shape, mode := Mode, n := N} | _] = Of
-            <- groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
+            <- witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
         First <- [3, 6, 9], length(Of) >= First,
         Some <- [[Row || #{repetition := R} = Row <- Of, R =< First]]].

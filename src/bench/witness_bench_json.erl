@@ -8,7 +8,7 @@ what is expected, or a key stands twice in an object, the path: `model.n`, `step
 """.
 
 -export([decode/1, lines/1, path/1]).
--export([object/3, list/4, text/2, one_of/3, one_of/4, integer/4, number/4, boolean/2, wrong/2, wrong/3, no_key/3]).
+-export([object/3, list/4, text/2, one_of/3, one_of/4, integer/4, number/4, wrong/2, wrong/3, no_key/3]).
 
 -export_type([path/0, wrong/0]).
 
@@ -178,8 +178,3 @@ integer(Value, Path, Least, Most) -> wrong(Path, Value, io_lib:format("a whole n
 -spec number(json:decode_value(), path(), number(), number()) -> number().
 number(Value, _, Least, Most) when is_number(Value), Value >= Least, Value =< Most -> Value;
 number(Value, Path, Least, Most) -> wrong(Path, Value, io_lib:format("a number from ~w to ~w", [Least, Most])).
-
--doc "`true` or `false`.".
--spec boolean(json:decode_value(), path()) -> boolean().
-boolean(Value, _) when is_boolean(Value) -> Value;
-boolean(Value, Path) -> wrong(Path, Value, ~"true or false").

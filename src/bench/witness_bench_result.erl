@@ -3,7 +3,7 @@
 What is kept of a benchmark: a row of `results.csv`, whose columns `docs/benchmarks.md` describes.
 """.
 
--export([columns/0, row/4, metric/2, cell/1, format/1, header/0, parse/1, quoted/1]).
+-export([columns/0, row/4, numbers/2, groups/2, cell/1, format/1, header/0, parse/1, quoted/1]).
 
 -export_type([row/0, status/0]).
 
@@ -66,13 +66,15 @@ within([Key | Path], #{} = Result) -> within(Path, maps:get(Key, Result, undefin
 within([], Value) -> Value;
 within(_, _) -> undefined.
 
--doc "A number of a row, or `none`.".
--spec metric(atom(), row()) -> number() | none.
-metric(Column, Row) ->
-    case Row of
-        #{Column := Value} when is_number(Value) -> Value;
-        #{} -> none
-    end.
+-doc "The numbers in a column, of the rows that have one.".
+-spec numbers(atom(), [row()]) -> [number()].
+numbers(Column, Rows) -> [Value || #{Column := Value} <- Rows, is_number(Value)].
+
+-doc "Rows that have something in common, in the order of their first ones.".
+-spec groups(fun((row()) -> term()), [row()]) -> [[row(), ...]].
+groups(Key, Rows) ->
+    Groups = maps:groups_from_list(Key, Rows),
+    [maps:get(K, Groups) || K <- lists:uniq(lists:map(Key, Rows))].
 
 -doc "What repetitions have in common.".
 -spec cell(row()) -> term().

@@ -9,7 +9,7 @@ without the batch; when all have moved by less than so many points, or there are
 enough.
 """.
 
--export([next/4, latest/1, todo/3, wanted/2, movement/3, seconds/2]).
+-export([next/4, latest/1, remaining/3, wanted/2, movement/3, seconds/2]).
 
 -export_type([progress/0]).
 
@@ -29,7 +29,7 @@ again though they have a row.
 next(#{repetitions := Rule}, Benchmarks, Rows, Again) ->
     {Repetitions, Sure} = wanted(Rule, Rows, Benchmarks, Again),
     All = lists:append([Benchmarks(R) || R <- lists:seq(1, Repetitions)]),
-    Left = todo(All, Rows, Again),
+    Left = remaining(All, Rows, Again),
     Progress = #{done => length(All) - length(Left), total => length(All), sure => Sure,
                  left_s => lists:sum([seconds(B, Rows) || B <- Left])},
     case Left of
@@ -38,25 +38,20 @@ next(#{repetitions := Rule}, Benchmarks, Rows, Again) ->
     end.
 
 -doc "The benchmarks that are still to be measured.".
--spec todo([witness_bench_experiment:benchmark()], [witness_bench_result:row()], Again :: [binary()]) ->
+-spec remaining([witness_bench_experiment:benchmark()], [witness_bench_result:row()], Again :: [binary()]) ->
     [witness_bench_experiment:benchmark()].
-todo(Benchmarks, Rows, Again) ->
+remaining(Benchmarks, Rows, Again) ->
     Done = maps:without(Again, #{Id => true || #{id := Id} <- Rows}),
     [B || #{id := Id} = B <- Benchmarks, not is_map_key(Id, Done)].
 
 -doc "The last row of each benchmark, in the order of the first.".
 -spec latest([witness_bench_result:row()]) -> [witness_bench_result:row()].
-latest(Rows) ->
-    Last = #{Id => Row || #{id := Id} = Row <- Rows},
-    {Ids, _} = lists:foldl(fun(#{id := Id}, {Ids, Seen}) when is_map_key(Id, Seen) -> {Ids, Seen};
-                              (#{id := Id}, {Ids, Seen}) -> {[Id | Ids], Seen#{Id => true}}
-                           end, {[], #{}}, Rows),
-    [maps:get(Id, Last) || Id <- lists:reverse(Ids)].
+latest(Rows) -> [lists:last(Of) || Of <- witness_bench_result:groups(fun(#{id := Id}) -> Id end, Rows)].
 
 wanted({fixed, Repetitions}, _, _, _) -> {Repetitions, true};
 wanted({batches, #{batch := Batch}} = Rule, Rows, Benchmarks, Again) ->
     Complete = fun(R) ->
-        todo(lists:append([Benchmarks(I) || I <- lists:seq(max(1, R - Batch + 1), R)]), Rows, Again) =:= []
+        remaining(lists:append([Benchmarks(I) || I <- lists:seq(max(1, R - Batch + 1), R)]), Rows, Again) =:= []
     end,
     batches(Rule, Batch, latest(Rows), Complete).
 
@@ -97,8 +92,7 @@ moved(Metric, Cell, Before, After) ->
     end.
 
 values(Metric, Cell, Most) ->
-    [Value || #{repetition := R} = Row <- Cell, R =< Most, Value <- [witness_bench_result:metric(Metric, Row)],
-              Value =/= none].
+    witness_bench_result:numbers(Metric, [Row || #{repetition := R} = Row <- Cell, R =< Most]).
 
 -doc """
 Seconds that a benchmark will probably take: as long as it has taken before, or its loading time with what others of

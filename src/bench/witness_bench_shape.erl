@@ -73,14 +73,12 @@ scaled(Weights) ->
 
 %% How probable it is to be at most X.
 distribution(steady, X, T) -> X / T;
-distribution({pulse, Spread}, X, T) -> normal(X, T / 2, Spread * T / 100);
-distribution({burst, _}, 0, _) -> 0.0;
+distribution({pulse, Spread}, X, T) -> witness_bench_statistics:cdf({normal, T / 2, Spread * T / 100}, X);
 distribution({burst, Pinch}, X, T) ->
     M = T / 2,
     P = Pinch * T / 100,
-    normal(math:log(X), math:log(M * M / math:sqrt(P * P + M * M)), math:sqrt(math:log(1 + P * P / (M * M)))).
-
-normal(X, Mean, Deviation) -> math:erfc((Mean - X) / (Deviation * math:sqrt(2))) / 2.
+    Mean = math:log(M * M / math:sqrt(P * P + M * M)),
+    witness_bench_statistics:cdf({log_normal, Mean, math:sqrt(math:log(1 + P * P / (M * M)))}, X).
 
 -doc """
 Reads arrivals: a line of text for each unit of time from the first to the last, with the number of arrivals in it, or

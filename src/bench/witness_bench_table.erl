@@ -142,18 +142,15 @@ elasticity(Rows, Samples) ->
 %% Response times
 
 response_fit(Rows, Histogram) ->
-    Cells = [{witness_bench_result:cell(Row), Row} || #{status := ok} = Row <- Rows],
-    Fits = [{Row, witness_bench_evaluate:best_fit(Buckets)}
-            || Cell <- unique([C || {C, _} <- Cells]), [Row | _] = Of <- [[R || {C, R} <- Cells, C =:= Cell]],
-               Buckets <- [lists:append([Histogram(Id) || #{id := Id} <- Of])]],
+    Fits = [{Row, witness_bench_evaluate:best_fit(lists:append([Histogram(Id) || #{id := Id} <- Of]))}
+            || [Row | _] = Of <- witness_bench_result:groups(fun witness_bench_result:cell/1,
+                                                             [Row || #{status := ok} = Row <- Rows])],
     [~"Distributions of the response time (ms), the best first; D: distance of Kolmogorov and Smirnov"
      | format_rows([["shape", "n", "mode", "fit", "D"]
                     | [[named(Shape, Variant), integer_to_list(N), Mode, distribution(Distribution), fixed(D, 4)]
                        || {#{shape := Shape, variant := Variant, n := N, mode := Mode}, Found} <- Fits,
                           #{distribution := Distribution, d := D} <- Found]])]
     ++ [~"  BenchCRV text, figure 5: log-normal or Erlang, which is a gamma distribution"].
-
-unique(List) -> [X || {I, X} <- lists:enumerate(List), not lists:member(X, lists:sublist(List, I - 1))].
 
 distribution({normal, Mean, Deviation}) -> ["normal: mean ", number(Mean), ", deviation ", number(Deviation)];
 distribution({log_normal, Mean, Deviation}) -> ["log-normal: mu ", number(Mean), ", sigma ", number(Deviation)];
