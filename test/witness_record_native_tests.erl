@@ -24,6 +24,7 @@ tests() ->
      {spawns_that_fail, fun spawns_that_fail/0},
      {spawns_that_fail_for_want_of_room, fun spawns_that_fail_for_want_of_room/0},
      {children_that_nobody_announced, fun children_that_nobody_announced/0},
+     {children_after_a_spawn_that_failed, fun children_after_a_spawn_that_failed/0},
      {what_a_process_was_spawned_with, fun what_a_process_was_spawned_with/0},
      {ends, fun ends/0},
      {calls_for_others_do_nothing, fun calls_for_others_do_nothing/0},
@@ -211,6 +212,19 @@ children_that_nobody_announced() ->
     ?assertMatch(#{Id := #{parent := Root}}, Births),
     ?assertEqual([{from, 1}, {spawn, Id}, {exit, normal}], Entries).
 
+%% Whoever says that a spawn has failed has none under way.
+children_after_a_spawn_that_failed() ->
+    [begin
+         {_, #{births := Births, verify := Verify}} = recorded(fun(Me) ->
+             _ = ?R:child(),
+             ok = Failed(Me),
+             join(spawn(fun() -> ok end))
+         end),
+         ?assertEqual({2, Announced}, {map_size(Births), not Verify}),
+         ?R:stop()
+     end || {Announced, Failed} <- [{true, fun(_) -> ok end}, {false, fun(_) -> ?R:unborn() end},
+                                    {false, fun(Me) -> ?R:raise(Me, 1, {error, badarg}) end}, {false, fun(Me) -> ?R:result(Me, 1, ok) end}]].
+
 what_a_process_was_spawned_with() ->
     Large = binary:copy(<<"x">>, 10000),
     {_, #{births := Births}} = recorded(fun(_) ->
@@ -242,7 +256,7 @@ calls_for_others_do_nothing() ->
     {_, #{mine := Entries, state := State}} = recorded(fun(Me) ->
         Other = child(fun(_) -> receive stop -> ok end end),
         OtherId = ?R:identify(Other),
-        [begin ok = ?R:took(Not, 1), ok = ?R:took(Not, bad), ok = ?R:verified(Not, 1), ok = ?R:content(Not, x), ok = ?R:timeout(Not),
+        [begin ok = ?R:took(Not, 1), ok = ?R:took(Not, bad), ok = ?R:from(Not, 1), ok = ?R:content(Not, x), ok = ?R:timeout(Not),
                ok = ?R:result(Not, 1, x), ok = ?R:raise(Not, 1, x), ok = ?R:named(Not, 1), ok = ?R:sent(Not, a, b), ok = ?R:contents(Not, x),
                ok = ?R:hash(Not, x) end
          || Not <- [0, OtherId, Me + 1000, -1, 1 bsl 31, 1 bsl 40, 1 bsl 80, a, {}, Me + 0.0, <<1>>, Other]],
@@ -266,7 +280,7 @@ labels_that_must_be_verified() ->
         verify = ?R:took(Me, 3),
         verify = ?R:took(Me, whatever),
         ok = ?R:took(0, 3),
-        ok = ?R:verified(Me, 4),
+        ok = ?R:from(Me, 4),
         ok = ?R:timeout(Me)
     end),
     ?assertEqual([{from, 3}, {from, 4}, timeout, {exit, normal}], Entries).
