@@ -1,19 +1,20 @@
 /*
  * What a recording hands to its writer: three streams of blocks, and the one budget for all that is held.
  *
- * A block has whole sub-traces, or whole records, one after the other; they are in their stream in the order in which they
- * were added, so that sub-traces of one process come in their order, whichever thread added them.
+ * A block has whole sub-traces, or whole records, one after the other; they are in their stream in the order in which
+ * they were added, so that sub-traces of one process come in their order, whichever thread added them.
  *
  *            add                  no room, or flush                take
  *   bytes ---------> open block ---------------------> sealed ---------> the writer's
  *
  * Ownership: a block belongs to its stream until it is taken; then its memory is the taker's. It stays charged until
  * the next one that is taken says that those before were handled.
- * Locking: each stream by its lock, in which nothing but bytes of small pieces is copied; the sum of what the writer has by `taking`.
- * A process's lock may be held, never the other way round.
+ * Locking: each stream by its lock, in which nothing but bytes of small pieces is copied; the sum of what the writer
+ * has by `taking`. A process's lock may be held, never the other way round.
  *
- * The end: when the budget is exceeded (or for another reason) the recording ends, once, for the first reason. Nothing is
- * appended after it. What processes held at that moment can still be written out: it was charged, and so is bounded.
+ * The end: when the budget is exceeded (or for another reason) the recording ends, once, for the first reason. Nothing
+ * is appended after it. What processes held at that moment can still be written out: it was charged, and so is
+ * bounded.
  */
 #ifndef WITNESS_RECORD_STREAM_H
 #define WITNESS_RECORD_STREAM_H
@@ -102,9 +103,9 @@ void wr_stream_seal(wr_output *output, wr_name name);
 uint64_t wr_stream_bytes(wr_output *output, wr_name name);
 
 /*
- * The writer comes: what it had taken was handled. It takes at most so many blocks. Births and data that an entry refers
- * to were added before it, so blocks of entries that are there when the writer comes are taken after all that has
- * been added to the other streams by then; not at all, if those are too many.
+ * The writer comes: what it had taken was handled. It takes at most so many blocks. Births and data that an entry
+ * refers to were added before it, so blocks of entries that are there when the writer comes are taken after all that
+ * has been added to the other streams by then; not at all, if those are too many.
  */
 typedef struct {
     unsigned most;

@@ -38,7 +38,8 @@ static void clear(wr_recorder *recorder)
             wr_process_clear(&recorder->output, process);
     free(recorder->slots);
     recorder->slots = NULL;
-    for (uint32_t i = 0; recorder->ids && i <= recorder->ids / WR_LEAF_SIZE && i < recorder->most_ids / WR_LEAF_SIZE; i++) {
+    /* No id is larger than the last one that was given away. */
+    for (uint32_t i = 0; i <= recorder->ids / WR_LEAF_SIZE; i++) {
         wr_leaf *leaf = atomic_load(&recorder->leaves[i]);
         if (leaf)
             wr_free(leaf);
@@ -266,7 +267,8 @@ void wr_unborn(wr_recorder *recorder, uintptr_t self)
 }
 
 /* Length and term follow the numbers. */
-static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place, const wr_piece *spawned, unsigned count)
+static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place,
+                         const wr_piece *spawned, unsigned count)
 {
     uint8_t head[1 + 4 * WR_LEB_BYTES], *at = head;
     wr_piece pieces[8] = {{head, 0}};

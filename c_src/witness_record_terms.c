@@ -29,8 +29,8 @@ bool wr_terms_are_known(ErlNifEnv *env)
 }
 
 /*
- * All below: where the next byte goes, or NULL, where there is no room or the VM must do it. Each tuple or list takes two bytes at
- * least before what is in it is looked at, so however deep a term is, the stack is not.
+ * All below: where the next byte goes, or NULL, where there is no room or the VM must do it. Each tuple or list takes
+ * two bytes at least before what is in it is looked at, so however deep a term is, the stack is not.
  */
 static uint8_t *number32(uint8_t *at, uint32_t number)
 {

@@ -1,9 +1,10 @@
 /*
- * The recorder's plain C: first one promise at a time, then under threads. What is taken is decoded here, by the formats of
- * docs/internals/record-native.md and not by the recorder's code, and compared with what was recorded.
+ * The recorder's plain C: first one promise at a time, then under threads. What is taken is decoded here, by the
+ * formats of docs/internals/record-native.md and not by the recorder's code, and compared with what was recorded.
  *
- * Whatever a process does follows from a seed, so who checks it does it once more. Under threads writers have processes that
- * are born, record and end; one thread flushes, one takes, and one asks for processes that are not its own.
+ * Whatever a process does follows from a seed, so who checks it does it once more. Under threads writers have
+ * processes that are born, record and end; one thread flushes, one takes, and one asks for processes that are not its
+ * own.
  *
  *   record [SECONDS [SEED]]
  */
@@ -302,6 +303,11 @@ static const uint8_t *item_bytes(uint64_t number, uint64_t size)
     return made;
 }
 
+static int64_t unzigzag(uint64_t number)
+{
+    return (int64_t)(number >> 1 ^ -(number & 1));
+}
+
 static bool record(wr_output *to, wr_process *p, const entry *e, uint64_t number)
 {
     const uint8_t *item = item_bytes(number, e->size);
@@ -314,7 +320,7 @@ static bool record(wr_output *to, wr_process *p, const entry *e, uint64_t number
         return wr_content(to, p, item, e->size);
     case WR_RESULT:
         return e->form == WR_FORM_DATA     ? wr_result_data(to, p, e->value, item, e->size)
-               : e->form == WR_FORM_NUMBER ? wr_result_number(to, p, e->value, (int64_t)(e->number >> 1 ^ -(e->number & 1)))
+               : e->form == WR_FORM_NUMBER ? wr_result_number(to, p, e->value, unzigzag(e->number))
                                            : wr_result_fixed(to, p, e->value, e->form);
     case WR_RAISE:
         return wr_raise(to, p, e->value, item, e->size);
@@ -857,7 +863,8 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
         did(&taken, id, work.deeds[id].seed, work.deeds[id].steps, work.deeds[id].ended);
         steps += work.deeds[id].steps;
     }
-    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps, taken.taken);
+    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps,
+           taken.taken);
     free(work.deeds);
     closed(work.recorder);
 }
