@@ -41,14 +41,14 @@ How to weave a module.
 - `key`: a process that has this in its dictionary is past its entry (default `'$witness_inline'`).
 - `woven`: the modules that are woven together with this one: what they do when they are called, they tell themselves.
 - `calls`: the table of calls, a module with the behaviour `witness_weave_calls` (default: `witness_weave_calls` itself).
-- `natives`: modules that cannot be woven, with their exported functions: calls of these are of class `result`.
+- `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
 - `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
   to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
-                  calls => module(), natives => #{module() => [{atom(), arity()}]}, sends => told | replaced,
+                  calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced,
                   timeouts => boolean(), callbacks => boolean()}.
 
 -doc "Object code, and the name of the file that the code server is told.".

@@ -22,9 +22,12 @@ that is known only when the call is made.
 """.
 -callback possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 
--doc "What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`.".
+-doc """
+What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`. With a number, this
+function is given it first.
+""".
 -type class() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
-               | result | wait | token.
+               | information | wait | token | make_fun | halt | {result | foreign, Number :: non_neg_integer()}.
 
 -doc false.
 -spec class(module(), atom(), arity()) -> class() | none.

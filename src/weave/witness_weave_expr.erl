@@ -24,7 +24,7 @@ What is known of the module, and where in it an expression stands.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
-                     natives := #{module() => [{atom(), arity()}]}, sends := told | replaced, timeouts := boolean()}.
+                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced, timeouts := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -175,6 +175,7 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
         {M, F} ->
             case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
+                {Class, Number} -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
@@ -200,7 +201,7 @@ resolve(Name, Arity, #{module := Own, locals := Locals, imports := Imports} = Co
     case {is_map_key({Name, Arity}, Locals), Imports} of
         {true, _} ->
             case class(Own, Name, Arity, Context) of
-                result -> {Own, Name};
+                {result, _} -> {Own, Name};
                 _ -> local
             end;
         {false, #{{Name, Arity} := Module}} -> {Module, Name};
@@ -213,19 +214,14 @@ resolve(Name, Arity, #{module := Own, locals := Locals, imports := Imports} = Co
 
 class(Module, Function, Arity, #{calls := Calls, natives := Natives}) ->
     case Natives of
-        #{Module := Exported} ->
-            case lists:member({Function, Arity}, Exported) of
-                true -> result;
-                false -> none
-            end;
-        #{} ->
-            Calls:class(Module, Function, Arity)
+        #{{Module, Function, Arity} := Number} -> {foreign, Number};
+        #{} -> Calls:class(Module, Function, Arity)
     end.
 
 possible(Module, Function, Arity, #{calls := Calls, natives := Natives}) ->
     Calls:possible(Module, Function, Arity) orelse
         lists:any(fun({M, F, A}) -> is_one(Module, M) andalso is_one(Function, F) andalso is_one(Arity, A) end,
-                  [{M, F, A} || M := Exported <- Natives, {F, A} <- Exported]).
+                  maps:keys(Natives)).
 
 is_one('_', _) -> true;
 is_one(Same, Same) -> true;
@@ -255,9 +251,11 @@ elements({cons, _, Head, Tail}) ->
     end;
 elements(_) -> unknown.
 
-stand_in(Anno, Function, Module, Name, Args, Context) ->
+stand_in(Anno, Function, Module, Name, Args, Context) -> stand_in(Anno, Function, [], Module, Name, Args, Context).
+
+stand_in(Anno, Function, Number, Module, Name, Args, Context) ->
     List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
-    remote(Anno, Context, Function, [Module, Name, List]).
+    remote(Anno, Context, Function, Number ++ [Module, Name, List]).
 
 -doc "A call of a function of the run-time module.".
 remote(Anno, #{runtime := Runtime}, Function, Args) ->

@@ -13,7 +13,8 @@ plan can lead to.
 """.
 
 -optional_callbacks([sent/2, timeout/0, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
-                     dictionary/3, hibernate/3, result/3, wait/3, token/3, callback/3, init/2]).
+                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
+                     callback/3, init/2]).
 
 -doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
 -callback sent(To :: term(), Msg :: term()) -> term().
@@ -63,8 +64,20 @@ process of this node, or may be none.
 -doc "Functions that throw the stack away, and with it what `entry/3` has put there.".
 -callback hibernate(module(), atom(), [term()]) -> no_return().
 
--doc "Functions whose result depends on more than their arguments.".
--callback result(module(), atom(), [term()]) -> term().
+-doc "Functions of the VM whose result depends on more than their arguments. The number is that of the plan's table.".
+-callback result(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
+
+-doc "Functions of modules that cannot be woven.".
+-callback foreign(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
+
+-doc "`erlang:process_info`, which shows dictionaries.".
+-callback information(module(), atom(), [term()]) -> term().
+
+-doc "`erlang:make_fun/3`.".
+-callback make_fun(module(), atom(), [term()]) -> function().
+
+-doc "`erlang:halt`.".
+-callback halt(module(), atom(), [term()]) -> no_return().
 
 -doc "`prim_eval:'receive'/2`, with which `erl_eval` takes messages.".
 -callback wait(module(), atom(), [term()]) -> term().
