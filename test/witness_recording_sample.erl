@@ -192,7 +192,7 @@ ended(Reason) ->
 
 take(_) ->
     [{state, State}] = ets:lookup(?MODULE, state),
-    case ets:next(?MODULE, {parts, -1 bsl 59}) of
+    case ets:next(?MODULE, {parts, -1 bsl 80}) of
         {parts, _} = Key ->
             [{Key, Parts}] = ets:take(?MODULE, Key),
             {Parts, State};

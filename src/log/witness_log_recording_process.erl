@@ -21,9 +21,9 @@ this number (0 is its first one); its pid in the recorded VM; what it was spawne
 -spec encode(item()) -> binary().
 encode({birth, #{id := Id, parent := Parent, place := Place, pid := Pid, signature := Signature}}) ->
     External = term_to_binary({Pid, Signature}),
-    <<0, (leb(Id))/binary, (leb(Parent))/binary, (leb(Place))/binary, (leb(byte_size(External)))/binary, External/binary>>;
+    <<1, (leb(Id))/binary, (leb(Parent))/binary, (leb(Place))/binary, (leb(byte_size(External)))/binary, External/binary>>;
 encode({ended, Id}) ->
-    <<1, (leb(Id))/binary>>.
+    <<2, (leb(Id))/binary>>.
 
 leb(N) -> witness_log_recording_number:leb(N).
 
@@ -32,7 +32,7 @@ leb(N) -> witness_log_recording_number:leb(N).
 decode(Bytes, Atoms) -> decode(Bytes, Atoms, []).
 
 decode(<<>>, _, Records) -> {ok, lists:reverse(Records)};
-decode(<<0, Rest/binary>>, Atoms, Records) ->
+decode(<<1, Rest/binary>>, Atoms, Records) ->
     maybe
         {ok, [Id, Parent, Place, Size], Rest1} ?= numbers(4, Rest, []),
         true ?= Id > 0,
@@ -44,7 +44,7 @@ decode(<<0, Rest/binary>>, Atoms, Records) ->
         {refused, What} -> {malformed, What};
         _ -> {malformed, ~"a birth is damaged"}
     end;
-decode(<<1, Rest/binary>>, Atoms, Records) ->
+decode(<<2, Rest/binary>>, Atoms, Records) ->
     case numbers(1, Rest, []) of
         {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
         _ -> {malformed, ~"an end is damaged"}

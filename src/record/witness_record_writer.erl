@@ -16,7 +16,7 @@ readable. The system goes on.
 -behaviour(gen_server).
 
 -export([start_link/3, finish/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([options/0, summary/0, reason/0]).
 
@@ -34,8 +34,11 @@ readable. The system goes on.
 
 -type written() :: #{bytes := non_neg_integer(), raw := non_neg_integer(), blocks := non_neg_integer()}.
 
--doc "Why the recording has ended before: as the recorder says, or since a file could not be written.".
--type reason() :: {file, file:filename_all(), file:posix() | badarg | terminated} | term().
+-doc """
+Why the recording has ended before: as the recorder says, since a file could not be written, or since the process that
+began it has ended.
+""".
+-type reason() :: {owner, term()} | {file, file:filename_all(), file:posix() | badarg | terminated} | term().
 
 -type kind() :: order | data | processes.
 
@@ -43,8 +46,8 @@ readable. The system goes on.
 -define(KINDS, [processes, data, order]).
 %% Bytes of a block before compression, about; what the recorder hands over at once is never divided.
 -define(BLOCK, 65_536).
-%% Bytes that are taken at once, about.
--define(TAKE, 1_048_576).
+%% Pieces that are taken at once, each of about as many bytes.
+-define(TAKE, 16).
 -define(FLUSH_MS, 1_000).
 %% How long to wait when there was nothing to take.
 -define(IDLE_MS, 10).
@@ -186,9 +189,16 @@ handle_info(_, W) -> {noreply, W}.
 
 -doc false.
 terminate(_, #writer{streams = Streams}) when map_size(Streams) =:= 0 -> ok;
-terminate(_, W) ->
-    _ = finished([], W),
+terminate(Reason, #writer{ended = Ended} = W) ->
+    _ = finished([], W#writer{ended = case Ended of running -> {ended, {owner, Reason}}; _ -> Ended end}),
     ok.
+
+-doc false.
+format_status(Status) ->
+    %% What processes say to each other is not for a log.
+    maps:map(fun(state, #writer{dir = Dir, ended = Ended}) -> {Dir, Ended};
+                (_, Value) -> Value
+             end, Status).
 
 %% --- taking ----------------------------------------------------------------------
 
