@@ -363,11 +363,13 @@ folded(Fun, Acc, Cursor) ->
 
 -doc """
 Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
-nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs.
+nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs. A cursor that is one of `many` has little in hand, and
+reads more often.
 """.
--spec with_cursors(fun((fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
+-spec with_cursors(fun((fun((pos_integer(), one | many) ->
+                                {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
                    recording()) -> Result | {error, error()}.
-with_cursors(Fun, R) -> with_files(fun(Files) -> Fun(fun(Id) -> cursor(Id, true, Files, R) end) end, R).
+with_cursors(Fun, R) -> with_files(fun(Files) -> Fun(fun(Id, Of) -> cursor(Id, Of =:= many, Files, R) end) end, R).
 
 %% Of files that were cut within their heads there is nothing.
 with_files(Fun, #{dir := Dir}) ->
