@@ -1,6 +1,6 @@
 /*
- * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call for what they
- * do never raise: a call for an id that is not the caller's own does nothing.
+ * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call
+ * for what they do never raise: a call for an id that is not the caller's own does nothing.
  */
 #include "witness_record_table.h"
 #include "witness_record_terms.h"
@@ -251,8 +251,8 @@ static ERL_NIF_TERM unborn(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* --- the tracer's callbacks ---------------------------------------------------------- */
 
 /*
- * The VM calls them in the context of the tracee, which cannot go on before they return; those of one tracee never at the
- * same time. `spawned` comes within the parent's call, while the child can neither run nor receive.
+ * The VM calls them in the context of the tracee, which cannot go on before they return; those of one tracee never at
+ * the same time. `spawned` comes within the parent's call, while the child can neither run nor receive.
  */
 static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -342,7 +342,10 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* --- start and end ------------------------------------------------------------------- */
 
-/* open(Budget, Order, FullIds, Slots) -> ok | running | memory. Nobody else is in native code of the recorder, but for a flush. */
+/*
+ * open(Budget, Order, FullIds, Slots) -> ok | running | memory. Nobody else is in native code of the recorder, but for
+ * a flush.
+ */
 static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 budget, slots;
@@ -417,21 +420,19 @@ static ERL_NIF_TERM state(ErlNifEnv *env)
 /* take(Max) -> {[{processes | data | order, binary()}], running | {ended, Reason}} */
 static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    static const wr_name names[] = {WR_PROCESSES, WR_DATA, WR_ORDER};
-    const ERL_NIF_TERM atoms[] = {am_processes, am_data, am_order};
+    const ERL_NIF_TERM names[] = {[WR_PROCESSES] = am_processes, [WR_DATA] = am_data, [WR_ORDER] = am_order};
     unsigned most;
     (void)argc;
     if (!enif_get_uint(env, argv[0], &most))
         return enif_make_badarg(env);
-    ERL_NIF_TERM list = enif_make_list(env, 0), reversed, taken_state = state(env);
-    wr_handled(&the->output);
-    for (unsigned i = 0; i < WR_STREAMS; i++) {
-        wr_block *block;
-        for (; most > 0 && (block = wr_stream_take(&the->output, names[i])); most--)
-            list = enif_make_list_cell(env, enif_make_tuple2(env, atoms[i], binary_of(env, block)), list);
-    }
-    enif_make_reverse_list(env, list, &reversed);
-    return enif_make_tuple2(env, reversed, taken_state);
+    ERL_NIF_TERM list = enif_make_list(env, 0), in_order, was = state(env);
+    wr_taking taking = wr_take_begin(&the->output, most);
+    wr_block *block;
+    wr_name name;
+    while ((block = wr_take_next(&the->output, &taking, &name)))
+        list = enif_make_list_cell(env, enif_make_tuple2(env, names[name], binary_of(env, block)), list);
+    enif_make_reverse_list(env, list, &in_order);
+    return enif_make_tuple2(env, in_order, was);
 }
 
 /* flush() -> ok */
@@ -470,7 +471,8 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
 #define WR_MAKE(name) am_##name = enif_make_atom(env, #name);
     WR_ATOMS(WR_MAKE)
 #undef WR_MAKE
-    const ERL_NIF_TERM forms[WR_FIXED] = {am_true, am_false, am_undefined, am_ok, enif_make_list(env, 0), am_error, am_infinity, am_none};
+    const ERL_NIF_TERM forms[WR_FIXED] = {am_true, am_false, am_undefined, am_ok,
+                                          enif_make_list(env, 0), am_error, am_infinity, am_none};
     memcpy(fixed, forms, sizeof fixed);
     ErlNifResourceTypeInit block = {.dtor = block_gone};
     block_type = enif_open_resource_type_x(env, "witness_record_block", &block, flags, NULL);

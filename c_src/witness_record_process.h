@@ -1,24 +1,27 @@
 /*
  * What one process has recorded and not handed over yet: entries of its order, and data.
  *
- * Entries are appended by the process itself, or by callbacks of the VM on its thread, never by two at the same time. So an
- * entry takes no lock and no atomic read-modify-write: its bytes are written behind those that are there, and then `state`
- * says that they are, and how many equal steps have come since (a run, which only becomes bytes when something else
- * comes). Whoever flushes reads `state`, and writes out the bytes and the run *as they are at this moment*:
+ * Entries are appended by the process itself, or by callbacks of the VM on its thread, never by two at the same time.
+ * So an entry takes no lock and no atomic read-modify-write: its bytes are written behind those that are there, and
+ * then `state` says that they are, and how many equal steps have come since (a run, which only becomes bytes when
+ * something else comes). Whoever flushes reads `state`, and writes out the bytes and the run *as they are at this
+ * moment*:
  *
  *                       taken           used                      state = used, kind and length of the run
  *   order  | a a a a a a | b b b b b b b |            + run 1..r   (atomic, stored by the process only)
  *            written out    to be written               `emitted` of the r were written out
  *
- * It never changes what the process reads, only `taken` and `emitted`, which are its own. If a run grows after that, it is
- * closed by the process with all its r steps, at the place `taken`: whoever writes out next finds it there, and takes off those
- * that were `emitted`. When there is no room, the process writes out itself, under the lock, and begins anew.
+ * It never changes what the process reads, only `taken` and `emitted`, which are its own. If a run grows after that,
+ * it is closed by the process with all its r steps, at the place `taken`: whoever writes out next finds it there, and
+ * takes off those that were `emitted`. When there is no room, the process writes out itself, under the lock, and
+ * begins anew.
  *
- * A sub-trace is: process id, number (0, 1, .. of this process and file), length, bytes. Items of data are never divided.
- * `again` refers to the sender of the last `from` of the process, whatever stands between, in whichever sub-trace.
+ * A sub-trace is: process id, number (0, 1, .. of this process and file), length, bytes. Items of data are never
+ * divided. `again` refers to the sender of the last `from` of the process, whatever stands between, in whichever
+ * sub-trace.
  *
- * Locking: `lock` protects what is below it, and `order` against growing while it is written out. A stream's lock is taken
- * while it is held.
+ * Locking: `lock` protects what is below it, and `order` against growing while it is written out. A stream's lock is
+ * taken while it is held.
  */
 #ifndef WITNESS_RECORD_PROCESS_H
 #define WITNESS_RECORD_PROCESS_H

@@ -31,22 +31,6 @@ void wr_recorder_free(wr_recorder *recorder)
     free(recorder->leaves);
 }
 
-bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
-{
-    wr_recorder_clear(recorder);
-    wr_output_clear(&recorder->output);
-    recorder->slots = calloc(slots, sizeof *recorder->slots);
-    if (!recorder->slots)
-        return false;
-    recorder->mask = slots - 1;
-    recorder->ids = 0;
-    atomic_store(&recorder->outside, 0);
-    atomic_store(&recorder->born, 0);
-    atomic_store(&recorder->ended, 0);
-    wr_output_open(&recorder->output, budget, order, full_ids);
-    return true;
-}
-
 static void clear(wr_recorder *recorder)
 {
     for (size_t i = 0; recorder->slots && i <= recorder->mask; i++)
@@ -54,7 +38,8 @@ static void clear(wr_recorder *recorder)
             wr_process_clear(&recorder->output, process);
     free(recorder->slots);
     recorder->slots = NULL;
-    for (uint32_t i = 0; recorder->ids && i <= recorder->ids / WR_LEAF_SIZE && i < recorder->most_ids / WR_LEAF_SIZE; i++) {
+    /* No id is larger than the last one that was given away. */
+    for (uint32_t i = 0; i <= recorder->ids / WR_LEAF_SIZE; i++) {
         wr_leaf *leaf = atomic_load(&recorder->leaves[i]);
         if (leaf)
             wr_free(leaf);
@@ -78,6 +63,24 @@ void wr_recorder_clear(wr_recorder *recorder)
     wn_lock_take(&recorder->whole);
     clear(recorder);
     wn_lock_give(&recorder->whole);
+}
+
+bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
+{
+    wn_lock_take(&recorder->whole);
+    clear(recorder);
+    wr_output_clear(&recorder->output);
+    recorder->slots = calloc(slots, sizeof *recorder->slots);
+    recorder->mask = slots - 1;
+    recorder->ids = 0;
+    atomic_store(&recorder->outside, 0);
+    atomic_store(&recorder->born, 0);
+    atomic_store(&recorder->ended, 0);
+    bool good = recorder->slots != NULL;
+    if (good)
+        wr_output_open(&recorder->output, budget, order, full_ids);
+    wn_lock_give(&recorder->whole);
+    return good;
 }
 
 /* --- memory, with the recorder's lock ------------------------------------------------ */
@@ -264,7 +267,8 @@ void wr_unborn(wr_recorder *recorder, uintptr_t self)
 }
 
 /* Length and term follow the numbers. */
-static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place, const wr_piece *spawned, unsigned count)
+static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place,
+                         const wr_piece *spawned, unsigned count)
 {
     uint8_t head[1 + 4 * WR_LEB_BYTES], *at = head;
     wr_piece pieces[8] = {{head, 0}};

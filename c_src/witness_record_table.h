@@ -1,17 +1,17 @@
 /*
  * The recorder: who is recorded, by id and by pid, and the births and ends.
  *
- * An id is a small number that no other process ever has. The table by id has two levels, of which the lower one (a leaf) is there
- * while one of its processes is. The memory of processes and of leaves is used again, but given back only by
- * `wr_recorder_clear`, when nobody appends: so whatever id somebody asks for, at whatever moment, what is found is
- * a process, and its `pid` tells whether it is the caller's. Whose it is cannot end while he asks.
+ * An id is a small number that no other process ever has. The table by id has two levels, of which the lower one (a
+ * leaf) is there while one of its processes is. The memory of processes and of leaves is used again, but given back
+ * only by `wr_recorder_clear`, when nobody appends: so whatever id somebody asks for, at whatever moment, what is
+ * found is a process, and its `pid` tells whether it is the caller's. Whose it is cannot end while he asks.
  *
  * A process that spawns gets an id for its child first (`wr_child`), which stays reserved until a child comes: if the
  * spawn has failed, the next one uses it.
  *
- * Ownership: a process that is in a slot belongs to the recorder. Whoever takes it out of its slot has it alone, and gives it
- * back. Appending is its own affair (witness_record_process.h).
- * Locking: `whole`, then a slot, then a process, then a stream. `lock` of the recorder (ids, free memory) by itself.
+ * Ownership: a process that is in a slot belongs to the recorder. Whoever takes it out of its slot has it alone, and
+ * gives it back. Appending is its own affair (witness_record_process.h). Locking: `whole`, then a slot, then a
+ * process, then a stream. `lock` of the recorder (ids, free memory) by itself.
  */
 #ifndef WITNESS_RECORD_TABLE_H
 #define WITNESS_RECORD_TABLE_H
@@ -81,8 +81,9 @@ void wr_unborn(wr_recorder *recorder, uintptr_t self);
 /* Forgets whoever had the child's pid: his end was never reported. Whether the child will be recorded. */
 bool wr_expects(wr_recorder *recorder, uintptr_t parent, uintptr_t child);
 /*
- * A child that is expected is there, but has not begun. On its parent's thread, and as its parent. `spawned`: external term of whom and with
- * what. A child that its parent has not announced is not told apart from him by the label of its messages.
+ * A child that is expected is there, but has not begun. On its parent's thread, and as its parent. `spawned`: external
+ * term of whom and with what. A child that its parent has not announced is not told apart from him by the label of its
+ * messages.
  */
 void wr_born(wr_recorder *recorder, uintptr_t parent, uintptr_t child, const wr_piece *spawned, unsigned count);
 

@@ -15,8 +15,6 @@ enum {
     VERSION = 131
 };
 
-#define DEEPEST 16
-
 bool wr_terms_are_known(ErlNifEnv *env)
 {
     const int numbers[] = {0, 1, -1, 77, 1 << 26, -(1 << 26)};
@@ -30,7 +28,10 @@ bool wr_terms_are_known(ErlNifEnv *env)
            !WR_IS_SMALL(enif_make_uint64(env, UINT64_MAX));
 }
 
-/* All below: where the next byte goes, or NULL, where there is no room or the VM must do it. */
+/*
+ * All below: where the next byte goes, or NULL, where there is no room or the VM must do it. Each tuple or list takes
+ * two bytes at least before what is in it is looked at, so however deep a term is, the stack is not.
+ */
 static uint8_t *number32(uint8_t *at, uint32_t number)
 {
     for (int shift = 24; shift >= 0; shift -= 8)
@@ -95,9 +96,9 @@ static uint8_t *string(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_
     return at;
 }
 
-static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term, int depth);
+static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term);
 
-static uint8_t *list(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM cells, int depth)
+static uint8_t *list(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM cells)
 {
     ERL_NIF_TERM head, tail;
     uint32_t count = 0;
@@ -107,24 +108,24 @@ static uint8_t *list(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TE
     if (end - at < 5)
         return NULL;
     for (at += 5; at && enif_get_list_cell(env, cells, &head, &tail); cells = tail) {
-        at = term_at(env, at, end, head, depth);
+        at = term_at(env, at, end, head);
         count++;
     }
     if (!at)
         return NULL;
     *first = LIST;
     number32(first + 1, count);
-    return term_at(env, at, end, cells, depth);
+    return term_at(env, at, end, cells);
 }
 
-static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term, int depth)
+static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term)
 {
     const ERL_NIF_TERM *elements;
     ErlNifBinary binary;
     int arity;
     if (WR_IS_SMALL(term))
         return integer(at, end, WR_SMALL(term));
-    if (depth == DEEPEST || at == end)
+    if (at == end)
         return NULL;
     if (enif_is_atom(env, term))
         return atom(env, at, end, term);
@@ -134,7 +135,7 @@ static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF
         *at++ = SMALL_TUPLE;
         *at++ = (uint8_t)arity;
         for (int i = 0; at && i < arity; i++)
-            at = term_at(env, at, end, elements[i], depth + 1);
+            at = term_at(env, at, end, elements[i]);
         return at;
     }
     if (enif_is_empty_list(env, term)) {
@@ -142,7 +143,7 @@ static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF
         return at;
     }
     if (enif_is_list(env, term))
-        return list(env, at, end, term, depth + 1);
+        return list(env, at, end, term);
     if (enif_is_binary(env, term) && enif_inspect_binary(env, term, &binary)) {
         if (end - at < 5 || binary.size > (size_t)(end - at) - 5)
             return NULL;
@@ -157,7 +158,7 @@ static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF
 bool wr_external_of(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external)
 {
     external->near[0] = VERSION;
-    uint8_t *end = term_at(env, external->near + 1, external->near + WR_NEAR_BYTES, term, 0);
+    uint8_t *end = term_at(env, external->near + 1, external->near + WR_NEAR_BYTES, term);
     external->is_far = end == NULL;
     if (end) {
         external->bytes = external->near;

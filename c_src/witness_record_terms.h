@@ -1,7 +1,7 @@
 /*
- * Terms in the external term format. Most that are recorded are small, and made of atoms, integers, tuples, lists and binaries:
- * these are written here, on the stack, in a fraction of the time that the VM takes for a binary of its own. All others are
- * left to the VM. Either way it is the VM's own format, byte by byte.
+ * Terms in the external term format. Most that are recorded are small, and made of atoms, integers, tuples, lists and
+ * binaries: these are written here, on the stack, in a fraction of the time that the VM takes for a binary of its own.
+ * All others are left to the VM. Either way it is the VM's own format, byte by byte.
  */
 #ifndef WITNESS_RECORD_TERMS_H
 #define WITNESS_RECORD_TERMS_H

@@ -44,17 +44,22 @@ each_kind_of_entry() ->
     Root = fun(Me) ->
         ok = ?R:took(Me, 7), ok = ?R:took(Me, 7), ok = ?R:timeout(Me), ok = ?R:took(Me, 7), ok = ?R:took(Me, 300),
         ok = ?R:content(Me, hello), ok = ?R:content(Me, {1, "two"}), ok = ?R:timeout(Me), ok = ?R:timeout(Me),
-        [ok = ?R:result(Me, 17, T) || T <- [true, false, undefined, ok, [], error, infinity, none, other, 0, -1, {a, b}]],
+        [ok = ?R:result(Me, 17, T) || T <- terms()],
         ok = ?R:raise(Me, 400, {error, badarg}),
-        ok = ?R:named(Me, self()), ok = ?R:named(Me, 12), ok = ?R:named(Me, undefined), ok = ?R:named(Me, whereis(init)),
+        ok = ?R:named(Me, self()), ok = ?R:named(Me, 12), ok = ?R:named(Me, undefined),
+        ok = ?R:named(Me, whereis(init)),
         ok = ?R:sent(Me, init, {stop, 1}), ok = ?R:contents(Me, #{a => 1}), ok = ?R:hash(Me, {m, [1]})
     end,
     {Id, #{mine := Entries}} = recorded(Root),
-    ?assertEqual([{from, 7}, {from, 7}, timeout, {from, 7}, {from, 300}, {content, hello}, {content, {1, "two"}}, timeout, timeout]
-                 ++ [{result, 17, T} || T <- [true, false, undefined, ok, [], error, infinity, none, other, 0, -1, {a, b}]]
-                 ++ [{raise, 400, {error, badarg}}, {named, Id}, {named, 12}, {named, 0}, {named, 0}, {sent, {init, {stop, 1}}},
-                     {contents, #{a => 1}}, {hash, erlang:phash2({m, [1]}) bor (erlang:phash2([{m, [1]}]) bsl 32)},
+    ?assertEqual([{from, 7}, {from, 7}, timeout, {from, 7}, {from, 300}, {content, hello}, {content, {1, "two"}},
+                  timeout, timeout]
+                 ++ [{result, 17, T} || T <- terms()]
+                 ++ [{raise, 400, {error, badarg}}, {named, Id}, {named, 12}, {named, 0}, {named, 0},
+                     {sent, {init, {stop, 1}}}, {contents, #{a => 1}},
+                     {hash, erlang:phash2({m, [1]}) bor (erlang:phash2([{m, [1]}]) bsl 32)},
                      {exit, normal}], Entries).
+
+terms() -> [true, false, undefined, ok, [], error, infinity, none, other, 0, -1, {a, b}].
 
 runs_of_several_processes() ->
     Seeds = lists:seq(1, 20),
@@ -63,17 +68,24 @@ runs_of_several_processes() ->
 
 any_term() ->
     Port = hd(erlang:ports()),
-    Terms = [a, 'ä', 1, -1, 1 bsl 100, 1.5, <<>>, <<1, 2, 3>>, <<1:3>>, "list", [a | b], {}, {a, {b}}, #{}, #{a => #{b => c}}, self(),
-             make_ref(), Port, fun lists:map/2, fun(X) -> {X, Port} end, lists:seq(1, 10000), list_to_tuple(lists:seq(1, 300)),
+    Terms = [a, 'ä', 1, -1, 1 bsl 100, 1.5, <<>>, <<1, 2, 3>>, <<1:3>>, "list", [a | b], {}, {a, {b}}, #{},
+             #{a => #{b => c}}, self(), make_ref(), Port, fun lists:map/2, fun(X) -> {X, Port} end, lists:seq(1, 10000),
+             list_to_tuple(lists:seq(1, 300)),
              maps:from_keys(lists:seq(1, 1000), v), lists:seq(0, 255), lists:seq(0, 256), [0, -1], [[]], [[] | []],
-             [{[a, "b", <<"c">>], 'ö', -7, 1 bsl 40, -(1 bsl 40)}], [1, 2 | c], list_to_atom(lists:duplicate(255, $ü)), 'a\0b', '',
-             list_to_atom(lists:duplicate(127, $ü)), deep(13), deep(14), deep(15), deep(16), [deep(14) | deep(15)], lists:duplicate(100, abc),
-             [binary:copy(<<"z">>, N) || N <- lists:seq(290, 330)], [lists:duplicate(N, $a) || N <- lists:seq(300, 325)], binary:copy(<<"x">>, 5000), deep(100000), [binary:copy(<<"y">>, 100000)]],
+             [{[a, "b", <<"c">>], 'ö', -7, 1 bsl 40, -(1 bsl 40)}], [1, 2 | c], 'a\0b', '',
+             list_to_atom(lists:duplicate(255, $ü)), list_to_atom(lists:duplicate(127, $ü)),
+             deep(13), deep(14), deep(15), deep(16), [deep(14) | deep(15)],
+             lists:duplicate(100, abc),
+             [binary:copy(<<"z">>, N) || N <- lists:seq(290, 330)],
+             [lists:duplicate(N, $a) || N <- lists:seq(300, 325)],
+             binary:copy(<<"x">>, 5000), deep(100000), [binary:copy(<<"y">>, 100000)]],
     {_, #{mine := Entries}} = recorded(fun(Me) ->
-        [begin ok = ?R:content(Me, T), ok = ?R:result(Me, 1, T), ok = ?R:raise(Me, 1, {exit, T}), ok = ?R:sent(Me, T, T),
-               ok = ?R:contents(Me, T), ok = ?R:hash(Me, T), ok = ?R:named(Me, T) end || T <- Terms]
+        [begin ok = ?R:content(Me, T), ok = ?R:result(Me, 1, T), ok = ?R:raise(Me, 1, {exit, T}),
+               ok = ?R:sent(Me, T, T), ok = ?R:contents(Me, T), ok = ?R:hash(Me, T), ok = ?R:named(Me, T) end
+         || T <- Terms]
     end),
-    ?assertEqual([E || T <- Terms, E <- [{content, T}, {result, 1, T}, {raise, 1, {exit, T}}, {sent, {T, T}}, {contents, T}]]
+    ?assertEqual([E || T <- Terms,
+                       E <- [{content, T}, {result, 1, T}, {raise, 1, {exit, T}}, {sent, {T, T}}, {contents, T}]]
                  ++ [{exit, normal}],
                  [E || E <- Entries, element(1, E) =/= hash, element(1, E) =/= named]).
 
@@ -87,7 +99,8 @@ a_huge_binary() ->
     ?assert([{content, small}, {content, {Huge}}, {content, small}, {exit, normal}] =:= Entries).
 
 numbers_of_any_size() ->
-    Numbers = lists:append([[S * ((1 bsl B) + D) || S <- [1, -1], D <- [-1, 0, 1]] || B <- [0, 5, 6, 7, 13, 27, 31, 32, 58, 59, 60, 62, 63, 64, 65]]),
+    Numbers = [S * ((1 bsl B) + D) || B <- [0, 5, 6, 7, 13, 27, 31, 32, 58, 59, 60, 62, 63, 64, 65],
+                                      S <- [1, -1], D <- [-1, 0, 1]],
     {_, #{mine := Entries}} = recorded(fun(Me) -> [ok = ?R:result(Me, abs(N) rem 1000, N) || N <- Numbers] end),
     ?assertEqual([{result, abs(N) rem 1000, N} || N <- Numbers] ++ [{exit, normal}], Entries).
 
@@ -98,7 +111,8 @@ full_ids() ->
         join(child(fun(_) -> ok end))
     end),
     [Child] = [C || #{id := C, parent := P} <- maps:values(Births), P =:= Id],
-    ?assertEqual([{from, 1}, {from, 1}, {from, 2}, {from, 3000}, {from, 3000}, {named, 5}, {spawn, Child}, {exit, normal}], Entries).
+    ?assertEqual([{from, 1}, {from, 1}, {from, 2}, {from, 3000}, {from, 3000}, {named, 5}, {spawn, Child},
+                  {exit, normal}], Entries).
 
 %% --- births ------------------------------------------------------------------------------
 
@@ -134,7 +148,8 @@ every_form_of_spawn() ->
     [receive {born, Pid, Found} -> ?assertEqual(Id, Found) end || {Id, Pid} <- Children],
     ?assertEqual([{spawn, Id} || {Id, _} <- Children] ++ [{exit, normal}], Entries),
     ?assertEqual([{Id, Pid, Root, Place} || {Place, {Id, Pid}} <- lists:enumerate(0, Children)],
-                 [{Id, maps:get(pid, B), maps:get(parent, B), maps:get(place, B)} || {Id, _} <- Children, #{Id := B} <- [Births]]).
+                 [{Id, maps:get(pid, B), maps:get(parent, B), maps:get(place, B)}
+                  || {Id, _} <- Children, #{Id := B} <- [Births]]).
 
 requested(Request) ->
     receive
@@ -226,12 +241,14 @@ children_after_a_spawn_that_failed() ->
          ?assertEqual({2, Announced}, {map_size(Births), not Verify}),
          ?R:stop()
      end || {Announced, Failed} <- [{true, fun(_) -> ok end}, {false, fun(_) -> ?R:unborn() end},
-                                    {false, fun(Me) -> ?R:raise(Me, 1, {error, badarg}) end}, {false, fun(Me) -> ?R:result(Me, 1, ok) end}]].
+                                    {false, fun(Me) -> ?R:raise(Me, 1, {error, badarg}) end},
+                                    {false, fun(Me) -> ?R:result(Me, 1, ok) end}]].
 
 what_a_process_was_spawned_with() ->
     Large = binary:copy(<<"x">>, 10000),
     {_, #{births := Births}} = recorded(fun(_) ->
-        [begin _ = ?R:child(), join(spawn(M, F, A)) end || {M, F, A} <- [{lists, reverse, [[1, 2]]}, {erlang, size, [Large]}, {lists, append, [[Large], []]}]]
+        [begin _ = ?R:child(), join(spawn(M, F, A)) end
+         || {M, F, A} <- [{lists, reverse, [[1, 2]]}, {erlang, size, [Large]}, {lists, append, [[Large], []]}]]
     end),
     [_ | Signatures] = [S || #{signature := S} <- by_id(Births)],
     ?assertEqual([{lists, reverse, [[1, 2]]}, {erlang, size, 1}, {lists, append, 2}], Signatures).
@@ -259,12 +276,14 @@ calls_for_others_do_nothing() ->
     {_, #{mine := Entries, state := State}} = recorded(fun(Me) ->
         Other = child(fun(_) -> receive stop -> ok end end),
         OtherId = ?R:identify(Other),
-        [begin ok = ?R:took(Not, 1), ok = ?R:took(Not, bad), ok = ?R:from(Not, 1), ok = ?R:content(Not, x), ok = ?R:timeout(Not),
-               ok = ?R:result(Not, 1, x), ok = ?R:raise(Not, 1, x), ok = ?R:named(Not, 1), ok = ?R:sent(Not, a, b), ok = ?R:contents(Not, x),
+        [begin ok = ?R:took(Not, 1), ok = ?R:took(Not, bad), ok = ?R:from(Not, 1), ok = ?R:content(Not, x),
+               ok = ?R:timeout(Not), ok = ?R:result(Not, 1, x), ok = ?R:raise(Not, 1, x), ok = ?R:named(Not, 1),
+               ok = ?R:sent(Not, a, b), ok = ?R:contents(Not, x),
                ok = ?R:hash(Not, x) end
          || Not <- [0, OtherId, Me + 1000, -1, 1 bsl 31, 1 bsl 40, 1 bsl 80, a, {}, Me + 0.0, <<1>>, Other]],
         ok = ?R:result(Me, -1, x), ok = ?R:result(Me, bad, x), ok = ?R:raise(Me, bad, x),
-        ?assertEqual([0, 0, 0, 0, 0, 0], [?R:identify(T) || T <- [a, 1, make_ref(), whereis(init), binary_to_term(remote()), [Other]]]),
+        Nobody = [a, 1, make_ref(), whereis(init), binary_to_term(remote()), [Other]],
+        ?assertEqual([0, 0, 0, 0, 0, 0], [?R:identify(T) || T <- Nobody]),
         Other ! stop,
         join(Other),
         ?assertEqual(0, ?R:identify(Other))
@@ -364,7 +383,8 @@ a_budget_that_is_exceeded() ->
         ?assert(Most =< 1_000_000),
         ?assert(Counted > 1000),
         %% Everything until the end, and nothing after it.
-        ?assertEqual([E || I <- lists:seq(1, Counted), E <- [{content, {I, <<0:800>>}}, {from, I}]], lists:sublist(Entries, 2 * Counted)),
+        ?assertEqual([E || I <- lists:seq(1, Counted), E <- [{content, {I, <<0:800>>}}, {from, I}]],
+                     lists:sublist(Entries, 2 * Counted)),
         ?assert(length(Entries) =< 2 * Counted + 1)
     end,
     ?assertEqual({ended, budget}, State),
@@ -382,7 +402,8 @@ memory_comes_back() ->
     Self = self(),
     {_, #{used := Used}} = recorded(#{budget => 100_000_000}, fun(_) ->
         [begin
-             Pids = [child(fun(Me) -> [step(Me, I) || I <- lists:seq(1, 200)], receive stop -> ok end end) || _ <- lists:seq(1, 1000)],
+             Pids = [child(fun(Me) -> [step(Me, I) || I <- lists:seq(1, 200)], receive stop -> ok end end)
+                     || _ <- lists:seq(1, 1000)],
              [P ! stop || P <- Pids],
              join(Pids),
              {Some, running} = ?R:take(1000),
@@ -453,7 +474,7 @@ recorded(Root) -> recorded(#{}, Root).
 
 recorded(Options, Root) -> recorded(Options, Root, none).
 
-%% What the first process and those that it spawned have told, once they have ended; a taker may have taken some already.
+%% What the first process and those that it spawned have told, once they have ended; a taker may have taken some.
 recorded(Options, Root, Taker) ->
     ok = ?R:start(Options),
     Session = trace:session_create(witness_record, ?R:tracer(), []),
@@ -474,7 +495,8 @@ recorded(Options, Root, Taker) ->
     {After, State} = take_all([]),
     #{used := Used} = ?R:info(),
     Decoded = #{entries := Entries} = decode(Before ++ After, maps:get(full_ids, Options, false)),
-    {Id, maps:merge(Decoded, #{mine => maps:get(Id, Entries, []), state => State, born => Born, ended => Ended, verify => Verify, used => Used})}.
+    {Id, Decoded#{mine => maps:get(Id, Entries, []), state => State, born => Born, ended => Ended, verify => Verify,
+                  used => Used}}.
 
 %% By the first process.
 taken() ->
@@ -501,7 +523,10 @@ forever(Fun) ->
 
 forever(Fun, Owner) ->
     Fun(),
-    receive over -> Owner ! {over, self(), lists:append(lists:reverse(case get(taken) of undefined -> []; Taken -> Taken end))}
+    receive
+        over ->
+            Taken = case get(taken) of undefined -> []; Some -> Some end,
+            Owner ! {over, self(), lists:append(lists:reverse(Taken))}
     after 0 -> forever(Fun, Owner)
     end.
 
@@ -528,7 +553,8 @@ processes(<<1, Rest/binary>>, Births, Ends) ->
     <<Term:Size/binary, Rest5/binary>> = Rest4,
     ?assertNot(is_map_key(Id, Births)),
     {Pid, Signature} = binary_to_term(Term),
-    processes(Rest5, Births#{Id => #{id => Id, parent => Parent, place => Place, pid => Pid, signature => Signature}}, Ends);
+    Birth = #{id => Id, parent => Parent, place => Place, pid => Pid, signature => Signature},
+    processes(Rest5, Births#{Id => Birth}, Ends);
 processes(<<2, Rest/binary>>, Births, Ends) ->
     {Id, Rest1} = leb(Rest),
     ?assert(is_map_key(Id, Births)),

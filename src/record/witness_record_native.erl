@@ -1,11 +1,12 @@
 -module(witness_record_native).
 -moduledoc """
-The recorder in native code: what recorded processes tell of themselves, in few nanoseconds and few bytes, until a writer
-takes it. There is one in a VM.
+The recorder in native code: what recorded processes tell of themselves, in few nanoseconds and few bytes, until a
+writer takes it. There is one in a VM.
 
-A process that is recorded has an *id*, a small number, from before it begins until it has ended. Whoever spawns it asks for the
-id first (`child/0`); the VM reports the birth to this module, which is the tracer of a session (`tracer/0`), before
-the child can run. Then the process tells what happens to it, under its id (`took/2` and those beside it).
+A process that is recorded has an *id*, a small number, from before it begins until it has ended. Whoever spawns it
+asks for the id first (`child/0`); the VM reports the birth to this module, which is the tracer of a session
+(`tracer/0`), before the child can run. Then the process tells what happens to it, under its id (`took/2` and those
+beside it).
 
 ```
 1> witness_record_native:start(#{}).
@@ -19,16 +20,16 @@ true
 
 What a process has told it holds in a small buffer of its own; buffers that are full, and those of processes that end,
 go to one of three streams as *sub-traces*: `order` has the entries, `data` the terms that they refer to, and
-`processes` births and ends. The writer polls `take/1`, and calls `flush/0` now and then, so that what idle processes hold
-comes too. `flush/0`, then `take/1` until it gives nothing: that is everything until then.
+`processes` births and ends. The writer polls `take/1`, and calls `flush/0` now and then, so that what idle processes
+hold comes too. `flush/0`, then `take/1` until it gives nothing: that is everything until then.
 
 `docs/internals/record-native.md` has the formats, and says why nothing is lost, and what an entry costs.
 
 ## The end
 
-A recording ends by `stop/0`, or by itself: when what is held and not yet taken exceeds the `budget`, when there
-is no memory, when a sender's id cannot be one, or when all ids are used. Nothing is appended any more, the system goes on, and
-`take/1` says so. What was recorded until then can still be taken.
+A recording ends by `stop/0`, or by itself: when what is held and not yet taken exceeds the `budget`, when there is no
+memory, when a sender's id cannot be one, or when all ids are used. Nothing is appended any more, the system goes on,
+and `take/1` says so. What was recorded until then can still be taken.
 """.
 
 -export([available/0, start/1, stop/0, tracer/0, verify/1]).
@@ -48,8 +49,8 @@ is no memory, when a sender's id cannot be one, or when all ids are used. Nothin
 -type stream() :: processes | data | order.
 
 -doc """
-Why a recording has ended: the writer was too slow for the `budget`; there is no `memory`; there are no more `ids`; somebody said
-that a message has a `sender` that nobody can be; or it was stopped.
+Why a recording has ended: the writer was too slow for the `budget`; there is no `memory`; there are no more `ids`;
+somebody said that a message has a `sender` that nobody can be; or it was stopped.
 """.
 -type state() :: running | {ended, budget | memory | ids | sender | stopped}.
 
@@ -74,7 +75,8 @@ available() ->
 -doc "Begins a recording; what was not taken of one before is dropped. Processes that are alive already are outside.".
 -spec start(options()) -> ok | {error, running | memory}.
 start(Options) ->
-    #{budget := Budget, order := Order, full_ids := Full} = maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false}, Options),
+    #{budget := Budget, order := Order, full_ids := Full} =
+        maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false}, Options),
     true = is_integer(Budget) andalso Budget >= ?LEAST_BUDGET,
     true = is_boolean(Full),
     Slots = slots(1 bsl 12, min(erlang:system_info(process_limit) div 8, 1 bsl 17)),
@@ -100,7 +102,7 @@ alone(Fun) ->
     _ = erlang:system_flag(multi_scheduling, block_normal),
     try Fun() after erlang:system_flag(multi_scheduling, unblock_normal) end.
 
--doc "For `trace:session_create/3`. The flags of a session for recording are `procs` and `set_on_spawn`, for all processes.".
+-doc "For `trace:session_create/3`. The flags of a session for recording are `procs` and `set_on_spawn`.".
 -spec tracer() -> {module(), term()}.
 tracer() -> {?MODULE, []}.
 
@@ -122,12 +124,12 @@ identify() -> erlang:nif_error(not_loaded).
 identify(_) -> erlang:nif_error(not_loaded).
 
 -doc """
-The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn fails, the
-id is that of a later child; `raise/3`, `result/3` or `unborn/0` say that it has failed, lest code that is not woven
-spawns a process that would be taken for it.
+The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn
+fails, the id is that of a later child; `raise/3`, `result/3` or `unborn/0` say that it has failed, lest code that is
+not woven spawns a process that would be taken for it.
 
-A recorded process that spawns without having asked has a child that is recorded, too. Since messages of the child have the label
-of its parent, that turns `verify/1` on.
+A recorded process that spawns without having asked has a child that is recorded, too. Since messages of the child have
+the label of its parent, that turns `verify/1` on.
 """.
 -spec child() -> id().
 child() -> erlang:nif_error(not_loaded).
@@ -139,8 +141,8 @@ unborn() -> erlang:nif_error(not_loaded).
 %% --- what processes do -----------------------------------------------------------------
 
 -doc """
-The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels may
-be somebody else's. This and the functions below do nothing if `Me` is not the caller's id.
+The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels
+may be somebody else's. This and the functions below do nothing if `Me` is not the caller's id.
 """.
 -spec took(Me :: id(), From :: id()) -> ok | verify.
 took(_, _) -> erlang:nif_error(not_loaded).
@@ -184,9 +186,9 @@ hash(_, _) -> erlang:nif_error(not_loaded).
 %% --- the writer ------------------------------------------------------------------------
 
 -doc """
-At most so many pieces, whole sub-traces or records each, in the order of their stream, and those of `data` before those of `order` that
-refer to them. What was taken the last time counts as handled then, and is not charged to the budget any more. One process
-takes.
+At most so many pieces, of about 64 KB, whole sub-traces or records each, in the order of their stream; births and data
+before the entries that refer to them. What was taken the last time counts as handled then, and is not charged to the
+budget any more. One process takes.
 """.
 -spec take(Max :: non_neg_integer()) -> {[{stream(), binary()}], state()}.
 take(_) -> erlang:nif_error(not_loaded).
@@ -196,7 +198,8 @@ take(_) -> erlang:nif_error(not_loaded).
 flush() -> erlang:nif_error(not_loaded).
 
 -doc """
-`state`; `verify`; `budget`, and what is `used` of it; `born` and `ended`: recorded processes; `bytes` of each stream until now.
+`state`; `verify`; `budget`, and what is `used` of it; `born` and `ended`: recorded processes; `bytes` of each stream
+until now.
 """.
 -spec info() -> #{state := state(), verify := boolean(), budget := non_neg_integer(), used := non_neg_integer(),
                   born := non_neg_integer(), ended := non_neg_integer(), bytes := #{stream() => non_neg_integer()}}.

@@ -1,9 +1,10 @@
 /*
- * The recorder's plain C: first one promise at a time, then under threads. What is taken is decoded here, by the formats of
- * docs/internals/record-native.md and not by the recorder's code, and compared with what was recorded.
+ * The recorder's plain C: first one promise at a time, then under threads. What is taken is decoded here, by the
+ * formats of docs/internals/record-native.md and not by the recorder's code, and compared with what was recorded.
  *
- * Whatever a process does follows from a seed, so who checks it does it once more. Under threads writers have processes that
- * are born, record and end; one thread flushes, one takes, and one asks for processes that are not its own.
+ * Whatever a process does follows from a seed, so who checks it does it once more. Under threads writers have
+ * processes that are born, record and end; one thread flushes, one takes, and one asks for processes that are not its
+ * own.
  *
  *   record [SECONDS [SEED]]
  */
@@ -54,7 +55,7 @@ static void append(bytes *to, const uint8_t *from, size_t size)
 }
 
 typedef struct {
-    bytes stream[2]; /* WR_ORDER, WR_DATA */
+    bytes stream[2]; /* order, data */
     uint64_t numbers[2];
     bool born, ended;
     uint64_t parent, place, spawned;
@@ -144,22 +145,20 @@ static void read_sub_traces(recording *r, int name, const uint8_t *at, const uin
 /* At most so many blocks. False: there was none. */
 static bool take(wr_output *from, recording *r, unsigned most)
 {
-    static const wr_name names[] = {WR_PROCESSES, WR_DATA, WR_ORDER};
     bool some = false;
-    wr_handled(from);
-    for (int i = 0; i < 3; i++) {
-        wr_block *block;
-        for (; most > 0 && (block = wr_stream_take(from, names[i])); most--) {
-            const uint8_t *end = block->bytes + block->used;
-            CHECK(block->used > 0);
-            r->taken += block->used;
-            if (names[i] == WR_PROCESSES)
-                read_records(r, block->bytes, end);
-            else
-                read_sub_traces(r, names[i] == WR_DATA, block->bytes, end);
-            wr_free(block);
-            some = true;
-        }
+    wr_taking taking = wr_take_begin(from, most);
+    wr_block *block;
+    wr_name name;
+    while ((block = wr_take_next(from, &taking, &name))) {
+        const uint8_t *end = block->bytes + block->used;
+        CHECK(block->used > 0);
+        r->taken += block->used;
+        if (name == WR_PROCESSES)
+            read_records(r, block->bytes, end);
+        else
+            read_sub_traces(r, name == WR_DATA, block->bytes, end);
+        wr_free(block);
+        some = true;
     }
     return some;
 }
@@ -304,6 +303,11 @@ static const uint8_t *item_bytes(uint64_t number, uint64_t size)
     return made;
 }
 
+static int64_t unzigzag(uint64_t number)
+{
+    return (int64_t)(number >> 1 ^ -(number & 1));
+}
+
 static bool record(wr_output *to, wr_process *p, const entry *e, uint64_t number)
 {
     const uint8_t *item = item_bytes(number, e->size);
@@ -316,7 +320,7 @@ static bool record(wr_output *to, wr_process *p, const entry *e, uint64_t number
         return wr_content(to, p, item, e->size);
     case WR_RESULT:
         return e->form == WR_FORM_DATA     ? wr_result_data(to, p, e->value, item, e->size)
-               : e->form == WR_FORM_NUMBER ? wr_result_number(to, p, e->value, (int64_t)(e->number >> 1 ^ -(e->number & 1)))
+               : e->form == WR_FORM_NUMBER ? wr_result_number(to, p, e->value, unzigzag(e->number))
                                            : wr_result_fixed(to, p, e->value, e->form);
     case WR_RAISE:
         return wr_raise(to, p, e->value, item, e->size);
@@ -386,7 +390,6 @@ static void closed(wr_recorder *r)
     while (take(&r->output, &taken, 100)) {
     }
     wr_recorder_clear(r);
-    wr_output_clear(&r->output);
     EQUAL(wn_budget_used(&r->output.budget), 0);
     wr_recorder_free(r);
     free(r);
@@ -687,6 +690,38 @@ static void without_memory_it_ends(void)
     closed(r);
 }
 
+/* Whoever flushes or not, and however few are taken at a time: what is taken can be decoded as it comes. */
+static void data_and_births_are_taken_before_their_entries(void)
+{
+    uint64_t random = 99;
+    for (unsigned most = 1; most <= 17; most += 4) {
+        wr_recorder *r = opened(LARGE, 64, false);
+        uint64_t seeds[3], steps[3] = {0}, seen[3] = {0}, left[3];
+        uint32_t ids[3];
+        for (uint32_t k = 0; k < 3; k++) {
+            ids[k] = spawns(r, MAIN, PID(2 + k));
+            seeds[k] = left[k] = random_next(&random);
+        }
+        for (int i = 0; i < 300000; i++) {
+            uint32_t k = random_below(&random, 3);
+            entry e = next_of(&seeds[k]), found;
+            CHECK(record(&r->output, wr_mine(r, ids[k], PID(2 + k)), &e, steps[k]++));
+            while (i % 1000 == 0 && take(&r->output, &taken, most)) {
+                for (k = 0; k < 3; k++) {
+                    trace *t = trace_of(&taken, ids[k]);
+                    CHECK(t->born || t->stream[0].size == 0);
+                    for (; step(&taken, t, &found); seen[k]++) {
+                        e = next_of(&left[k]);
+                        is_entry(&found, &e, seen[k]);
+                    }
+                }
+            }
+        }
+        CHECK(seen[0] > 0);
+        closed(r);
+    }
+}
+
 /* What was taken counts until the taker comes again. */
 static void what_the_writer_has_is_charged_until_it_comes_again(void)
 {
@@ -828,7 +863,8 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
         did(&taken, id, work.deeds[id].seed, work.deeds[id].steps, work.deeds[id].ended);
         steps += work.deeds[id].steps;
     }
-    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps, taken.taken);
+    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps,
+           taken.taken);
     free(work.deeds);
     closed(work.recorder);
 }
@@ -848,6 +884,7 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
     X(a_recording_without_room_ends_and_keeps_what_it_has)                                                             \
     X(a_flush_that_ends_the_recording_hands_over_what_there_is)                                                        \
     X(without_memory_it_ends)                                                                                          \
+    X(data_and_births_are_taken_before_their_entries)                                                                  \
     X(what_the_writer_has_is_charged_until_it_comes_again)                                                             \
     X(it_can_begin_again)
 
