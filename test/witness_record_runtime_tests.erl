@@ -170,10 +170,10 @@ names() ->
     Outside ! stop,
     [P] = spawned(Entries),
     Register = number(erlang, register, 2),
-    Bang = number(erlang, '!', 2),
+    Send = number(erlang, send, 2),
     ?assertMatch([{spawn, P}, {result, Register, true}, {named, P}, {from, P}, {named, P}, {named, 0}, {named, P}, {named, 0},
-                  {raise, Bang, {error, badarg}}, {named, 0}, {exit, normal}], Entries),
-    ?assertMatch([{erlang, '!', [witness_nobody, x], _} | _], Stack),
+                  {raise, Send, {error, badarg}}, {named, 0}, {exit, normal}], Entries),
+    ?assertMatch([{erlang, send, [witness_nobody, x], _} | _], Stack),
     ?assertMatch([_ | _], [Frame || {?M, names, 0, _} = Frame <- Stack]).
 
 results() ->

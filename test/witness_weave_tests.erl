@@ -86,7 +86,7 @@ replaced_test_() ->
     Number = witness_record_calls:number(ets, lookup, 2),
     [{Text, ?_assertEqual(Expected, woven_as(Text, Plan))}
      || {Text, Expected} <- [
-            {"P ! M", [{send, "erlang, '!', [@1, @2]"}]},
+            {"P ! M", [{send, "erlang, send, [@1, @2]"}]},
             {"erlang:send(P, M)", [{send, "erlang, send, [@1, @2]"}]},
             {"erlang:send(P, M, [])", [{send, "erlang, send, [P, M, []]"}]},
             {"receive M -> a after 1 -> b end", [{received, "@1"}, {timeout, ""}]},
