@@ -66,12 +66,15 @@ spawn(M, F, Args) ->
 
 started([Fun | Rest]) when is_function(Fun, 0) ->
     Signature = witness_weave_journal:signature(Fun),
-    {Signature, [fun() -> watched(Signature, Fun) end | Rest]};
+    {Signature, [fun() -> begins_with(Fun), watched(Signature, Fun) end | Rest]};
 started([Node, Fun | Rest]) when is_atom(Node), is_function(Fun) ->
     {Signature, [Wrapped | _]} = started([Fun]),
     {Signature, [Node, Wrapped | Rest]};
 started([Node, M, F, A | _] = Args) when is_atom(Node), is_atom(F), is_list(A) -> {{M, F, A}, Args};
 started([M, F, A | _] = Args) -> {{M, F, A}, Args}.
+
+%% What `proc_lib' tells of a process is the fun above.
+begins_with(Fun) -> erlang:get('$initial_call') =:= undefined orelse put('$initial_call', erlang:fun_info_mfa(Fun)).
 
 spawn_request(M, F, Args) -> erlang:apply(M, F, Args).
 

@@ -176,7 +176,8 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
         {M, F} ->
             case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
-                {Class, Number} -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
+                {Class, Number} ->
+                    {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
