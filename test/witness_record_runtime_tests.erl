@@ -5,10 +5,13 @@ outside; and programs see nothing of it.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--export([relay/0]).
+-export([relay/0, tell/2, key/0]).
 
 -define(M, witness_record_case).
 -define(R, witness_record_native).
+
+%% The number of a function that stands for one in native code.
+-define(TELL, 5000).
 
 record_test_() ->
     {foreach, fun setup/0, fun cleanup/1,
@@ -16,7 +19,7 @@ record_test_() ->
 
 setup() ->
     ok = ?R:available(),
-    Forms = witness_weave:weave(witness_weave_source:forms(text()), witness_record_calls:plan()),
+    Forms = witness_weave:weave(witness_weave_source:forms(text()), plan()),
     {ok, ?M, Code} = compile:noenv_forms([{attribute, 1, file, {"case.erl", 1}} | Forms], [binary, debug_info]),
     {module, ?M} = code:load_binary(?M, "case", Code).
 
@@ -99,6 +102,9 @@ text() ->
         {_, Ref} = spawn_monitor(fun() -> prim_file:get_cwd(), Root ! child end),
         receive child -> ok end,
         receive {'DOWN', Ref, _, _, _} -> ok end,
+        Told = spawn(fun() -> receive told -> Root ! thanks end end),
+        told = witness_record_runtime_tests:tell(Told, told),
+        receive thanks -> ok end,
         said(native_code, Dir).
     births() ->
         Root = self(),
@@ -122,6 +128,10 @@ text() ->
         [{dictionary, [{a, 1}]}, {trap_exit, false}] = process_info(self(), [dictionary, trap_exit]),
         {_, [{a, 1}]} = lists:keyfind(dictionary, 1, process_info(self())),
         [{a, 1}] = erase(),
+        self() ! key,
+        receive key -> Key = witness_record_runtime_tests:key() end,
+        [] = erase(),
+        Key = witness_record_runtime_tests:key(),
         [] = get(),
         self() ! m,
         receive m -> ok end.
@@ -149,6 +159,14 @@ text() ->
     id(X) -> X.
 
     """.
+
+plan() -> (witness_record_calls:plan())#{natives => #{{?MODULE, tell, 2} => ?TELL}}.
+
+-doc false.
+tell(To, Msg) -> To ! Msg.
+
+-doc false.
+key() -> get('$witness_record').
 
 %% --- what is recorded ------------------------------------------------------------
 
@@ -185,13 +203,15 @@ results() ->
 
 %% What happens inside is outside, and the label is the own one again after it.
 native_code() ->
-    #{entries := Entries, said := [{native_code, Dir}]} = recorded(native_code),
-    [Child] = spawned(Entries),
+    #{entries := Entries, all := All, said := [{native_code, Dir}]} = recorded(native_code),
+    [Child, Told] = spawned(Entries),
     [Cwd, Read, Argument] = [number(M, F, A) || {M, F, A} <- [{prim_file, get_cwd, 0}, {prim_file, read_file, 1}, {init, get_argument, 1}]],
     ?assertMatch([{result, Cwd, {ok, Dir}}, {result, Read, {error, enoent}}, {result, Argument, {ok, _}}, {spawn, Child},
-                  {result, _, _}, {from, Child}, {content, {'DOWN', _, process, _, normal}}, {named, 0}, {exit, normal}],
+                  {result, _, _}, {from, Child}, {content, {'DOWN', _, process, _, normal}},
+                  {spawn, Told}, {result, ?TELL, told}, {from, Told}, {named, 0}, {exit, normal}],
                  %% The file server is not woven here, and what code that is not woven takes is not recorded.
-                 Entries).
+                 Entries),
+    ?assertEqual([{content, told}, {exit, normal}], maps:get(Told, All)).
 
 births() ->
     %% One of them is told of in a message with a tag of its own.
@@ -282,7 +302,7 @@ recorded(Options, Function) ->
     unregister(witness_record_listener),
     Said = fun Said() -> receive {What, _} = Told when is_atom(What) -> [Told | Said()] after 0 -> [] end end,
     Decoded = #{entries := Entries} = witness_record_native_tests:decode(taken(), false),
-    Decoded#{entries => maps:get(Id, Entries), id => Id, said => Said()}.
+    Decoded#{all => Entries, entries => maps:get(Id, Entries), id => Id, said => Said()}.
 
 wait_for_ends() ->
     case ?R:info() of
