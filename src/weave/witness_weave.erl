@@ -40,7 +40,8 @@ How to weave a module.
 - `entries`: the functions that a process may begin with (default none).
 - `key`: a process that has this in its dictionary is past its entry (default `'$witness_inline'`).
 - `woven`: the modules that are woven together with this one: what they do when they are called, they tell themselves.
-- `calls`: the table of calls, a module with the behaviour `witness_weave_calls` (default: `witness_weave_calls` itself).
+- `calls`: the table of calls, a module with the behaviour `witness_weave_calls` (default: `witness_weave_calls`
+  itself).
 - `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
 - `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
   to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`.

@@ -7,9 +7,10 @@ Woven object code on disk, so that whole applications, OTP's included, are woven
 2> open_port({spawn, ["erl -pa " | Ebins]}, []).    % a VM that runs it, from its boot on
 ```
 
-**What is found again.** A woven module has a key: the digest of its object code, of what of the plan concerns it, of the weaver and
-its tables, and of the OTP that compiles it. The modules of a folder have one too, the digest of theirs. So what was woven is
-used as long as nothing is different, whatever the times of files say, and a module that has changed is woven alone.
+**What is found again.** A woven module has a key: the digest of its object code, of what of the plan concerns it, of
+the weaver and its tables, and of the OTP that compiles it. The modules of a folder have one too, the digest of
+theirs. So what was woven is used as long as nothing is different, whatever the times of files say, and a module that
+has changed is woven alone.
 
 ```
 CacheDir/modules/KEY              woven object code, or why there is none
@@ -17,18 +18,19 @@ CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is gi
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
 ```
 
-**Whoever dies, whoever comes second.** Every file and folder is written under another name and renamed when it is complete. Two that
-weave the same at the same time write the same. A folder in which a file is missing or has another size is made anew.
+**Whoever dies, whoever comes second.** Every file and folder is written under another name and renamed when it is
+complete. Two that weave the same at the same time write the same. A folder in which a file is missing or has another
+size is made anew.
 
-Not woven, with the reason: what `m:witness_weave_forms` refuses (native functions, functions that run on loading, no debug
-information), what is part of the VM, what the plan excepts, and Witness itself.
+Not woven, with the reason: what `m:witness_weave_forms` refuses (native functions, functions that run on loading, no
+debug information), what is part of the VM, what the plan excepts, and Witness itself.
 """.
 
 -export([prepare/3, prepare/4, natives/1]).
 
 -export_type([options/0, not_woven/0]).
 
--doc "`progress` is called as modules are done, in any process: how many of those that had to be woven, and of how many.".
+-doc "`progress` is called when a module is woven, in any process: how many are, and how many have to be.".
 -type options() :: #{progress => fun((Done :: non_neg_integer(), All :: non_neg_integer()) -> term())}.
 
 -doc "A module that is left as it is, with the reason.".
@@ -55,8 +57,8 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Keyed = [[{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Set] || Set <- Sets],
         Known = [known(Set, CacheDir) || Set <- Keyed],
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
-        ok = weave([Item || {_, _, Key} = Item <- Wanted, not filelib:is_regular(module_file(Key, CacheDir))], Plan, CacheDir, Options),
-        Done = [case {Set, Found} of {_, none} -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
+        ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
+        Done = [case Found of none -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
         throw:{file, File, Reason} -> {error, {File, Reason}}
@@ -88,8 +90,9 @@ named(Module) ->
     end.
 
 tool(Plan) ->
-    Modules = [witness_weave, witness_weave_after, witness_weave_behaviour, witness_weave_behaviour_calls, witness_weave_calls,
-               witness_weave_entry, witness_weave_expr, witness_weave_forms, compile, maps:get(calls, Plan, witness_weave_calls)],
+    Modules = [witness_weave, witness_weave_after, witness_weave_behaviour, witness_weave_behaviour_calls,
+               witness_weave_calls, witness_weave_entry, witness_weave_expr, witness_weave_forms, compile,
+               maps:get(calls, Plan, witness_weave_calls)],
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 
 %% The names of the folder and of the file are none of what is woven.
@@ -137,10 +140,12 @@ weave(Items, Plan, CacheDir, Options) ->
     ok = lists:foreach(fun(ok) -> ok; (Reason) -> error(Reason) end, Ends).
 
 woven({Module, {File, Original}, _}, Plan, Own) ->
-    case {is_map_key(Module, Own), lists:member(Module, maps:get(except, Plan, []))} of
-        {true, _} -> {not_woven, {own, Module}};
-        {_, true} -> {not_woven, {excepted, Module}};
-        {false, false} ->
+    Left = [Why || {Why, true} <- [{own, is_map_key(Module, Own)},
+                                   {excepted, lists:member(Module, maps:get(except, Plan, []))},
+                                   {preloaded, lists:member(Module, erlang:pre_loaded())}]],
+    case Left of
+        [Why | _] -> {not_woven, {Why, Module}};
+        [] ->
             Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{}))},
             try witness_weave:prepare({Module, File, Original}, Relevant) of
                 {ok, #{woven := Woven}} -> {woven, Woven};
@@ -178,8 +183,12 @@ made(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
     New = temporary(Dir),
     folder(New),
-    Results = [{Module, stored(Key, CacheDir)} || {Module, _, Key} <- Set],
-    Sizes = [begin put_file(beam(New, Module), Woven), {Module, byte_size(Woven)} end || {Module, {woven, Woven}} <- Results],
+    Results = [case stored(Key, CacheDir) of
+                   none -> throw({file, module_file(Key, CacheDir), enoent});
+                   Stored -> {Module, Stored}
+               end || {Module, _, Key} <- Set],
+    Sizes = [{Module, byte_size(Woven)} || {Module, {woven, Woven}} <- Results],
+    _ = [put_file(beam(New, Module), Woven) || {Module, {woven, Woven}} <- Results],
     NotWoven = [{Module, Reason} || {Module, {not_woven, Reason}} <- Results],
     put_file(filename:join(New, ?WOVEN), term_to_binary({Sizes, NotWoven})),
     placed(New, Dir, Set, CacheDir),
@@ -198,14 +207,14 @@ placed(New, Dir, Set, CacheDir) ->
         {{error, _}, _} -> done(file:del_dir_r(New), New)
     end.
 
-%% A file that is damaged is as good as none, and goes.
+%% A file that is damaged is as good as none.
 stored(Key, CacheDir) ->
-    File = module_file(Key, CacheDir),
-    case decoded(read(File)) of
-        {ok, Stored} -> Stored;
-        damaged ->
-            done(file:delete(File), File),
-            throw({file, File, einval})
+    maybe
+        {ok, Binary} ?= file:read_file(module_file(Key, CacheDir)),
+        {ok, Stored} ?= decoded(Binary),
+        Stored
+    else
+        _ -> none
     end.
 
 decoded(Binary) ->

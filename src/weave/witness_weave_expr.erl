@@ -114,7 +114,7 @@ node(Leaf, _, N) ->
 
 %% What code sends by itself it goes on to send by itself: an error has the same stack trace. The tuple is never made.
 %% It has the compiler read both arguments as those of one call, from the right: by that order it names funs.
-send(Anno, Name, Send, [To, Msg], #{place := body} = Context, N) ->
+send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
     [ToVar, MsgVar, Value] = [variable(Anno, Context, I) || I <- [N, N + 1, N + 2]],
     G = generated(Anno),
     {{block, G,
@@ -125,7 +125,8 @@ send(Anno, Name, Send, [To, Msg], #{place := body} = Context, N) ->
                 remote(G, Context, sent, [ToVar, MsgVar]),
                 Value];
            #{sends := replaced} ->
-               StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, Name}, [ToVar, MsgVar], Context),
+               %% What the compiler makes of a send fails as `erlang:send/2', however it is written.
+               StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context),
                [{'if', G, [{clause, G, [], [is_local(G, ToVar)], [Send(ToVar, MsgVar)]},
                            {clause, G, [], [[{atom, G, true}]], [StandIn]}]}]
        end]},
@@ -175,7 +176,8 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
         {M, F} ->
             case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
-                {Class, Number} -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
+                {Class, Number} ->
+                    {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
