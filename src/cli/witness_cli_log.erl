@@ -173,7 +173,8 @@ heading(Dir, Processes, #show{recording = R}) ->
     #{ended := Ended, cut := Cut} = witness_log_recording:info(R),
     Header = witness_log_recording:header(R),
     [witness_text:clean(Dir), ~": ", witness_text:count(Processes, ~"process", ~"processes"),
-     [[~", Erlang/OTP ", text(Otp)] || #{otp := Otp} <- [Header]], [[~", ", text(Started)] || #{started := Started} <- [Header]],
+     [[~", Erlang/OTP ", text(Otp)] || #{otp := Otp} <- [Header]],
+     [[~", ", text(Started)] || #{started := Started} <- [Header]],
      $\n,
      case Ended of
          finished -> ~"";
@@ -219,7 +220,8 @@ said({timeout, 1}, _) -> ~"timed out";
 said({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
 said({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
 said({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
-said({raise, MFA, Class, Reason}, _) -> [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];
+said({raise, MFA, Class, Reason}, _) ->
+    [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];
 said({named, 0}, _) -> ~"sent to a name, of a process that is not recorded";
 said({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
 said({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
@@ -341,7 +343,8 @@ plain(Char) -> <<Char/utf8>>.
 
 %% --- output ----------------------------------------------------------------------
 
-printed(Line, #show{held = Held, lines = Lines} = Show) when Lines < ?LINES -> Show#show{held = [Line | Held], lines = Lines + 1};
+printed(Line, #show{held = Held, lines = Lines} = Show) when Lines < ?LINES ->
+    Show#show{held = [Line | Held], lines = Lines + 1};
 printed(Line, #show{held = Held} = Show) -> flushed(Show#show{held = [Line | Held]}).
 
 flushed(#show{out = Out, held = Held} = Show) ->

@@ -15,8 +15,8 @@ after it was spawned, and who took a message did so after its sender was born.
 
 A recording is data. Nothing in it is run or loaded; the atoms that it adds to the VM are bounded, and so is what its
 blocks expand to. Its files are read a block at a time, by the index; where there is no index, or the recording goes
-on beyond it, `open/2` makes one. Of a recording that was cut, wherever that was, all is read that was whole. Any other damage is an
-error that says in which file it is, and where.
+on beyond it, `open/2` makes one. Of a recording that was cut, wherever that was, all is read that was whole. Any other
+damage is an error that says in which file it is, and where.
 
 A recording that is open is a plain term. Any process may use it, and there is nothing to close.
 """.
@@ -282,7 +282,8 @@ processes(R) ->
         ({ended, Id}, {Births, Ends}) -> {Births, Ends#{Id => true}}
     end, {#{}, #{}}, R),
     case Folded of
-        {ok, {Births, Ends}} -> {ok, [Birth#{ended => is_map_key(Id, Ends)} || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
+        {ok, {Births, Ends}} ->
+            {ok, [Birth#{ended => is_map_key(Id, Ends)} || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
         {error, _} = Error -> Error
     end.
 
@@ -363,8 +364,8 @@ folded(Fun, Acc, Cursor) ->
 
 -doc """
 Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
-nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs. A cursor that is one of `many` has little in hand, and
-reads more often.
+nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs. A cursor that is one of `many` has little in
+hand, and reads more often.
 """.
 -spec with_cursors(fun((fun((pos_integer(), one | many) ->
                                 {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),

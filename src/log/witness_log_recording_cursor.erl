@@ -46,15 +46,17 @@ Where entries come from, and what is needed to read them. `complete`: nothing ma
 
 -doc "Before the first entry.".
 -spec new(source()) -> cursor().
-new(#{id := Id, full := Full, complete := Complete, many := Many, calls := Calls, atoms := Atoms, order := Order, data := Data}) ->
-    #cursor{order = stream(Id, Many, Order), data = stream(Id, Many, Data), reader = witness_log_recording_entry:reader(Full),
-            complete = Complete, calls = Calls, atoms = Atoms}.
+new(#{id := Id, full := Full, complete := Complete, many := Many, calls := Calls, atoms := Atoms} = Source) ->
+    #{order := Order, data := Data} = Source,
+    #cursor{order = stream(Id, Many, Order), data = stream(Id, Many, Data),
+            reader = witness_log_recording_entry:reader(Full), complete = Complete, calls = Calls, atoms = Atoms}.
 
 stream(Id, Many, {File, {_, Bytes, Positions}}) ->
     #stream{file = File, id = Id, many = Many, positions = Positions, left = Bytes}.
 
 -doc "The next entry. `done`: there is none, or not all of it is there, where something may be missing.".
--spec next(cursor()) -> {ok, witness_log_recording:run(), cursor()} | done | {error, witness_log_recording_file:error()}.
+-spec next(cursor()) ->
+    {ok, witness_log_recording:run(), cursor()} | done | {error, witness_log_recording_file:error()}.
 next(#cursor{contents = N} = Cursor) when N > 0 ->
     with_item(fun(Message) -> {content, Message} end, Cursor#cursor{contents = N - 1});
 next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) ->
@@ -71,7 +73,8 @@ next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) 
     end.
 
 entry({content, N}, Cursor) -> next(Cursor#cursor{contents = N});
-entry({result, Call, {value, Term}}, Cursor) -> with_call(Call, fun(MFA) -> {ok, {result, MFA, Term}, Cursor} end, Cursor);
+entry({result, Call, {value, Term}}, Cursor) ->
+    with_call(Call, fun(MFA) -> {ok, {result, MFA, Term}, Cursor} end, Cursor);
 entry({result, Call, data}, Cursor) ->
     with_call(Call, fun(MFA) -> with_item(fun(Term) -> {result, MFA, Term} end, Cursor) end, Cursor);
 entry({raise, Call}, Cursor) ->

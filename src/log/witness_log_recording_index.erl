@@ -71,8 +71,10 @@ build(Order, Data, Full) ->
                                                 (Bytes, Entries) -> entries(Bytes, Entries) end),
         {DataEnd, Datas, _} ?= scan(Data, fun(_, _) -> none end),
         Ids = lists:usort(maps:keys(Orders) ++ maps:keys(Datas)),
-        Records = [record(Id, maps:get(Id, Orders, {#trace{}, none}), maps:get(Id, Datas, {#trace{}, none})) || Id <- Ids],
-        {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut]}
+        None = {#trace{}, none},
+        Records = [record(Id, maps:get(Id, Orders, None), maps:get(Id, Datas, None)) || Id <- Ids],
+        Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
+        {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, Cut}
     end.
 
 scan(File, Step) ->
@@ -157,7 +159,8 @@ record(Id, {Order, Entries}, {Data, _}) ->
         none -> {0, #{}}
     end,
     Senders = lists:sort(maps:to_list(Demand)),
-    Record = iolist_to_binary([leb(Id), leb(Count), trace(Order), trace(Data), leb(length(Senders)), demand(Senders, 0)]),
+    Record = iolist_to_binary([leb(Id), leb(Count), trace(Order), trace(Data),
+                               leb(length(Senders)), demand(Senders, 0)]),
     {Id, <<(leb(byte_size(Record)))/binary, Record/binary>>}.
 
 leb(N) -> witness_log_recording_number:leb(N).

@@ -21,7 +21,8 @@ this number (0 is its first one); its pid in the recorded VM; what it was spawne
 -spec encode(item()) -> binary().
 encode({birth, #{id := Id, parent := Parent, place := Place, pid := Pid, signature := Signature}}) ->
     External = term_to_binary({Pid, Signature}),
-    <<1, (leb(Id))/binary, (leb(Parent))/binary, (leb(Place))/binary, (leb(byte_size(External)))/binary, External/binary>>;
+    Numbers = << <<(leb(N))/binary>> || N <- [Id, Parent, Place, byte_size(External)] >>,
+    <<1, Numbers/binary, External/binary>>;
 encode({ended, Id}) ->
     <<2, (leb(Id))/binary>>.
 

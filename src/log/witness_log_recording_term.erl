@@ -67,9 +67,11 @@ walk(Bytes, Left, Atoms) ->
 
 atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
 atom(<<118, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
-atom(<<100, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(unicode:characters_to_binary(Name, latin1), Rest, Atoms);
-atom(<<115, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(unicode:characters_to_binary(Name, latin1), Rest, Atoms);
+atom(<<100, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(latin1(Name), Rest, Atoms);
+atom(<<115, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(latin1(Name), Rest, Atoms);
 atom(_, _) -> malformed().
+
+latin1(Name) -> unicode:characters_to_binary(Name, latin1).
 
 %% What is no UTF-8 is no name, and must not count.
 interned(Name, Rest, Atoms) ->
