@@ -8,7 +8,7 @@ A process is recorded from its first function on, if that is an entry or a fun t
 
 -compile({no_auto_import, [apply/3, spawn/3, get/0]}).
 
--export([sent/2, received/1, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
+-export([sent/2, received/1, timeout/0, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
          dictionary/3, hibernate/3, resume/1, apply/3, function/3, callback/3, init/2]).
 
 -define(KEY, '$witness_inline').
@@ -18,6 +18,8 @@ record(Event) -> erlang:get(?KEY) =/= undefined andalso witness_weave_journal:wr
 sent(To, Msg) -> record({send, To, Msg}).
 
 received(Msg) -> record({recv, Msg}).
+
+timeout() -> told.
 
 entry(M, F, Args) ->
     case process_info(self(), initial_call) of
@@ -64,12 +66,15 @@ spawn(M, F, Args) ->
 
 started([Fun | Rest]) when is_function(Fun, 0) ->
     Signature = witness_weave_journal:signature(Fun),
-    {Signature, [fun() -> watched(Signature, Fun) end | Rest]};
+    {Signature, [fun() -> begins_with(Fun), watched(Signature, Fun) end | Rest]};
 started([Node, Fun | Rest]) when is_atom(Node), is_function(Fun) ->
     {Signature, [Wrapped | _]} = started([Fun]),
     {Signature, [Node, Wrapped | Rest]};
 started([Node, M, F, A | _] = Args) when is_atom(Node), is_atom(F), is_list(A) -> {{M, F, A}, Args};
 started([M, F, A | _] = Args) -> {{M, F, A}, Args}.
+
+%% What `proc_lib' tells of a process is the fun above.
+begins_with(Fun) -> erlang:get('$initial_call') =:= undefined orelse put('$initial_call', erlang:fun_info_mfa(Fun)).
 
 spawn_request(M, F, Args) -> erlang:apply(M, F, Args).
 
