@@ -150,12 +150,16 @@ text() ->
     outside() ->
         witness_record_outside ! {self(), first},
         receive {forwarded, first} -> ok end,
-        P = spawn(fun() -> receive Root -> Root ! second end end),
+        P = spawn(fun() -> receive Parent -> Parent ! second end end),
         P ! self(),
-        receive second -> ok end.
+        receive second -> ok end,
+        Root = self(),
+        spawn(fun() -> witness_record_outside ! {Root, third} end),
+        receive {forwarded, third} -> ok end.
     %% Not recorded, and woven: forwards to processes what they send.
     forward() -> receive stop -> ok; {P, Msg} -> P ! {forwarded, Msg}, forward() end.
     said(What, Term) -> witness_record_listener ! {What, Term}.
+    waits() -> receive never -> 1 after 0 -> 2 end.
     id(X) -> X.
 
     """.
@@ -163,7 +167,9 @@ text() ->
 plan() -> (witness_record_calls:plan())#{natives => #{{?MODULE, tell, 2} => ?TELL}}.
 
 -doc false.
-tell(To, Msg) -> To ! Msg.
+tell(To, Msg) ->
+    2 = ?M:waits(),
+    To ! Msg.
 
 -doc false.
 key() -> get('$witness_record').
@@ -237,9 +243,10 @@ who_is_outside() ->
     register(witness_record_outside, Forwarder),
     #{entries := Entries, births := Births} = recorded(outside),
     Forwarder ! stop,
-    [P] = spawned(Entries),
-    ?assertEqual([{named, 0}, {content, {forwarded, first}}, {spawn, P}, {from, P}, {exit, normal}], Entries),
-    ?assertEqual(2, map_size(Births)).
+    [P, Q] = spawned(Entries),
+    ?assertEqual([{named, 0}, {content, {forwarded, first}}, {spawn, P}, {from, P}, {spawn, Q},
+                  {content, {forwarded, third}}, {exit, normal}], Entries),
+    ?assertEqual(3, map_size(Births)).
 
 %% What is not woven passes labels on: here it says that the process has sent to itself, or so it would seem to others.
 who_passes_labels_on() ->

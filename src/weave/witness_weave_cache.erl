@@ -36,6 +36,8 @@ debug information), what is part of the VM, what the plan excepts, and Witness i
 -doc "A module that is left as it is, with the reason.".
 -type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
 
+-dialyzer({no_return, [weave/4]}).
+
 %% Raised when what is on disk gets another form.
 -define(FORMAT, 1).
 -define(WOVEN, "woven").

@@ -11,7 +11,10 @@ This is the table of plans that name no other one, and the behaviour of all tabl
 
 -export([class/3, possible/3]).
 
--export_type([class/0]).
+-export_type([class/0, name/0]).
+
+-type name() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
+              | information | wait | token | make_fun | halt.
 
 -doc "The class of a function, `none` where calls of it are left as they are.".
 -callback class(module(), atom(), arity()) -> class() | none.
@@ -26,11 +29,10 @@ that is known only when the call is made.
 What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`. With a number, this
 function is given it first.
 """.
--type class() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
-               | information | wait | token | make_fun | halt | {result | foreign, Number :: non_neg_integer()}.
+-type class() :: name() | {result | foreign, Number :: non_neg_integer()}.
 
 -doc false.
--spec class(module(), atom(), arity()) -> class() | none.
+-spec class(module(), atom(), arity()) -> name() | none.
 class(Module, Function, Arity) ->
     case rows(Module) of
         #{Function := {Class, Arities}} ->
