@@ -1,0 +1,88 @@
+-module(witness_record_code).
+-moduledoc """
+Which code a recorded program runs: woven modules, in folders that its VM looks into first.
+
+Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app` files
+there name, and the applications that the user names. A module that is not woven runs all the same, but the messages that it
+takes are not in the recording, so it is named in the summary.
+""".
+
+-export([prepare/1, cache/1]).
+
+-export_type([code/0]).
+
+-doc """
+Folders with woven modules, and those with the modules as they are, the first one first; what was left as it is, with
+the reason.
+""".
+-type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [{module(), term()}]}.
+
+-doc "Weaves what the cache does not have.".
+-spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
+prepare(Options) ->
+    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
+    maybe
+        {ok, Apps} ?= applications(wanted(Options, User), User),
+        Plain = lists:uniq(User ++ [Dir || {_, Dir} <- Apps]),
+        {ok, Woven, Unwoven} ?= woven(Plain, Options),
+        {ok, #{woven => Woven, plain => Plain, unwoven => Unwoven}}
+    end.
+
+woven(Dirs, Options) ->
+    case witness_weave_cache:prepare(Dirs, witness_record_calls:plan(), cache(Options)) of
+        {ok, _, _} = Done -> Done;
+        {error, Reason} -> {error, {weave, Reason}}
+    end.
+
+-doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
+-spec cache(witness_record:options()) -> file:filename_all().
+cache(#{cache := Dir}) -> filename:absname(Dir);
+cache(#{}) ->
+    Base = case os:getenv("WITNESS_CACHE") of
+        Set when Set =:= false; Set =:= "" -> filename:basedir(user_cache, "witness");
+        Set -> filename:absname(Set)
+    end,
+    filename:join(Base, "woven").
+
+wanted(Options, User) ->
+    [kernel, stdlib | [App || #{app := App} <- [Options]]] ++ maps:get(weave, Options, []) ++ elixir(Options, User)
+        ++ [App || Dir <- User, File <- filelib:wildcard("*.app", Dir), App <- needs(filename:join(Dir, File))].
+
+elixir(Options, User) ->
+    Module = case Options of #{run := {M, _, _}} -> atom_to_list(M); #{} -> "" end,
+    IsElixir = lists:prefix("Elixir.", Module) orelse
+        lists:any(fun(Dir) -> filelib:wildcard("Elixir.*.beam", Dir) =/= [] end, User),
+    [App || IsElixir, App <- [elixir, logger]].
+
+%% Applications with their folders, and what they need.
+applications(Names, User) -> applications(lists:uniq(Names), User, #{}).
+
+applications([], _, Found) -> {ok, [{App, Dir} || App := Dir <- Found, Dir =/= none]};
+applications([App | Names], User, Found) when is_map_key(App, Found) -> applications(Names, User, Found);
+applications([App | Names], User, Found) ->
+    case folder(App, User) of
+        {ok, Dir} ->
+            Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
+            applications(Names ++ Needs, User, Found#{App => Dir});
+        %% An optional application that is not there.
+        none when map_size(Found) > 1 -> applications(Names, User, Found#{App => none});
+        none -> {error, {application, App, not_found}}
+    end.
+
+folder(App, User) ->
+    File = atom_to_list(App) ++ ".app",
+    case [Dir || Dir <- User, filelib:is_regular(filename:join(Dir, File))] of
+        [Dir | _] -> {ok, Dir};
+        [] ->
+            case code:lib_dir(App) of
+                {error, bad_name} -> none;
+                Dir -> {ok, filename:join(Dir, "ebin")}
+            end
+    end.
+
+needs(File) ->
+    case file:consult(File) of
+        {ok, [{application, _, Keys}]} ->
+            [App || Key <- [applications, included_applications], App <- proplists:get_value(Key, Keys, [])];
+        _ -> []
+    end.
