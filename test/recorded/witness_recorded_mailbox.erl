@@ -138,7 +138,8 @@ awake({Me, How}) ->
 requested() ->
     [begin
          Request = spawn_request(?MODULE, child, [self()], [{reply_tag, born}, monitor]),
-         receive {born, Request, ok, Pid} = Born -> witness_recorded:either([[{spawn, Pid}, {content, Born}]]) end,
+         {born, Request, ok, Pid} = Born = receive {born, Request, _, _} = M0 -> M0 end,
+         witness_recorded:either([[{spawn, Pid}, {content, Born}]]),
          receive {hello, Pid} = M -> message(Pid, M) end,
          receive {'DOWN', Request, process, Pid, Reason} = Down -> content(Down), ended(Pid, Reason) end
      end || _ <- [1, 2, 3]],

@@ -105,10 +105,11 @@ node() ->
     true = register(witness_recorded_main, self()),
     [begin
          erlang:spawn(Node, ?MODULE, remote, [self()]),
-         receive {hello, There} = M when node(There) =:= Node -> content(M) end,
-         receive {named, There} = M2 when node(There) =:= Node -> content(M2) end,
+         {hello, There} = Hello = receive {hello, From} = M when node(From) =:= Node -> M end,
+         content(Hello),
+         receive {named, There} = Named -> content(Named) end,
          There ! {thanks, self()},
-         receive {done, There} = M3 -> content(M3) end
+         receive {done, There} = Done -> content(Done) end
      end || _ <- [1, 2, 3]],
     Local = spawned(fun() -> receive {ping, From} = M -> message(From, M), From ! {pong, self()} end end),
     Local ! {ping, self()},
