@@ -1,0 +1,560 @@
+/*
+ * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call for what they
+ * do never raise: a call for an id that is not the caller's own does nothing.
+ */
+#include "witness_record_table.h"
+
+#include <erl_nif.h>
+#include <string.h>
+
+#define WR_ATOMS(X)                                                                                                    \
+    X(born) X(budget) X(bytes) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
+    X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
+    X(undefined) X(used) X(verify)
+
+#define WR_DEFINE(name) static ERL_NIF_TERM am_##name;
+WR_ATOMS(WR_DEFINE)
+#undef WR_DEFINE
+
+/* The results that have a form of their own, in the order of their forms. */
+#define WR_FIXED 8
+static ERL_NIF_TERM fixed[WR_FIXED];
+
+/* One for the VM: it outlives the module's versions, which hand it on. */
+static wr_recorder *the;
+static ErlNifResourceType *block_type;
+
+/* --- terms ----------------------------------------------------------------------- */
+
+/* How the VM writes small integers is its own affair, so `load` asks it. */
+#define SMALL_TAG 15u
+#define IS_SMALL(term) (((term)&15u) == SMALL_TAG)
+#define SMALL(term) ((int64_t)(intptr_t)(term) >> 4)
+
+static bool terms_are_known(ErlNifEnv *env)
+{
+    const int numbers[] = {0, 1, -1, 77, 1 << 26, -(1 << 26)};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ERL_NIF_TERM term = enif_make_int(env, numbers[i]);
+        if (!IS_SMALL(term) || SMALL(term) != numbers[i])
+            return false;
+    }
+    return !IS_SMALL(am_ok) && !IS_SMALL(fixed[3]);
+}
+
+/* The process of the caller, if it has this id and something is recorded. */
+static inline wr_process *mine(ErlNifEnv *env, ERL_NIF_TERM id)
+{
+    ErlNifPid self;
+    if (!wr_is_open(&the->output) || !IS_SMALL(id) || !enif_self(env, &self))
+        return NULL;
+    return wr_mine(the, (uint64_t)SMALL(id), self.pid);
+}
+
+/* Of a term. A NIF may take about a millisecond; whoever records much more pays for it with the rest of its turn. */
+static bool external(ErlNifEnv *env, ERL_NIF_TERM term, ErlNifBinary *binary)
+{
+    if (enif_term_to_binary(env, term, binary))
+        return true;
+    wr_end(&the->output, WR_MEMORY);
+    return false;
+}
+
+#define TURN_BYTES 1000000u
+
+static ERL_NIF_TERM recorded(ErlNifEnv *env, ErlNifBinary *binary)
+{
+    if (binary->size > TURN_BYTES / 100)
+        enif_consume_timeslice(env, binary->size < TURN_BYTES ? (int)(binary->size * 100 / TURN_BYTES) : 100);
+    enif_release_binary(binary);
+    return am_ok;
+}
+
+/* --- what processes do ------------------------------------------------------------ */
+
+static ERL_NIF_TERM from(wr_process *process, ERL_NIF_TERM sender)
+{
+    if (!IS_SMALL(sender) || SMALL(sender) < 1 || SMALL(sender) >= (int64_t)the->most_ids)
+        wr_end(&the->output, WR_SENDER);
+    else
+        (void)wr_from(&the->output, process, (uint32_t)SMALL(sender));
+    return am_ok;
+}
+
+/* took(Me, From) -> ok | verify */
+static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    if (!process)
+        return am_ok;
+    if (atomic_load_explicit(&the->output.mode, memory_order_relaxed) == WR_VERIFY)
+        return am_verify;
+    return from(process, argv[1]);
+}
+
+/* verified(Me, From) -> ok */
+static ERL_NIF_TERM verified(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    return process ? from(process, argv[1]) : am_ok;
+}
+
+/* content(Me, Term) -> ok */
+static ERL_NIF_TERM content(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    ErlNifBinary binary;
+    (void)argc;
+    if (!process || !external(env, argv[1], &binary))
+        return am_ok;
+    (void)wr_content(&the->output, process, binary.data, binary.size);
+    return recorded(env, &binary);
+}
+
+/* timeout(Me) -> ok */
+static ERL_NIF_TERM timed_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    if (process)
+        (void)wr_step(&the->output, process, WR_TIMEOUT);
+    return am_ok;
+}
+
+static bool call_number(ERL_NIF_TERM term, uint64_t *call)
+{
+    *call = (uint64_t)SMALL(term);
+    return IS_SMALL(term) && SMALL(term) >= 0;
+}
+
+/* result(Me, Call, Term) -> ok */
+static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    ErlNifBinary binary;
+    ErlNifSInt64 number;
+    uint64_t call;
+    (void)argc;
+    if (!process || !call_number(argv[1], &call))
+        return am_ok;
+    if (IS_SMALL(argv[2])) {
+        (void)wr_result_number(&the->output, process, call, SMALL(argv[2]));
+        return am_ok;
+    }
+    for (unsigned i = 0; i < WR_FIXED; i++) {
+        if (argv[2] == fixed[i]) {
+            (void)wr_result_fixed(&the->output, process, call, WR_FORM_FIXED + i);
+            return am_ok;
+        }
+    }
+    if (enif_get_int64(env, argv[2], &number)) {
+        (void)wr_result_number(&the->output, process, call, number);
+        return am_ok;
+    }
+    if (!external(env, argv[2], &binary))
+        return am_ok;
+    (void)wr_result_data(&the->output, process, call, binary.data, binary.size);
+    return recorded(env, &binary);
+}
+
+/* raise(Me, Call, {Class, Reason}) -> ok. A spawn may be what has raised. */
+static ERL_NIF_TERM raise(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    ErlNifBinary binary;
+    uint64_t call;
+    (void)argc;
+    if (!process || !call_number(argv[1], &call) || !external(env, argv[2], &binary))
+        return am_ok;
+    process->spawning = false;
+    (void)wr_raise(&the->output, process, call, binary.data, binary.size);
+    return recorded(env, &binary);
+}
+
+/* named(Me, To) -> ok. To: an id, or what the name stands for. */
+static ERL_NIF_TERM named(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    ErlNifPid pid;
+    uint32_t to = 0;
+    (void)argc;
+    if (!process)
+        return am_ok;
+    if (IS_SMALL(argv[1]) && SMALL(argv[1]) > 0 && SMALL(argv[1]) < (int64_t)the->most_ids)
+        to = (uint32_t)SMALL(argv[1]);
+    else if (enif_get_local_pid(env, argv[1], &pid))
+        to = wr_identify(the, pid.pid);
+    (void)wr_named(&the->output, process, to);
+    return am_ok;
+}
+
+static ERL_NIF_TERM marked(ErlNifEnv *env, wr_process *process, wr_mark mark, ERL_NIF_TERM term)
+{
+    ErlNifBinary binary;
+    if (!external(env, term, &binary))
+        return am_ok;
+    (void)wr_marked(&the->output, process, mark, binary.data, binary.size);
+    return recorded(env, &binary);
+}
+
+/* sent(Me, To, Msg) -> ok */
+static ERL_NIF_TERM sent(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    return process ? marked(env, process, WR_SENT, enif_make_tuple2(env, argv[1], argv[2])) : am_ok;
+}
+
+/* contents(Me, Msg) -> ok */
+static ERL_NIF_TERM contents(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    return process ? marked(env, process, WR_CONTENTS, argv[1]) : am_ok;
+}
+
+/* hash(Me, Msg) -> ok: erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32), which every VM can compute */
+static ERL_NIF_TERM hash(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    if (process)
+        (void)wr_hash(&the->output, process,
+                      enif_hash(ERL_NIF_PHASH2, argv[1], 0) |
+                          enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, argv[1]), 0) << 32);
+    return am_ok;
+}
+
+/* --- identity -------------------------------------------------------------------- */
+
+/* identify() -> Id */
+static ERL_NIF_TERM identify_self(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid self;
+    (void)argc, (void)argv;
+    return enif_make_uint(env, enif_self(env, &self) ? wr_identify(the, self.pid) : 0);
+}
+
+/* identify(pid()) -> Id */
+static ERL_NIF_TERM identify(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid pid;
+    (void)argc;
+    return enif_make_uint(env, enif_get_local_pid(env, argv[0], &pid) ? wr_identify(the, pid.pid) : 0);
+}
+
+/* child() -> Id */
+static ERL_NIF_TERM child(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid self;
+    (void)argc, (void)argv;
+    return enif_make_uint(env, enif_self(env, &self) ? wr_child(the, self.pid) : 0);
+}
+
+/* unborn() -> ok */
+static ERL_NIF_TERM unborn(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid self;
+    (void)argc, (void)argv;
+    if (enif_self(env, &self))
+        wr_unborn(the, self.pid);
+    return am_ok;
+}
+
+/* --- the tracer's callbacks ---------------------------------------------------------- */
+
+/*
+ * The VM calls them in the context of the tracee, which cannot go on before they return; those of one tracee never at the
+ * same time. `spawned` comes within the parent's call, while the child can neither run nor receive.
+ */
+static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_trace;
+}
+
+static ERL_NIF_TERM enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc;
+    return argv[0] == am_spawned || argv[0] == am_exit ? am_trace : am_discard;
+}
+
+/* Of what a process was spawned with, more is not recorded than the function and how many arguments there were. */
+#define MOST_SPAWNED 4096u
+
+/* {Pid, {Module, Function, Arguments | Arity}}. The external form of a part has its version before it. */
+static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
+{
+    static const uint8_t pair[] = {131, 104, 2}, triple[] = {104, 3};
+    ErlNifBinary who, what, module = {0}, function = {0};
+    const ERL_NIF_TERM *elements;
+    int size;
+    unsigned arity;
+    if (!external(env, pid, &who))
+        return;
+    if (!external(env, mfa, &what)) {
+        enif_release_binary(&who);
+        return;
+    }
+    wr_piece pieces[6] = {{pair, sizeof pair}, {who.data + 1, who.size - 1}, {what.data + 1, what.size - 1}};
+    uint8_t number[5] = {98};
+    unsigned count = 3;
+    bool shortened = what.size > MOST_SPAWNED && enif_get_tuple(env, mfa, &size, &elements) && size == 3 &&
+                     enif_get_list_length(env, elements[2], &arity) && external(env, elements[0], &module) &&
+                     external(env, elements[1], &function);
+    if (shortened) {
+        for (int i = 0; i < 4; i++)
+            number[1 + i] = (uint8_t)(arity >> (24 - 8 * i));
+        pieces[2] = (wr_piece){triple, sizeof triple};
+        pieces[3] = (wr_piece){module.data + 1, module.size - 1};
+        pieces[4] = (wr_piece){function.data + 1, function.size - 1};
+        pieces[5] = (wr_piece){number, sizeof number};
+        count = 6;
+    }
+    wr_born(the, parent, pid, pieces, count);
+    enif_release_binary(&who);
+    enif_release_binary(&what);
+    if (module.data)
+        enif_release_binary(&module);
+    if (function.data)
+        enif_release_binary(&function);
+}
+
+static void exited(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM reason)
+{
+    wr_process *process = wr_remove(the, pid);
+    ErlNifBinary binary;
+    if (!process)
+        return;
+    if (process->id && wr_is_open(&the->output) && external(env, reason, &binary)) {
+        wr_gone(the, process, binary.data, binary.size);
+        enif_release_binary(&binary);
+    } else {
+        wr_gone(the, process, NULL, 0);
+    }
+}
+
+/* trace_procs(exit, State, Pid, Reason, Options), trace_procs(spawned, State, Pid, Parent, Options) */
+static ERL_NIF_TERM trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ERL_NIF_TERM mfa = am_undefined;
+    (void)argc;
+    if (argv[0] == am_exit) {
+        exited(env, argv[2], argv[3]);
+    } else if (argv[0] == am_spawned && wr_expects(the, argv[3], argv[2])) {
+        enif_get_map_value(env, argv[4], am_extra, &mfa);
+        spawned(env, argv[2], argv[3], mfa);
+    }
+    return am_ok;
+}
+
+static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    return am_ok;
+}
+
+/* --- start and end ------------------------------------------------------------------- */
+
+/* open(Budget, Order, FullIds, Slots) -> ok | running | memory. Nobody else is in native code of the recorder, but for a flush. */
+static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifUInt64 budget, slots;
+    unsigned order;
+    (void)argc;
+    if (!enif_get_uint64(env, argv[0], &budget) || !enif_get_uint(env, argv[1], &order) || order > WR_MOST_ORDER ||
+        order < 64 || !enif_get_uint64(env, argv[3], &slots))
+        return enif_make_badarg(env);
+    if (wr_is_open(&the->output))
+        return am_running;
+    return wr_recorder_open(the, budget, order, argv[2] == am_true, slots) ? am_ok : am_memory;
+}
+
+/* close() -> ok: nothing is appended any more */
+static ERL_NIF_TERM close_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    wr_end(&the->output, WR_STOPPED);
+    return am_ok;
+}
+
+/* clear() -> ok. Nobody else is in native code of the recorder, but for a flush. */
+static ERL_NIF_TERM clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    wr_recorder_clear(the);
+    return am_ok;
+}
+
+/* verify(on) -> ok */
+static ERL_NIF_TERM verify(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    wr_verify(&the->output);
+    return am_ok;
+}
+
+/* --- the writer ------------------------------------------------------------------ */
+
+static void block_gone(ErlNifEnv *env, void *object)
+{
+    (void)env;
+    wr_free(*(wr_block **)object);
+}
+
+/* A block that is nearly empty is copied, so that it does not keep its memory until the binary is collected. */
+#define SMALL_PART 8u
+
+static ERL_NIF_TERM binary_of(ErlNifEnv *env, wr_block *block)
+{
+    ERL_NIF_TERM binary;
+    wr_block **object = block->used < block->size / SMALL_PART ? NULL : enif_alloc_resource(block_type, sizeof *object);
+    if (object) {
+        *object = block;
+        binary = enif_make_resource_binary(env, object, block->bytes, block->used);
+        enif_release_resource(object);
+    } else {
+        memcpy(enif_make_new_binary(env, block->used, &binary), block->bytes, block->used);
+        wr_free(block);
+    }
+    return binary;
+}
+
+static ERL_NIF_TERM state(ErlNifEnv *env)
+{
+    const ERL_NIF_TERM reasons[] = {[WR_RUNNING] = am_running, [WR_BUDGET] = am_budget, [WR_MEMORY] = am_memory,
+                                    [WR_IDS] = am_ids, [WR_SENDER] = am_sender, [WR_STOPPED] = am_stopped};
+    wr_reason reason = wr_ended(&the->output);
+    return reason == WR_RUNNING ? am_running : enif_make_tuple2(env, am_ended, reasons[reason]);
+}
+
+/* take(Max) -> {[{processes | data | order, binary()}], running | {ended, Reason}} */
+static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    static const wr_name names[] = {WR_PROCESSES, WR_DATA, WR_ORDER};
+    const ERL_NIF_TERM atoms[] = {am_processes, am_data, am_order};
+    unsigned most;
+    (void)argc;
+    if (!enif_get_uint(env, argv[0], &most))
+        return enif_make_badarg(env);
+    ERL_NIF_TERM list = enif_make_list(env, 0), reversed, taken_state = state(env);
+    wr_handled(&the->output);
+    for (unsigned i = 0; i < WR_STREAMS; i++) {
+        wr_block *block;
+        for (; most > 0 && (block = wr_stream_take(&the->output, names[i])); most--)
+            list = enif_make_list_cell(env, enif_make_tuple2(env, atoms[i], binary_of(env, block)), list);
+    }
+    enif_make_reverse_list(env, list, &reversed);
+    return enif_make_tuple2(env, reversed, taken_state);
+}
+
+/* flush() -> ok */
+static ERL_NIF_TERM flush(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)env, (void)argc, (void)argv;
+    wr_flush(the);
+    return am_ok;
+}
+
+/* info() -> map() */
+static ERL_NIF_TERM info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_output *output = &the->output;
+    ERL_NIF_TERM map = enif_make_new_map(env), bytes = enif_make_new_map(env);
+    (void)argc, (void)argv;
+    enif_make_map_put(env, bytes, am_order, enif_make_uint64(env, wr_stream_bytes(output, WR_ORDER)), &bytes);
+    enif_make_map_put(env, bytes, am_data, enif_make_uint64(env, wr_stream_bytes(output, WR_DATA)), &bytes);
+    enif_make_map_put(env, bytes, am_processes, enif_make_uint64(env, wr_stream_bytes(output, WR_PROCESSES)), &bytes);
+    enif_make_map_put(env, map, am_bytes, bytes, &map);
+    enif_make_map_put(env, map, am_state, state(env), &map);
+    enif_make_map_put(env, map, am_verify, atomic_load(&output->mode) == WR_VERIFY ? am_true : am_false, &map);
+    enif_make_map_put(env, map, am_used, enif_make_uint64(env, wn_budget_used(&output->budget)), &map);
+    enif_make_map_put(env, map, am_budget, enif_make_uint64(env, output->budget.limit), &map);
+    enif_make_map_put(env, map, am_born, enif_make_uint64(env, atomic_load(&the->born)), &map);
+    enif_make_map_put(env, map, am_ended, enif_make_uint64(env, atomic_load(&the->ended)), &map);
+    return map;
+}
+
+/* --- loading --------------------------------------------------------------------- */
+
+static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
+{
+    wr_alloc = enif_alloc;
+    wr_free = enif_free;
+#define WR_MAKE(name) am_##name = enif_make_atom(env, #name);
+    WR_ATOMS(WR_MAKE)
+#undef WR_MAKE
+    const ERL_NIF_TERM forms[WR_FIXED] = {am_true, am_false, am_undefined, am_ok, enif_make_list(env, 0), am_error, am_infinity, am_none};
+    memcpy(fixed, forms, sizeof fixed);
+    ErlNifResourceTypeInit block = {.dtor = block_gone};
+    block_type = enif_open_resource_type_x(env, "witness_record_block", &block, flags, NULL);
+    return block_type && terms_are_known(env) ? 0 : 1;
+}
+
+static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM term)
+{
+    (void)term;
+    if (set_up(env, ERL_NIF_RT_CREATE) != 0)
+        return 1;
+    wr_recorder *made = enif_alloc(sizeof *made);
+    if (!made || !wr_recorder_init(made, UINT32_MAX - UINT32_MAX % WR_LEAF_SIZE)) {
+        enif_free(made);
+        return 1;
+    }
+    the = made;
+    *data = made;
+    return 0;
+}
+
+/* The new version goes on with the recording. */
+static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM term)
+{
+    (void)term;
+    if (set_up(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER) != 0)
+        return 1;
+    the = *old;
+    *data = *old;
+    *old = NULL;
+    return 0;
+}
+
+static void unload(ErlNifEnv *env, void *data)
+{
+    (void)env;
+    if (data) {
+        wr_recorder_free(data);
+        enif_free(data);
+    }
+}
+
+static ErlNifFunc functions[] = {
+    {"took", 2, took, 0},
+    {"verified", 2, verified, 0},
+    {"content", 2, content, 0},
+    {"timeout", 1, timed_out, 0},
+    {"result", 3, result, 0},
+    {"raise", 3, raise, 0},
+    {"named", 2, named, 0},
+    {"sent", 3, sent, 0},
+    {"contents", 2, contents, 0},
+    {"hash", 2, hash, 0},
+    {"identify", 0, identify_self, 0},
+    {"identify", 1, identify, 0},
+    {"child", 0, child, 0},
+    {"unborn", 0, unborn, 0},
+    {"enabled", 3, enabled, 0},
+    {"enabled_procs", 3, enabled_procs, 0},
+    {"trace", 5, trace, 0},
+    {"trace_procs", 5, trace_procs, 0},
+    {"open", 4, open_recorder, 0},
+    {"close", 0, close_recorder, 0},
+    {"clear", 0, clear, 0},
+    {"verify", 1, verify, 0},
+    {"take", 1, take, 0},
+    {"flush", 0, flush, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"info", 0, info, 0},
+};
+
+ERL_NIF_INIT(witness_record_native, functions, load, NULL, upgrade, unload)

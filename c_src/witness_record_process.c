@@ -1,0 +1,301 @@
+#include "witness_record_process.h"
+
+#include <stddef.h>
+#include <string.h>
+
+void wr_process_init(wr_process *process, uintptr_t pid, uint32_t id)
+{
+    /* All but its pid, which anybody may look at. */
+    memset((uint8_t *)process + offsetof(wr_process, state), 0, sizeof *process - offsetof(wr_process, state));
+    wn_lock_init(&process->lock);
+    process->order = process->near;
+    process->room = WR_NEAR;
+    process->id = id;
+    atomic_store_explicit(&process->pid, pid, memory_order_release);
+}
+
+void wr_process_clear(wr_output *output, wr_process *process)
+{
+    if (process->order != process->near)
+        wr_uncharged(output, process->order, process->room);
+    if (process->data)
+        wr_uncharged(output, process->data, process->data_room);
+    process->order = process->near;
+    process->room = WR_NEAR;
+    process->data = NULL;
+    process->data_used = process->data_room = 0;
+}
+
+/* --- sub-traces ------------------------------------------------------------------ */
+
+/* The first of the pieces is filled in here. */
+static bool sub_trace(wr_output *output, wr_name name, uint32_t id, uint32_t *number, wr_piece *pieces, unsigned count)
+{
+    uint8_t head[3 * WR_LEB_BYTES];
+    size_t size = 0;
+    for (unsigned i = 1; i < count; i++)
+        size += pieces[i].size;
+    if (size == 0)
+        return true;
+    pieces[0].bytes = head;
+    pieces[0].size = (size_t)(wr_leb(wr_leb(wr_leb(head, id), *number), size) - head);
+    if (!wr_stream_add(output, name, pieces, count))
+        return false;
+    ++*number;
+    return true;
+}
+
+/* The length of a run that was closed, which is the first of these bytes; where the next entry is. */
+static const uint8_t *closed_run(const uint8_t *at, uint32_t *length)
+{
+    unsigned value = *at++ & 31u, shift = 0;
+    if (value == 31) {
+        uint8_t byte;
+        do {
+            byte = *at++;
+            value += (byte & 0x7Fu) << shift;
+            shift += 7;
+        } while (byte & 0x80);
+    }
+    *length = value;
+    return at;
+}
+
+/* The lock is held. `state` is the process's, as it is or was. */
+static bool write_order(wr_output *output, wr_process *process, uint64_t state)
+{
+    uint8_t before[WR_RUN_BYTES], behind[WR_RUN_BYTES];
+    const uint8_t *from = process->order + process->taken, *end = process->order + WR_USED(state);
+    size_t before_size = 0, behind_size = 0;
+    uint32_t run = WR_RUN(state), length;
+    if (process->emitted && from < end) {
+        wr_kind kind = (wr_kind)(*from >> 5);
+        from = closed_run(from, &length);
+        if (length > process->emitted)
+            before_size = (size_t)(wr_head(before, kind, length - process->emitted) - before);
+    } else {
+        run -= process->emitted;
+    }
+    if (run)
+        behind_size = (size_t)(wr_head(behind, (wr_kind)WR_RUN_KIND(state), run) - behind);
+    wr_piece pieces[] = {{NULL, 0}, {before, before_size}, {from, (size_t)(end - from)}, {behind, behind_size}};
+    if (!sub_trace(output, WR_ORDER, process->id, &process->order_number, pieces, 4))
+        return false;
+    process->taken = WR_USED(state);
+    process->emitted = WR_RUN(state);
+    return true;
+}
+
+/* The lock is held. With one more item, or none. */
+static bool write_data(wr_output *output, wr_process *process, const wr_piece *item)
+{
+    wr_piece pieces[] = {{NULL, 0}, {process->data, process->data_used}, item[0], item[1]};
+    if (!sub_trace(output, WR_DATA, process->id, &process->data_number, pieces, 4))
+        return false;
+    process->data_used = 0;
+    return true;
+}
+
+static const wr_piece nothing[2];
+
+/* The lock is held. Data first, since entries need theirs. */
+static bool write_both(wr_output *output, wr_process *process)
+{
+    /* The state before the data: whatever entry it has, its item is among those. */
+    uint64_t state = atomic_load_explicit(&process->state, memory_order_acquire);
+    return write_data(output, process, nothing) && write_order(output, process, state);
+}
+
+bool wr_write_out(wr_output *output, wr_process *process)
+{
+    wn_lock_take(&process->lock);
+    bool good = write_both(output, process);
+    if (good && process->data) {
+        wr_uncharged(output, process->data, process->data_room);
+        process->data = NULL;
+        process->data_room = 0;
+    }
+    wn_lock_give(&process->lock);
+    return good;
+}
+
+/* --- room ------------------------------------------------------------------------ */
+
+/* The lock is held. */
+static bool grow(wr_output *output, wr_process *process)
+{
+    uint32_t room = 2 * process->room < 128 ? 128 : 2 * process->room;
+    if (room > output->order)
+        room = output->order;
+    uint8_t *order = wr_charged(output, room);
+    if (!order)
+        return false;
+    memcpy(order, process->order, WR_USED(atomic_load_explicit(&process->state, memory_order_relaxed)));
+    if (process->order != process->near)
+        wr_uncharged(output, process->order, process->room);
+    process->order = order;
+    process->room = room;
+    return true;
+}
+
+bool wr_make_room(wr_output *output, wr_process *process)
+{
+    bool good;
+    wn_lock_take(&process->lock);
+    if (process->room < output->order) {
+        good = grow(output, process);
+    } else {
+        good = write_both(output, process);
+        if (good) {
+            /* All of it was written, the run too: this is the process itself, so nothing has come since. */
+            atomic_store_explicit(&process->state, 0, memory_order_relaxed);
+            process->taken = process->emitted = 0;
+        }
+    }
+    wn_lock_give(&process->lock);
+    return good;
+}
+
+/* --- data ------------------------------------------------------------------------ */
+
+/* The lock is held. */
+static bool data_room(wr_output *output, wr_process *process, size_t total)
+{
+    uint32_t room = process->data_room ? process->data_room : 64;
+    while (room - process->data_used < total)
+        room *= 2;
+    if (room == process->data_room)
+        return true;
+    uint8_t *data = wr_charged(output, room);
+    if (!data)
+        return false;
+    if (process->data) {
+        memcpy(data, process->data, process->data_used);
+        wr_uncharged(output, process->data, process->data_room);
+    }
+    process->data = data;
+    process->data_room = room;
+    return true;
+}
+
+static bool add_item(wr_output *output, wr_process *process, const uint8_t *item, size_t size)
+{
+    uint8_t head[WR_LEB_BYTES];
+    wr_piece pieces[] = {{head, (size_t)(wr_leb(head, size) - head)}, {item, size}};
+    size_t total = pieces[0].size + size;
+    bool good = true;
+    wn_lock_take(&process->lock);
+    if (total > WR_DATA_BYTES - process->data_used) {
+        /* What does not fit goes at once, with what was there before it. */
+        good = write_data(output, process, pieces);
+    } else if ((good = data_room(output, process, total))) {
+        memcpy(process->data + process->data_used, head, pieces[0].size);
+        memcpy(process->data + process->data_used + pieces[0].size, item, size);
+        process->data_used += (uint32_t)total;
+    }
+    wn_lock_give(&process->lock);
+    return good;
+}
+
+/* --- entries --------------------------------------------------------------------- */
+
+bool wr_spawn(wr_output *output, wr_process *process, uint32_t child)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (at)
+        wr_done(process, wr_head_id(output, at, WR_SPAWN, child));
+    return at != NULL;
+}
+
+bool wr_result_number(wr_output *output, wr_process *process, uint64_t call, int64_t number)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (!at)
+        return false;
+    at = wr_head(at, WR_RESULT, call);
+    *at++ = WR_FORM_NUMBER;
+    wr_done(process, wr_leb(at, wr_zigzag(number)));
+    return true;
+}
+
+bool wr_result_fixed(wr_output *output, wr_process *process, uint64_t call, unsigned form)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (!at)
+        return false;
+    at = wr_head(at, WR_RESULT, call);
+    *at++ = (uint8_t)form;
+    wr_done(process, at);
+    return true;
+}
+
+bool wr_named(wr_output *output, wr_process *process, uint32_t to)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (!at)
+        return false;
+    at = wr_head(at, WR_MARK, WR_NAMED);
+    wr_done(process, output->full_ids ? wr_bytes64(at, to) : wr_leb(at, to));
+    return true;
+}
+
+bool wr_hash(wr_output *output, wr_process *process, uint64_t hash)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (at)
+        wr_done(process, wr_bytes64(wr_head(at, WR_MARK, WR_HASH), hash));
+    return at != NULL;
+}
+
+bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, size_t size)
+{
+    return add_item(output, process, item, size) && wr_step(output, process, WR_CONTENT);
+}
+
+static bool with_item(wr_output *output, wr_process *process, wr_kind kind, uint64_t value, const uint8_t *item, size_t size)
+{
+    if (!add_item(output, process, item, size))
+        return false;
+    uint8_t *at = wr_begin(output, process);
+    if (at)
+        wr_done(process, wr_head(at, kind, value));
+    return at != NULL;
+}
+
+bool wr_result_data(wr_output *output, wr_process *process, uint64_t call, const uint8_t *item, size_t size)
+{
+    if (!add_item(output, process, item, size))
+        return false;
+    return wr_result_fixed(output, process, call, WR_FORM_DATA);
+}
+
+bool wr_raise(wr_output *output, wr_process *process, uint64_t call, const uint8_t *item, size_t size)
+{
+    return with_item(output, process, WR_RAISE, call, item, size);
+}
+
+bool wr_marked(wr_output *output, wr_process *process, wr_mark mark, const uint8_t *item, size_t size)
+{
+    return with_item(output, process, WR_MARK, mark, item, size);
+}
+
+bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t size)
+{
+    uint8_t head[WR_LEB_BYTES];
+    wr_piece pieces[] = {{head, (size_t)(wr_leb(head, size) - head)}, {item, size}};
+    bool good = false;
+    wn_lock_take(&process->lock);
+    /* The item goes with the data that is there: it needs no room of its own. */
+    if (wr_is_open(output) && write_data(output, process, pieces)) {
+        wn_lock_give(&process->lock);
+        uint8_t *at = wr_begin(output, process);
+        if (at)
+            wr_done(process, wr_head(at, WR_MARK, WR_EXIT));
+        good = at != NULL;
+        wn_lock_take(&process->lock);
+    }
+    if (!write_both(output, process))
+        good = write_both(output, process) && good; /* the recording has just ended, so it can be now */
+    wn_lock_give(&process->lock);
+    return good;
+}

@@ -1,0 +1,211 @@
+#include "witness_record_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *(*wr_alloc)(size_t bytes) = malloc;
+void (*wr_free)(void *memory) = free;
+
+void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids)
+{
+    memset(output->streams, 0, sizeof output->streams); /* a lock that is free is all zeros */
+    wn_budget_init(&output->budget, budget);
+    wn_lock_init(&output->taking);
+    output->lent = 0;
+    output->order = order;
+    output->full_ids = full_ids;
+    atomic_store(&output->reason, WR_RUNNING);
+    atomic_store(&output->mode, WR_OPEN);
+}
+
+void wr_output_clear(wr_output *output)
+{
+    wr_handled(output);
+    for (int name = 0; name < WR_STREAMS; name++) {
+        wr_block *block;
+        wr_stream_seal(output, (wr_name)name);
+        while ((block = wr_stream_take(output, (wr_name)name)))
+            wr_free(block);
+        if (output->streams[name].open)
+            wr_uncharged(output, output->streams[name].open, sizeof *block + output->streams[name].open->size);
+        output->streams[name].open = NULL;
+    }
+    wr_handled(output);
+}
+
+void wr_end(wr_output *output, wr_reason reason)
+{
+    int none = WR_RUNNING;
+    atomic_compare_exchange_strong(&output->reason, &none, reason);
+    atomic_store(&output->mode, WR_CLOSED);
+}
+
+void wr_verify(wr_output *output)
+{
+    int open = WR_OPEN;
+    atomic_compare_exchange_strong(&output->mode, &open, WR_VERIFY);
+}
+
+/* --- memory ---------------------------------------------------------------------- */
+
+void *wr_charged(wr_output *output, size_t bytes)
+{
+    if (!wn_budget_take(&output->budget, bytes)) {
+        if (wr_is_open(output)) {
+            wr_end(output, WR_BUDGET);
+            return NULL;
+        }
+        /* What moves now was charged where it was, and nothing new comes. */
+        atomic_fetch_add_explicit(&output->budget.used, bytes, memory_order_relaxed);
+    }
+    void *memory = wr_alloc(bytes);
+    if (!memory) {
+        wn_budget_give(&output->budget, bytes);
+        wr_end(output, WR_MEMORY);
+    }
+    return memory;
+}
+
+void wr_uncharged(wr_output *output, void *memory, size_t bytes)
+{
+    wr_free(memory);
+    wn_budget_give(&output->budget, bytes);
+}
+
+/* --- blocks ---------------------------------------------------------------------- */
+
+static wr_block *block_new(wr_output *output, size_t size)
+{
+    if (size > SIZE_MAX - sizeof(wr_block)) {
+        wr_end(output, WR_BUDGET);
+        return NULL;
+    }
+    wr_block *block = wr_charged(output, sizeof *block + size);
+    if (block) {
+        block->next = NULL;
+        block->used = 0;
+        block->size = size;
+    }
+    return block;
+}
+
+static void copy(wr_block *block, const wr_piece *pieces, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (pieces[i].size == 0)
+            continue;
+        memcpy(block->bytes + block->used, pieces[i].bytes, pieces[i].size);
+        block->used += pieces[i].size;
+    }
+}
+
+/* The stream is locked, here and below. */
+static void link_block(wr_stream *stream, wr_block *block)
+{
+    if (stream->last)
+        stream->last->next = block;
+    else
+        stream->first = block;
+    stream->last = block;
+}
+
+static void seal(wr_stream *stream)
+{
+    if (!stream->open || stream->open->used == 0)
+        return;
+    link_block(stream, stream->open);
+    stream->open = NULL;
+}
+
+/* Large pieces have a block of their own, so that they are not copied while others wait. */
+static bool add_large(wr_output *output, wr_stream *stream, const wr_piece *pieces, unsigned count, size_t total)
+{
+    wr_block *block = block_new(output, total);
+    if (!block)
+        return false;
+    copy(block, pieces, count);
+    wn_lock_take(&stream->lock);
+    seal(stream);
+    link_block(stream, block);
+    stream->bytes += total;
+    wn_lock_give(&stream->lock);
+    return true;
+}
+
+bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsigned count)
+{
+    wr_stream *stream = &output->streams[name];
+    wr_block *fresh = NULL;
+    size_t total = 0;
+    for (unsigned i = 0; i < count; i++)
+        total += pieces[i].size;
+    if (total > WR_BLOCK_BYTES / 4)
+        return add_large(output, stream, pieces, count, total);
+    wn_lock_take(&stream->lock);
+    while (!stream->open || stream->open->size - stream->open->used < total) {
+        if (fresh) {
+            seal(stream);
+            stream->open = fresh;
+            fresh = NULL;
+            break;
+        }
+        /* Memory is not asked for while others wait; one of them may be faster. */
+        wn_lock_give(&stream->lock);
+        fresh = block_new(output, WR_BLOCK_BYTES);
+        if (!fresh)
+            return false;
+        wn_lock_take(&stream->lock);
+    }
+    copy(stream->open, pieces, count);
+    stream->bytes += total;
+    wn_lock_give(&stream->lock);
+    if (fresh)
+        wr_uncharged(output, fresh, sizeof *fresh + fresh->size);
+    return true;
+}
+
+void wr_stream_seal(wr_output *output, wr_name name)
+{
+    wr_stream *stream = &output->streams[name];
+    wn_lock_take(&stream->lock);
+    seal(stream);
+    wn_lock_give(&stream->lock);
+}
+
+uint64_t wr_stream_bytes(wr_output *output, wr_name name)
+{
+    wr_stream *stream = &output->streams[name];
+    wn_lock_take(&stream->lock);
+    uint64_t bytes = stream->bytes;
+    wn_lock_give(&stream->lock);
+    return bytes;
+}
+
+/* --- the writer ------------------------------------------------------------------ */
+
+void wr_handled(wr_output *output)
+{
+    wn_lock_take(&output->taking);
+    wn_budget_give(&output->budget, output->lent);
+    output->lent = 0;
+    wn_lock_give(&output->taking);
+}
+
+wr_block *wr_stream_take(wr_output *output, wr_name name)
+{
+    wr_stream *stream = &output->streams[name];
+    wn_lock_take(&stream->lock);
+    wr_block *block = stream->first;
+    if (block) {
+        stream->first = block->next;
+        if (!stream->first)
+            stream->last = NULL;
+    }
+    wn_lock_give(&stream->lock);
+    if (block) {
+        wn_lock_take(&output->taking);
+        output->lent += sizeof *block + block->size;
+        wn_lock_give(&output->taking);
+    }
+    return block;
+}

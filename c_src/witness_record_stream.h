@@ -1,0 +1,107 @@
+/*
+ * What a recording hands to its writer: three streams of blocks, and the one budget for all that is held.
+ *
+ * A block has whole sub-traces, or whole records, one after the other; they are in their stream in the order in which they
+ * were added, so that sub-traces of one process come in their order, whichever thread added them.
+ *
+ *            add                  no room, or flush                take
+ *   bytes ---------> open block ---------------------> sealed ---------> the writer's
+ *
+ * Ownership: a block belongs to its stream until it is taken; then its memory is the taker's. It stays charged until
+ * the next one that is taken says that those before were handled.
+ * Locking: each stream by its lock, in which nothing but bytes of small pieces is copied; the sum of what the writer has by `taking`.
+ * A process's lock may be held, never the other way round.
+ *
+ * The end: when the budget is exceeded (or for another reason) the recording ends, once, for the first reason. Nothing is
+ * appended after it. What processes held at that moment can still be written out: it was charged, and so is bounded.
+ */
+#ifndef WITNESS_RECORD_STREAM_H
+#define WITNESS_RECORD_STREAM_H
+
+#include "witness_native_budget.h"
+#include "witness_native_lock.h"
+
+#include <stdint.h>
+
+/* Where memory comes from: the C library's, until the VM's is set, which counts it. */
+extern void *(*wr_alloc)(size_t bytes);
+extern void (*wr_free)(void *memory);
+
+typedef enum { WR_ORDER, WR_DATA, WR_PROCESSES } wr_name;
+#define WR_STREAMS 3
+
+/* WR_VERIFY: recording, but who has sent a message is not what its label says. */
+typedef enum { WR_CLOSED, WR_OPEN, WR_VERIFY } wr_mode;
+
+/* WR_IDS: there are no more ids. WR_SENDER: a message was said to be from somebody who cannot be. */
+typedef enum { WR_RUNNING, WR_BUDGET, WR_MEMORY, WR_IDS, WR_SENDER, WR_STOPPED } wr_reason;
+
+typedef struct wr_block {
+    struct wr_block *next;
+    size_t used, size;
+    uint8_t bytes[];
+} wr_block;
+
+#define WR_BLOCK_BYTES ((size_t)65536 - sizeof(wr_block))
+
+typedef struct {
+    wn_lock lock;
+    wr_block *open, *first, *last; /* the one that is added to; those that are sealed, oldest first */
+    uint64_t bytes;                /* that were added in all */
+    char apart[64];
+} wr_stream;
+
+typedef struct {
+    atomic_int mode;   /* wr_mode */
+    atomic_int reason; /* wr_reason */
+    uint32_t order;    /* bytes of entries that a process holds at most; set before there are processes, as is: */
+    bool full_ids;
+    char apart[64];
+    wn_budget budget;
+    wr_stream streams[WR_STREAMS];
+    wn_lock taking;
+    size_t lent;
+} wr_output;
+
+/* Nobody else uses it. What it had must have been cleared. */
+void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids);
+/* Nobody else uses it. Drops what was not taken. */
+void wr_output_clear(wr_output *output);
+
+static inline bool wr_is_open(wr_output *output)
+{
+    return atomic_load_explicit(&output->mode, memory_order_relaxed) != WR_CLOSED;
+}
+
+/* The first reason stays. */
+void wr_end(wr_output *output, wr_reason reason);
+static inline wr_reason wr_ended(wr_output *output)
+{
+    return (wr_reason)atomic_load(&output->reason);
+}
+/* From now on `wr_mode` is WR_VERIFY, unless the recording has ended. */
+void wr_verify(wr_output *output);
+
+/* Memory within the budget; NULL: the recording has ended. After its end what was held may still move. */
+void *wr_charged(wr_output *output, size_t bytes);
+void wr_uncharged(wr_output *output, void *memory, size_t bytes);
+
+typedef struct {
+    const void *bytes;
+    size_t size;
+} wr_piece;
+
+/* The pieces, side by side in one block. False: the recording has just ended, and they were not added. */
+bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsigned count);
+/* What is in the open block can be taken. */
+void wr_stream_seal(wr_output *output, wr_name name);
+
+/* That were added in all. */
+uint64_t wr_stream_bytes(wr_output *output, wr_name name);
+
+/* The writer comes again: what it has taken was handled. */
+void wr_handled(wr_output *output);
+/* The oldest sealed block, which is the caller's to free with `wr_free`; NULL: there is none. */
+wr_block *wr_stream_take(wr_output *output, wr_name name);
+
+#endif

@@ -1,0 +1,230 @@
+-module(witness_record_native).
+-moduledoc """
+The recorder in native code: what recorded processes tell of themselves, in few nanoseconds and few bytes, until a writer
+takes it. There is one in a VM.
+
+A process that is recorded has an *id*, a small number, from before it begins until it has ended. Whoever spawns it asks for the
+id first (`child/0`); the VM reports the birth to this module, which is the tracer of a session (`tracer/0`), before
+the child can run. Then the process tells what happens to it, under its id (`took/2` and those beside it).
+
+```
+1> witness_record_native:start(#{}).
+ok
+2> Session = trace:session_create(recorder, witness_record_native:tracer(), []),
+   trace:process(Session, all, true, [procs, set_on_spawn]).
+3> Id = witness_record_native:child(), Pid = spawn(fun() -> receive stop -> ok end end).
+4> witness_record_native:identify(Pid) =:= Id.
+true
+```
+
+What a process has told it holds in a small buffer of its own; buffers that are full, and those of processes that end,
+go to one of three streams as *sub-traces*: `order` has the entries, `data` the terms that they refer to, and
+`processes` births and ends. The writer polls `take/1`, and calls `flush/0` now and then, so that what idle processes hold
+comes too. `flush/0`, then `take/1` until it gives nothing: that is everything until then.
+
+`docs/internals/record-native.md` has the formats, and says why nothing is lost, and what an entry costs.
+
+## The end
+
+A recording ends by `stop/0`, or by itself: when what is held and not yet taken exceeds the `budget`, when there
+is no memory, when a sender's id cannot be one, or when all ids are used. Nothing is appended any more, the system goes on, and
+`take/1` says so. What was recorded until then can still be taken.
+""".
+
+-export([available/0, start/1, stop/0, tracer/0, verify/1]).
+-export([identify/0, identify/1, child/0, unborn/0]).
+-export([took/2, verified/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
+-export([take/1, flush/0, info/0]).
+-export([enabled/3, enabled_procs/3, trace/5, trace_procs/5]).
+-export_type([id/0, stream/0, state/0, options/0]).
+-nifs([took/2, verified/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
+       identify/0, identify/1, child/0, unborn/0, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
+       open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
+-on_load(load/0).
+
+-doc "Of a process that is recorded: 1, 2, .. in the order of birth, or about. 0: any other.".
+-type id() :: non_neg_integer().
+
+-type stream() :: processes | data | order.
+
+-doc """
+Why a recording has ended: the writer was too slow for the `budget`; there is no `memory`; there are no more `ids`; somebody said
+that a message has a `sender` that nobody can be; or it was stopped.
+""".
+-type state() :: running | {ended, budget | memory | ids | sender | stopped}.
+
+-doc """
+`budget`: bytes that may be held until they are taken and handled, at least a megabyte; `order`: bytes of entries that
+a process holds at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure what small ones save.
+""".
+-type options() :: #{budget => pos_integer(), order => pos_integer(), full_ids => boolean()}.
+
+-define(LEAST_BUDGET, 1_000_000).
+
+%% --- start and end -----------------------------------------------------------------
+
+-doc "Whether the native code could be loaded; if not, why.".
+-spec available() -> ok | {error, unicode:chardata()}.
+available() ->
+    case persistent_term:get({?MODULE, failed}, none) of
+        none -> ok;
+        {Reason, Text} -> {error, io_lib:format("the native recorder could not be loaded: ~ts (~tw)", [Text, Reason])}
+    end.
+
+-doc "Begins a recording; what was not taken of one before is dropped. Processes that are alive already are outside.".
+-spec start(options()) -> ok | {error, running | memory}.
+start(Options) ->
+    #{budget := Budget, order := Order, full_ids := Full} = maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false}, Options),
+    true = is_integer(Budget) andalso Budget >= ?LEAST_BUDGET,
+    true = is_boolean(Full),
+    Slots = slots(1 bsl 12, min(erlang:system_info(process_limit) div 8, 1 bsl 17)),
+    case alone(fun() -> open(Budget, Order, Full, Slots) end) of
+        ok -> ok;
+        Reason -> {error, Reason}
+    end.
+
+slots(N, Enough) when N >= Enough -> N;
+slots(N, Enough) -> slots(2 * N, Enough).
+
+-doc """
+Ends the recording, and frees what it had of processes. What they held can still be taken.
+""".
+-spec stop() -> ok.
+stop() ->
+    ok = close(),
+    ok = flush(),
+    alone(fun clear/0).
+
+%% Nobody else can be in native code meanwhile: no other scheduler runs, and this one is busy with the fun's only call.
+alone(Fun) ->
+    _ = erlang:system_flag(multi_scheduling, block_normal),
+    try Fun() after erlang:system_flag(multi_scheduling, unblock_normal) end.
+
+-doc "For `trace:session_create/3`. The flags of a session for recording are `procs` and `set_on_spawn`, for all processes.".
+-spec tracer() -> {module(), term()}.
+tracer() -> {?MODULE, []}.
+
+-doc """
+From now on labels of messages may be somebody else's, and `took/2` returns `verify`: whoever has found out who the
+sender is says so by `verified/2`.
+""".
+-spec verify(on) -> ok.
+verify(_) -> erlang:nif_error(not_loaded).
+
+%% --- identity ------------------------------------------------------------------------
+
+-doc "The caller's id.".
+-spec identify() -> id().
+identify() -> erlang:nif_error(not_loaded).
+
+-doc "0 for a process that has ended, and for anything that is no process of this node.".
+-spec identify(term()) -> id().
+identify(_) -> erlang:nif_error(not_loaded).
+
+-doc """
+The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn fails, the
+id is that of a later child; whoever catches that says `unborn/0`, or `raise/3`, which says it too, lest code that is not
+woven spawns a process that would be taken for it.
+
+A recorded process that spawns without having asked has a child that is recorded, too. Since messages of the child have the label
+of its parent, that turns `verify/1` on.
+""".
+-spec child() -> id().
+child() -> erlang:nif_error(not_loaded).
+
+-doc "The caller has not spawned what it has asked an id for.".
+-spec unborn() -> ok.
+unborn() -> erlang:nif_error(not_loaded).
+
+%% --- what processes do -----------------------------------------------------------------
+
+-doc """
+The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels may
+be somebody else's. This and the functions below do nothing if `Me` is not the caller's id.
+""".
+-spec took(Me :: id(), From :: id()) -> ok | verify.
+took(_, _) -> erlang:nif_error(not_loaded).
+
+-doc "As `took/2`, of whom it is certain who he is.".
+-spec verified(Me :: id(), From :: id()) -> ok.
+verified(_, _) -> erlang:nif_error(not_loaded).
+
+-doc "Took a message that nobody recorded has sent.".
+-spec content(Me :: id(), term()) -> ok.
+content(_, _) -> erlang:nif_error(not_loaded).
+
+-doc "A `receive` timed out.".
+-spec timeout(Me :: id()) -> ok.
+timeout(_) -> erlang:nif_error(not_loaded).
+
+-doc "A recorded call returned.".
+-spec result(Me :: id(), Call :: non_neg_integer(), term()) -> ok.
+result(_, _, _) -> erlang:nif_error(not_loaded).
+
+-doc "A recorded call raised an exception.".
+-spec raise(Me :: id(), Call :: non_neg_integer(), {Class :: error | exit | throw, Reason :: term()}) -> ok.
+raise(_, _, _) -> erlang:nif_error(not_loaded).
+
+-doc "Sent to a name that stood for this process, or id, or for nobody that is recorded.".
+-spec named(Me :: id(), To :: pid() | id() | term()) -> ok.
+named(_, _) -> erlang:nif_error(not_loaded).
+
+-doc "Sent a message, with what it was.".
+-spec sent(Me :: id(), To :: term(), Message :: term()) -> ok.
+sent(_, _, _) -> erlang:nif_error(not_loaded).
+
+-doc "What the message was that was taken last.".
+-spec contents(Me :: id(), Message :: term()) -> ok.
+contents(_, _) -> erlang:nif_error(not_loaded).
+
+-doc "A hash of the message that was taken last: `erlang:phash2(M) bor (erlang:phash2([M]) bsl 32)`.".
+-spec hash(Me :: id(), Message :: term()) -> ok.
+hash(_, _) -> erlang:nif_error(not_loaded).
+
+%% --- the writer ------------------------------------------------------------------------
+
+-doc """
+At most so many pieces, whole sub-traces or records each, in the order of their stream, and those of `data` before those of `order` that
+refer to them. What was taken the last time counts as handled then, and is not charged to the budget any more. One process
+takes.
+""".
+-spec take(Max :: non_neg_integer()) -> {[{stream(), binary()}], state()}.
+take(_) -> erlang:nif_error(not_loaded).
+
+-doc "What processes hold now can be taken. They go on meanwhile.".
+-spec flush() -> ok.
+flush() -> erlang:nif_error(not_loaded).
+
+-doc """
+`state`; `verify`; `budget`, and what is `used` of it; `born` and `ended`: recorded processes; `bytes` of each stream until now.
+""".
+-spec info() -> #{state := state(), verify := boolean(), budget := non_neg_integer(), used := non_neg_integer(),
+                  born := non_neg_integer(), ended := non_neg_integer(), bytes := #{stream() => non_neg_integer()}}.
+info() -> erlang:nif_error(not_loaded).
+
+%% --- native code -------------------------------------------------------------------------
+
+load() ->
+    Dir = case code:priv_dir(witness) of
+        {error, _} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
+        Found -> Found
+    end,
+    File = "witness_record-" ++ erlang:system_info(nif_version),
+    %% The module is there without native code too, to say why.
+    case erlang:load_nif(filename:join(Dir, File), 0) of
+        ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
+        {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)
+    end.
+
+-doc false.
+enabled(_, _, _) -> discard.
+-doc false.
+enabled_procs(_, _, _) -> discard.
+-doc false.
+trace(_, _, _, _, _) -> ok.
+-doc false.
+trace_procs(_, _, _, _, _) -> ok.
+
+open(_, _, _, _) -> erlang:nif_error(not_loaded).
+close() -> erlang:nif_error(not_loaded).
+clear() -> erlang:nif_error(not_loaded).
