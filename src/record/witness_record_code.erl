@@ -12,10 +12,11 @@ takes are not in the recording, so it is named in the summary.
 -export_type([code/0]).
 
 -doc """
-Folders with woven modules, and those with the modules as they are, the first one first; what was left as it is, with
-the reason.
+Folders with woven modules, and those with the modules as they are, the first one first; modules that were left as they are, but
+for those with native functions; the numbers of recorded calls.
 """.
--type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [{module(), term()}]}.
+-type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
+                  calls := #{mfa() => non_neg_integer()}}.
 
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
@@ -23,14 +24,18 @@ prepare(Options) ->
     User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
         {ok, Apps} ?= applications(wanted(Options, User), User),
-        Plain = lists:uniq(User ++ [Dir || {_, Dir} <- Apps]),
-        {ok, Woven, Unwoven} ?= woven(Plain, Options),
-        {ok, #{woven => Woven, plain => Plain, unwoven => Unwoven}}
+        woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options)
     end.
 
 woven(Dirs, Options) ->
-    case witness_weave_cache:prepare(Dirs, witness_record_calls:plan(), cache(Options)) of
-        {ok, _, _} = Done -> Done;
+    Natives = lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs]),
+    Plan = witness_record_calls:plan(Natives),
+    Tell = maps:get(on_progress, Options, fun(_) -> ok end),
+    Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
+    case witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}) of
+        {ok, Woven, Left} ->
+            {ok, #{woven => Woven, plain => Dirs, calls => witness_record_calls:calls(Plan),
+                   unwoven => [Module || {Module, _} <- Left] -- [Module || {Module, _, _} <- Natives]}};
         {error, Reason} -> {error, {weave, Reason}}
     end.
 

@@ -124,7 +124,7 @@ native(Job) ->
 header(Job) ->
     Options = maps:with([contents, hash, full_ids, compress, budget], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
-                 calls => witness_record_calls:calls()}, maps:with([run, app], Job)).
+                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls], Job)).
 
 %% The recorder's own processes, and what they may start, are not in the session.
 session(Writer) ->

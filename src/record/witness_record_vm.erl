@@ -73,9 +73,9 @@ init({Owner, Options, Code}) ->
     State = #state{job = job(Options, Code), code = Code, options = Options, owner = monitor(process, Owner)},
     {ok, State, {continue, open}}.
 
-job(Options, #{woven := Woven, unwoven := Unwoven}) ->
+job(Options, Code) ->
     Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
-    Given#{dir => filename:absname(maps:get(dir, Options)), woven => Woven, unwoven => [Module || {Module, _} <- Unwoven]}.
+    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, maps:with([woven, unwoven, calls], Code)).
 
 -doc false.
 handle_continue(open, #state{options = Options, code = Code, job = Job} = State) ->
