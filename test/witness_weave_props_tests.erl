@@ -37,10 +37,10 @@ faults() ->
     [{Name, witness_weave_expr, Find, Replace} || {Name, Find, Replace} <- [
         {"the receiver is evaluated after the message",
          "{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}}", "{match, G, {tuple, G, [MsgVar, ToVar]}, {tuple, G, [Msg, To]}}"},
-        {"a send has another value", "Value]},\n     N + 3}", "ToVar]},\n     N + 3}"},
+        {"a send has another value", "                Value];", "                ToVar];"},
         {"a send is told before it is done",
-         "{match, G, Value, Send(ToVar, MsgVar)},\n       remote(G, Context, sent, [ToVar, MsgVar]),",
-         "remote(G, Context, sent, [ToVar, MsgVar]),\n       {match, G, Value, Send(ToVar, MsgVar)},"},
+         "{match, G, Value, Send(ToVar, MsgVar)},\n                remote(G, Context, sent, [ToVar, MsgVar]),",
+         "remote(G, Context, sent, [ToVar, MsgVar]),\n                {match, G, Value, Send(ToVar, MsgVar)},"},
         {"a send is told the wrong way round", "sent, [ToVar, MsgVar]", "sent, [MsgVar, ToVar]"},
         {"a send is done twice", "{match, G, Value, Send(ToVar, MsgVar)},",
          "{match, G, Value, Send(ToVar, MsgVar)}, Send(ToVar, MsgVar),"},

@@ -7,9 +7,10 @@ Elixir's through its back end). Weaving is pure: abstract code in, abstract code
 
 | In the code | Woven |
 |---|---|
-| `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)` |
+| `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)`; or, as the plan says, as before where `To` is a process of this node, and else `Runtime:send/3` |
 | `receive Pattern -> Body ... end` | `Runtime:received(Msg)` before the body of the clause that has taken `Msg` |
-| a call of a function that `witness_weave_calls` lists | `Runtime:Class(Module, Function, Args)` does it |
+| `after Time -> Body`, if the plan says so | `Runtime:timeout()` before the body |
+| a call of a function that the plan's table lists (`witness_weave_calls`) | `Runtime:Class(Module, Function, Args)` does it |
 | a call whose module or function is known only at run time, when it can be one of these | `Runtime:apply(Module, Function, Args)` does it |
 | `fun erlang:send/2` and the like | `Runtime:function(Module, Function, Arity)` |
 | the entry functions of the plan | `Runtime:entry(Module, Function, Args)` before the body, in processes that are not observed yet |
@@ -39,8 +40,16 @@ How to weave a module.
 - `entries`: the functions that a process may begin with (default none).
 - `key`: a process that has this in its dictionary is past its entry (default `'$witness_inline'`).
 - `woven`: the modules that are woven together with this one: what they do when they are called, they tell themselves.
+- `calls`: the table of calls, a module with the behaviour `witness_weave_calls` (default: `witness_weave_calls` itself).
+- `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
+- `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
+  to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`.
+- `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
+- `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
--type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()]}.
+-type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
+                  calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced,
+                  timeouts => boolean(), callbacks => boolean()}.
 
 -doc "Object code, and the name of the file that the code server is told.".
 -type object() :: {module(), file:filename(), binary()}.
@@ -56,7 +65,10 @@ The attribute `witness_weave` of the result names the run-time module. The only 
 """.
 -spec weave([erl_parse:abstract_form()], plan()) -> [erl_parse:abstract_form()].
 weave(Forms, Plan) ->
-    {Whole, Questions} = witness_weave_behaviour:prepare(Forms, Plan),
+    {Whole, Questions} = case maps:get(callbacks, Plan, true) of
+        true -> witness_weave_behaviour:prepare(Forms, Plan);
+        false -> {Forms, #{}}
+    end,
     Context = witness_weave_expr:context(Whole, Plan),
     lists:flatmap(fun(Form) -> form(Form, Plan#{questions => Questions}, Context) end, Whole).
 

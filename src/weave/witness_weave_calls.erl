@@ -5,16 +5,31 @@ The calls that are woven, as data.
 Each of them has a class, and the class is the name of the function of the run-time module that does the call instead
 (`witness_weave_runtime`). To weave another function is a row here, and what it means is a clause there. What has no row
 is left as it is.
+
+This is the table of plans that name no other one, and the behaviour of all tables.
 """.
 
 -export([class/3, possible/3]).
 
 -export_type([class/0]).
 
--doc "What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`.".
--type class() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate.
-
 -doc "The class of a function, `none` where calls of it are left as they are.".
+-callback class(module(), atom(), arity()) -> class() | none.
+
+-doc """
+Whether a call can be one of those that are woven, as far as is known: `'_'` stands for a module, a function or an arity
+that is known only when the call is made.
+""".
+-callback possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
+
+-doc """
+What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`. With a number, this
+function is given it first.
+""".
+-type class() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
+               | information | wait | token | make_fun | halt | {result | foreign, Number :: non_neg_integer()}.
+
+-doc false.
 -spec class(module(), atom(), arity()) -> class() | none.
 class(Module, Function, Arity) ->
     case rows(Module) of
@@ -27,10 +42,7 @@ class(Module, Function, Arity) ->
             none
     end.
 
--doc """
-Whether a call can be one of those that are woven, as far as is known: `'_'` stands for a module, a function or an arity
-that is known only when the call is made.
-""".
+-doc false.
 -spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 possible(Module, Function, Arity) ->
     lists:any(fun({M, F, Arities}) ->

@@ -18,11 +18,13 @@ What is known of the module, and where in it an expression stands.
 - `locals`, `imports`: what a call without a module means.
 - `prefix`: no variable of the module begins with it.
 - `records`: its attributes that define records.
+- `calls`, `natives`, `sends`, `timeouts`: as in the plan.
 - `place`: `body`; or `record`, a default value, where there may be no variables.
 """.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
-                     records := [erl_parse:abstract_form()], place := body | record}.
+                     records := [erl_parse:abstract_form()], place := body | record, calls := module(),
+                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced, timeouts := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -34,6 +36,10 @@ context(Forms, Plan = #{runtime := Runtime}) ->
       locals => #{{Name, Arity} => [] || {function, _, Name, Arity, _} <- Forms},
       imports => #{Function => Module || {attribute, _, import, {Module, Functions}} <- Forms, Function <- Functions},
       records => [Form || {attribute, _, Kind, _} = Form <- Forms, Kind =:= record orelse Kind =:= native_record],
+      calls => maps:get(calls, Plan, witness_weave_calls),
+      natives => maps:get(natives, Plan, #{}),
+      sends => maps:get(sends, Plan, told),
+      timeouts => maps:get(timeouts, Plan, false),
       place => body}.
 
 prefix(Prefix, Names) ->
@@ -92,7 +98,7 @@ node({'receive', Anno, Clauses, Timeout, After}, Context, N) ->
     {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
     {Timeout1, N2} = node(Timeout, Context, N1),
     {After1, N3} = nodes(After, Context, N2),
-    {{'receive', Anno, Woven, Timeout1, After1}, N3};
+    {{'receive', Anno, Woven, Timeout1, timeout(Anno, Timeout, After1, Context)}, N3};
 node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
     {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
     {After1, N2} = nodes(After, Context, N1),
@@ -108,17 +114,33 @@ node(Leaf, _, N) ->
 
 %% What code sends by itself it goes on to send by itself: an error has the same stack trace. The tuple is never made.
 %% It has the compiler read both arguments as those of one call, from the right: by that order it names funs.
-send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
+send(Anno, Name, Send, [To, Msg], #{place := body} = Context, N) ->
     [ToVar, MsgVar, Value] = [variable(Anno, Context, I) || I <- [N, N + 1, N + 2]],
     G = generated(Anno),
     {{block, G,
-      [{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}},
-       {match, G, Value, Send(ToVar, MsgVar)},
-       remote(G, Context, sent, [ToVar, MsgVar]),
-       Value]},
+      [{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}} |
+       case Context of
+           #{sends := told} ->
+               [{match, G, Value, Send(ToVar, MsgVar)},
+                remote(G, Context, sent, [ToVar, MsgVar]),
+                Value];
+           #{sends := replaced} ->
+               StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, Name}, [ToVar, MsgVar], Context),
+               [{'if', G, [{clause, G, [], [is_local(G, ToVar)], [Send(ToVar, MsgVar)]},
+                           {clause, G, [], [[{atom, G, true}]], [StandIn]}]}]
+       end]},
      N + 3};
 send(Anno, Name, _, Args, Context, N) ->
     {stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, Name}, Args, Context), N}.
+
+%% A guard: a process of this node.
+is_local(G, To) ->
+    Guard = fun(Name, Args) -> {call, G, {remote, G, {atom, G, erlang}, {atom, G, Name}}, Args} end,
+    [Guard(is_pid, [To]), {op, G, '=:=', Guard(node, [To]), Guard(node, [])}].
+
+timeout(_, {atom, _, infinity}, After, _) -> After;
+timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno), Context, timeout, []) | After];
+timeout(_, _, After, _) -> After.
 
 taking({clause, Anno, [Pattern], Guards, Body}, Context, N) ->
     Msg = variable(Anno, Context, N),
@@ -131,7 +153,7 @@ call(Anno, {remote, _, {atom, _, erlang}, {atom, _, apply}} = Callee, [Module, N
             call(Anno, {remote, Anno, Module, Name}, Elements, Context, N);
         unknown ->
             {[Module1, Name1, Args1], N1} = nodes([Module, Name, Args], Context, N),
-            case witness_weave_calls:possible(literal(Module1), literal(Name1), '_') of
+            case possible(literal(Module1), literal(Name1), '_', Context) of
                 true -> {remote(Anno, Context, apply, [Module1, Name1, Args1]), N1};
                 false -> {{call, Anno, Callee, [Module1, Name1, Args1]}, N1}
             end
@@ -146,13 +168,14 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
         {erlang, '!'} when Arity =:= 2 ->
             send(Anno, '!', fun(To, Msg) -> {op, Anno, '!', To, Msg} end, Args1, Context, N1);
         {M, F} when M =:= '_'; F =:= '_' ->
-            case witness_weave_calls:possible(M, F, Arity) of
+            case possible(M, F, Arity, Context) of
                 true -> {stand_in(Anno, apply, Module1, Name1, Args1, Context), N1};
                 false -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1}
             end;
         {M, F} ->
-            case witness_weave_calls:class(M, F, Arity) of
+            case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
+                {Class, Number} -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
@@ -172,10 +195,15 @@ call(Anno, Fun, Args, Context, N) ->
     {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
     {{call, Anno, Fun1, Args1}, N1}.
 
-%% What a name without a module means.
-resolve(Name, Arity, #{locals := Locals, imports := Imports}) ->
+%% What a name without a module means. A function of the module itself is meant like one of another module only where
+%% its result is what counts, as that of `lookup/2' in `ets', which is part of the VM.
+resolve(Name, Arity, #{module := Own, locals := Locals, imports := Imports} = Context) ->
     case {is_map_key({Name, Arity}, Locals), Imports} of
-        {true, _} -> local;
+        {true, _} ->
+            case class(Own, Name, Arity, Context) of
+                {result, _} -> {Own, Name};
+                _ -> local
+            end;
         {false, #{{Name, Arity} := Module}} -> {Module, Name};
         {false, _} ->
             case erl_internal:bif(Name, Arity) of
@@ -184,8 +212,23 @@ resolve(Name, Arity, #{locals := Locals, imports := Imports}) ->
             end
     end.
 
+class(Module, Function, Arity, #{calls := Calls, natives := Natives}) ->
+    case Natives of
+        #{{Module, Function, Arity} := Number} -> {foreign, Number};
+        #{} -> Calls:class(Module, Function, Arity)
+    end.
+
+possible(Module, Function, Arity, #{calls := Calls, natives := Natives}) ->
+    Calls:possible(Module, Function, Arity) orelse
+        lists:any(fun({M, F, A}) -> is_one(Module, M) andalso is_one(Function, F) andalso is_one(Arity, A) end,
+                  maps:keys(Natives)).
+
+is_one('_', _) -> true;
+is_one(Same, Same) -> true;
+is_one(_, _) -> false.
+
 external(Fun, Module, Name, Arity, Context, N) ->
-    case witness_weave_calls:possible(literal(Module), literal(Name), literal(Arity)) of
+    case possible(literal(Module), literal(Name), literal(Arity), Context) of
         true -> {remote(element(2, Fun), Context, function, [Module, Name, Arity]), N};
         false -> {Fun, N}
     end.
@@ -208,9 +251,11 @@ elements({cons, _, Head, Tail}) ->
     end;
 elements(_) -> unknown.
 
-stand_in(Anno, Function, Module, Name, Args, Context) ->
+stand_in(Anno, Function, Module, Name, Args, Context) -> stand_in(Anno, Function, [], Module, Name, Args, Context).
+
+stand_in(Anno, Function, Number, Module, Name, Args, Context) ->
     List = lists:foldr(fun(Arg, Tail) -> {cons, Anno, Arg, Tail} end, {nil, Anno}, Args),
-    remote(Anno, Context, Function, [Module, Name, List]).
+    remote(Anno, Context, Function, Number ++ [Module, Name, List]).
 
 -doc "A call of a function of the run-time module.".
 remote(Anno, #{runtime := Runtime}, Function, Args) ->

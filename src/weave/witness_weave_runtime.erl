@@ -8,8 +8,13 @@ result, the class and reason of an exception, and the effects are those of the c
 run-time module in a stack trace are the only difference.
 
 The functions that stand for a call are given it as module, function and arguments, evaluated in the order of the code.
-Which calls have which class says `witness_weave_calls`.
+Which calls have which class says the table of the plan (`witness_weave_calls`). A run-time module has the functions that its
+plan can lead to.
 """.
+
+-optional_callbacks([sent/2, timeout/0, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
+                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
+                     callback/3, init/2]).
 
 -doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
 -callback sent(To :: term(), Msg :: term()) -> term().
@@ -17,13 +22,19 @@ Which calls have which class says `witness_weave_calls`.
 -doc "A clause of a `receive` has taken the message. The result is ignored.".
 -callback received(Msg :: term()) -> term().
 
+-doc "The time of an `after` is over, and no message was taken. The result is ignored.".
+-callback timeout() -> term().
+
 -doc """
 An entry function was called in a process that has no entry under the plan's key in its dictionary. `go`: it goes on in
 its body; otherwise `V` is its value, and the body is not run.
 """.
 -callback entry(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
 
--doc "`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself.".
+-doc """
+`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself. Where sends are replaced: to what is no
+process of this node, or may be none.
+""".
 -callback send(module(), atom(), [term()]) -> term().
 
 -doc "Functions that spawn a process and tell its identifier.".
@@ -52,6 +63,27 @@ its body; otherwise `V` is its value, and the body is not run.
 
 -doc "Functions that throw the stack away, and with it what `entry/3` has put there.".
 -callback hibernate(module(), atom(), [term()]) -> no_return().
+
+-doc "Functions of the VM whose result depends on more than their arguments. The number is that of the plan's table.".
+-callback result(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
+
+-doc "Functions of modules that cannot be woven.".
+-callback foreign(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
+
+-doc "`erlang:process_info`, which shows dictionaries.".
+-callback information(module(), atom(), [term()]) -> term().
+
+-doc "`erlang:make_fun/3`.".
+-callback make_fun(module(), atom(), [term()]) -> function().
+
+-doc "`erlang:halt`.".
+-callback halt(module(), atom(), [term()]) -> no_return().
+
+-doc "`prim_eval:'receive'/2`, with which `erl_eval` takes messages.".
+-callback wait(module(), atom(), [term()]) -> term().
+
+-doc "Functions that show or change the token of sequential tracing.".
+-callback token(module(), atom(), [term()]) -> term().
 
 -doc "A call whose module or function is known only now; it may be of any class, or of none. In tail position.".
 -callback apply(module(), atom(), [term()]) -> term().

@@ -1,0 +1,364 @@
+-module(witness_record_runtime).
+-moduledoc """
+What woven code calls while it is recorded (`m:witness_weave_runtime`), in the process that runs it.
+
+A process that is recorded has an identifier, a small number that is not 0. It stands in its dictionary, under a key that the
+program does not see, and it is the *label* of the process's token of sequential tracing, which the VM hands on with every
+message and to every child. When a `receive` takes a message, its token becomes that of the process: so the label then says
+who has sent it, and one call reads it and puts the own one back.
+
+| `From`, the label after a message was taken | Who sent it | Recorded |
+|---|---|---|
+| another identifier | that process | its identifier |
+| the own one | nobody: a timer, a port, a signal, which leave the token as it is; or the process itself | the message |
+| 0, or there is no token | a process that is not recorded | the message |
+
+Messages that tell of the end of a process, and replies to requests to spawn, are always recorded themselves, since they carry the
+token of a process that may not have sent them.
+
+**Who is outside.** A process that is not recorded has the identifier 0, whatever it does passes through, and only its label
+is kept at 0, so that what it says is not taken for what a recorded process has said. Until `start/1`, nobody is recorded and
+no native code is needed: woven modules of OTP run from the first moments of a VM.
+
+**Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the first message to
+another node on, and whenever it was asked for (`witness_record_native:verify/1`), the sender that the VM has noted in the token is
+looked at as well before an identifier is believed.
+
+**Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting one has no
+effect. `process_info(_, sequential_trace_token)` shows the recorder's.
+""".
+-behaviour(witness_weave_runtime).
+
+-export([start/1, stop/0, root/3]).
+-export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3, make_fun/3,
+         halt/3, apply/3, function/3]).
+-compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
+
+-define(KEY, '$witness_record').
+
+%% --- the recorder ----------------------------------------------------------------
+
+-doc """
+From now on processes are recorded that were spawned by recorded ones, or by `root/3`.
+
+- `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
+- `ending`: called before a recorded process ends the VM.
+- `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
+""".
+-spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()), contents => boolean(), hash => boolean()}) -> ok.
+start(Options) ->
+    All = maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, contents => false, hash => false}, Options),
+    _ = [witness_record_native:verify(on) || #{contents := Contents, hash := Hash} <- [All], Contents orelse Hash],
+    persistent_term:put(?MODULE, All).
+
+-doc "Nobody begins to be recorded any more.".
+-spec stop() -> ok.
+stop() ->
+    _ = persistent_term:erase(?MODULE),
+    ok.
+
+-doc "Spawns a process that is recorded, from one that is not.".
+-spec root(module(), atom(), [term()]) -> {pid(), reference(), Id :: pos_integer()}.
+root(Module, Function, Args) ->
+    Id = witness_record_native:child(),
+    _ = erlang:seq_trace(label, Id),
+    {Pid, Monitor} = spawn_monitor(Module, Function, Args),
+    _ = erlang:seq_trace(sequential_trace_token, []),
+    {Pid, Monitor, Id}.
+
+%% The identifier of the process. It is asked for once.
+me() ->
+    case get(?KEY) of
+        undefined -> identified(persistent_term:get(?MODULE, off));
+        Me -> Me
+    end.
+
+identified(off) ->
+    0;
+identified(#{}) ->
+    Me = witness_record_native:identify(),
+    put(?KEY, Me),
+    Me.
+
+%% --- messages --------------------------------------------------------------------
+
+-doc false.
+-spec received(term()) -> ok.
+received(Msg) ->
+    case get(?KEY) of
+        undefined -> first(Msg, persistent_term:get(?MODULE, off));
+        Me -> taken(Msg, erlang:seq_trace(label, Me), Me)
+    end.
+
+first(_, off) ->
+    ok;
+first(Msg, Started) ->
+    Me = identified(Started),
+    taken(Msg, erlang:seq_trace(label, Me), Me).
+
+taken(_, _, 0) -> ok;
+taken({'EXIT', _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+taken({'DOWN', _, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+taken({spawn_reply, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
+    case witness_record_native:took(Me, From) of
+        ok -> ok;
+        verify -> looked_at(Msg, From, Me)
+    end;
+taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
+
+%% The token names the process that has sent with it, whoever's label it has.
+looked_at(Msg, From, Me) ->
+    {sequential_trace_token, {_, _, _, Sender, _}} = process_info(self(), sequential_trace_token),
+    case is_pid(Sender) andalso node(Sender) =:= node() andalso witness_record_native:identify(Sender) of
+        From ->
+            #{contents := Contents, hash := Hash} = persistent_term:get(?MODULE, #{contents => false, hash => false}),
+            ok = witness_record_native:from(Me, From),
+            _ = [witness_record_native:contents(Me, Msg) || Contents],
+            _ = [witness_record_native:hash(Me, Msg) || Hash],
+            ok;
+        _ ->
+            witness_record_native:content(Me, Msg)
+    end.
+
+-doc false.
+-spec timeout() -> ok.
+timeout() ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:timeout(Me)
+    end.
+
+-doc false.
+-spec wait(module(), atom(), [term()]) -> term().
+wait(prim_eval, 'receive', [Match, Time]) ->
+    Told = fun(Msg) -> case Match(Msg) of nomatch -> nomatch; Value -> {Msg, Value} end end,
+    case prim_eval:'receive'(Told, Time) of
+        timeout ->
+            ok = timeout(),
+            timeout;
+        {Msg, Value} ->
+            ok = received(Msg),
+            Value
+    end.
+
+-doc false.
+-spec send(module(), atom(), [term()]) -> term().
+send(erlang, Function, [To | Rest] = Args) ->
+    case me() of
+        0 -> erlang:apply(erlang, Function, Args);
+        Me ->
+            case destination(To) of
+                plain -> erlang:apply(erlang, Function, Args);
+                {name, Name} -> named(Function, Name, To, Rest, Me);
+                remote -> remote(erlang, Function, Args, Me)
+            end
+    end.
+
+destination(To) when is_atom(To) -> {name, To};
+destination({Name, Node}) when is_atom(Name), Node =:= node() -> {name, Name};
+destination({Name, Node}) when is_atom(Name), is_atom(Node) -> remote;
+destination(To) when is_pid(To), node(To) =/= node() -> remote;
+destination(To) when is_reference(To), node(To) =/= node() -> remote;
+destination(_) -> plain.
+
+%% What is looked up is what is sent to. If it ends in between, the message is lost, as it is when it ends just after.
+named(Function, Name, To, Rest, Me) ->
+    case whereis(Name) of
+        undefined when is_atom(To) ->
+            ok = witness_record_native:raise(Me, number(erlang, Function, length(Rest) + 1), {error, badarg}),
+            erlang:raise(error, badarg, [{erlang, Function, [To | Rest], [{error_info, #{module => erl_erts_errors}}]}
+                                         | element(2, process_info(self(), current_stacktrace))]);
+        undefined ->
+            ok = witness_record_native:named(Me, undefined),
+            erlang:apply(erlang, Function, [To | Rest]);
+        Found ->
+            ok = witness_record_native:named(Me, Found),
+            erlang:apply(erlang, Function, [Found | Rest])
+    end.
+
+%% Another node is told nothing of who is recorded here.
+remote(Module, Function, Args, Me) ->
+    ok = witness_record_native:verify(on),
+    _ = erlang:seq_trace(sequential_trace_token, []),
+    try erlang:apply(Module, Function, Args) of
+        Value ->
+            _ = erlang:seq_trace(label, Me),
+            ok = sent(Function, Args, Value, Me),
+            Value
+    catch
+        Class:Reason:Stack ->
+            _ = erlang:seq_trace(label, Me),
+            raised(Class, Reason, Stack, number(Module, Function, length(Args)), Me)
+    end.
+
+sent(_, [_, Msg], Msg, _) -> ok;
+sent(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
+
+%% --- processes -------------------------------------------------------------------
+
+-doc false.
+-spec spawn(module(), atom(), [term()]) -> term().
+spawn(erlang, Function, Args) ->
+    case me() of
+        0 -> erlang:apply(erlang, Function, Args);
+        Me ->
+            case elsewhere(Args) of
+                true -> remote(erlang, Function, Args, Me);
+                false -> child(Function, Args, Me)
+            end
+    end.
+
+%% With a node come a fun, or a module, a function and its arguments.
+elsewhere([Node, Fun | _]) when is_function(Fun) -> Node =/= node();
+elsewhere([Node, _, Function, _ | _]) when is_atom(Function) -> Node =/= node();
+elsewhere(_) -> false.
+
+%% The child is born with the label.
+child(Function, Args, Me) ->
+    _ = erlang:seq_trace(label, witness_record_native:child()),
+    try erlang:apply(erlang, Function, Args) of
+        Value ->
+            _ = erlang:seq_trace(label, Me),
+            ok = spawned(Function, Args, Value, Me),
+            Value
+    catch
+        Class:Reason:Stack ->
+            _ = erlang:seq_trace(label, Me),
+            raised(Class, Reason, Stack, number(erlang, Function, length(Args)), Me)
+    end.
+
+spawned(_, _, Child, _) when is_pid(Child) -> ok;
+spawned(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
+
+%% --- results ---------------------------------------------------------------------
+
+-doc false.
+-spec result(non_neg_integer(), module(), atom(), [term()]) -> term().
+result(Number, Module, Function, Args) ->
+    case me() of
+        0 -> erlang:apply(Module, Function, Args);
+        Me ->
+            try erlang:apply(Module, Function, Args) of
+                Value ->
+                    ok = witness_record_native:result(Me, Number, Value),
+                    Value
+            catch
+                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+            end
+    end.
+
+-doc false.
+-spec foreign(non_neg_integer(), module(), atom(), [term()]) -> term().
+foreign(Number, Module, Function, Args) ->
+    case me() of
+        0 -> erlang:apply(Module, Function, Args);
+        Me ->
+            try outside(fun() -> erlang:apply(Module, Function, Args) end, Me) of
+                Value ->
+                    ok = witness_record_native:result(Me, Number, Value),
+                    Value
+            catch
+                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+            end
+    end.
+
+%% What is done meanwhile is no step of the process: messages that it takes, and what woven code does that it calls.
+outside(Do, Me) ->
+    put(?KEY, 0),
+    _ = erlang:seq_trace(label, 0),
+    try
+        Do()
+    after
+        _ = erlang:seq_trace(label, Me),
+        put(?KEY, Me)
+    end.
+
+raised(Class, Reason, Stack, Number, Me) ->
+    ok = witness_record_native:raise(Me, Number, {Class, Reason}),
+    erlang:raise(Class, Reason, Stack).
+
+-doc false.
+-spec information(module(), atom(), [term()]) -> term().
+information(erlang, process_info, Args) ->
+    shown(result(number(erlang, process_info, length(Args)), erlang, process_info, Args)).
+
+shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
+shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
+shown(Item) -> Item.
+
+is_own({?KEY, _}) -> true;
+is_own(_) -> false.
+
+-doc false.
+-spec dictionary(module(), atom(), [term()]) -> term().
+dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
+dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), Key =/= ?KEY];
+dictionary(erlang, erase, []) ->
+    All = erase(),
+    _ = [put(?KEY, Me) || {?KEY, Me} <- All],
+    [Entry || Entry <- All, not is_own(Entry)].
+
+-doc false.
+-spec token(module(), atom(), [term()]) -> [] | 0 | {0, 0} | false.
+token(erlang, seq_trace, [label, _]) -> 0;
+token(erlang, seq_trace, [serial, _]) -> {0, 0};
+token(erlang, seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
+token(erlang, seq_trace_print, _) -> false;
+token(erlang, _, _) -> [].
+
+-doc false.
+-spec halt(module(), atom(), [term()]) -> no_return().
+halt(erlang, halt, Args) ->
+    _ = case {me(), persistent_term:get(?MODULE, off)} of
+        {Me, #{ending := Ending}} when Me =/= 0 -> outside(Ending, Me);
+        _ -> nobody
+    end,
+    erlang:apply(erlang, halt, Args).
+
+%% --- what is known at run time only ----------------------------------------------
+
+-doc false.
+-spec apply(module(), atom(), [term()]) -> term().
+apply(erlang, apply, [Module, Function, Args]) ->
+    apply(Module, Function, Args);
+apply(Module, Function, Args) ->
+    case class(Module, Function, length(Args)) of
+        none -> erlang:apply(Module, Function, Args);
+        {Class, Number} -> ?MODULE:Class(Number, Module, Function, Args);
+        Class -> ?MODULE:Class(Module, Function, Args)
+    end.
+
+-doc false.
+-spec make_fun(module(), atom(), [term()]) -> function().
+make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Function, Arity).
+
+-doc false.
+-spec function(module(), atom(), arity()) -> function().
+function(Module, Function, Arity) ->
+    case class(Module, Function, Arity) of
+        none -> erlang:make_fun(Module, Function, Arity);
+        _ -> calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+    end.
+
+calling(0, Do) -> fun() -> Do([]) end;
+calling(1, Do) -> fun(A) -> Do([A]) end;
+calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
+calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
+calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
+calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
+calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end;
+calling(7, Do) -> fun(A, B, C, D, E, F, G) -> Do([A, B, C, D, E, F, G]) end.
+
+class(Module, Function, Arity) ->
+    case witness_record_calls:class(Module, Function, Arity) of
+        none ->
+            case persistent_term:get(?MODULE, off) of
+                #{calls := #{{Module, Function, Arity} := Number}} -> {foreign, Number};
+                _ -> none
+            end;
+        Class ->
+            Class
+    end.
+
+number(Module, Function, Arity) -> witness_record_calls:number(Module, Function, Arity).
