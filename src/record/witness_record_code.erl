@@ -12,7 +12,8 @@ takes are not in the recording, so it is named in the summary.
 -export_type([code/0]).
 
 -doc """
-Folders with woven modules, and those with the modules as they are, the first one first; modules that were left as they are, but
+Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which every VM
+knows: while it boots, it would look there first; modules that were left as they are, but
 for those with native functions; the numbers of recorded calls.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
@@ -28,14 +29,13 @@ prepare(Options) ->
     end.
 
 woven(Dirs, Options) ->
-    Natives = lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs]),
-    Plan = witness_record_calls:plan(Natives),
+    Plan = #{natives := Natives} = witness_record_calls:plan(Dirs),
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
     case witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}) of
         {ok, Woven, Left} ->
-            {ok, #{woven => Woven, plain => Dirs, calls => witness_record_calls:calls(Plan),
-                   unwoven => [Module || {Module, _} <- Left] -- [Module || {Module, _, _} <- Natives]}};
+            {ok, #{woven => Woven, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)], calls => witness_record_calls:calls(Plan),
+                   unwoven => [Module || {Module, _} <- Left] -- [Module || {Module, _, _} <- maps:keys(Natives)]}};
         {error, Reason} -> {error, {weave, Reason}}
     end.
 

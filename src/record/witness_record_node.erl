@@ -93,6 +93,7 @@ begin_job(Job, State) ->
     maybe
         ok ?= woven(Job),
         ok ?= native(Job),
+        ok = witness_record_runtime:start((maps:with([calls, contents, hash], Job))#{ending => fun ending/0}),
         {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
         Session = session(Writer),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
@@ -133,14 +134,12 @@ session(Writer) ->
     [trace:process(Session, Pid, true, [procs, set_on_spawn]) || Pid <- processes(), Pid =/= self(), Pid =/= Writer],
     Session.
 
-%% As woven code spawns: under the label, the child's identifier, and traced for this moment.
+%% This process is in the session for this moment, so that its child is.
 spawn_recorded({M, F, Args}, Session) ->
-    _ = seq_trace:set_token(label, witness_record_native:child()),
     _ = trace:process(Session, self(), true, [procs, set_on_spawn]),
-    Root = spawn_monitor(M, F, Args),
+    {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
     _ = trace:process(Session, self(), false, [procs, set_on_spawn]),
-    _ = seq_trace:set_token([]),
-    Root.
+    {Root, Ref}.
 
 first(#{run := MFA}) -> MFA;
 first(#{app := App}) -> {?MODULE, start_application, [App]}.

@@ -57,8 +57,8 @@ await(Pid, Timeout) ->
 stop(Pid) -> gen_server:cast(Pid, stop).
 
 -doc """
-The arguments of a VM that runs this code, and witness's own beside it. Of the folders behind `-pa` the last one comes
-first.
+The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first, but
+while the VM boots, when modules of OTP are all that is loaded, the first one.
 """.
 -spec arguments(witness_record:options(), witness_record_code:code()) -> [string()].
 arguments(Options, #{woven := Woven, plain := Plain}) ->
