@@ -72,7 +72,7 @@ static ERL_NIF_TERM recorded(ErlNifEnv *env, ErlNifBinary *binary)
 
 /* --- what processes do ------------------------------------------------------------ */
 
-static ERL_NIF_TERM from(wr_process *process, ERL_NIF_TERM sender)
+static ERL_NIF_TERM sender_was(wr_process *process, ERL_NIF_TERM sender)
 {
     if (!IS_SMALL(sender) || SMALL(sender) < 1 || SMALL(sender) >= (int64_t)the->most_ids)
         wr_end(&the->output, WR_SENDER);
@@ -90,15 +90,15 @@ static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return am_ok;
     if (atomic_load_explicit(&the->output.mode, memory_order_relaxed) == WR_VERIFY)
         return am_verify;
-    return from(process, argv[1]);
+    return sender_was(process, argv[1]);
 }
 
-/* verified(Me, From) -> ok */
-static ERL_NIF_TERM verified(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+/* from(Me, From) -> ok */
+static ERL_NIF_TERM from(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
     (void)argc;
-    return process ? from(process, argv[1]) : am_ok;
+    return process ? sender_was(process, argv[1]) : am_ok;
 }
 
 /* content(Me, Term) -> ok */
@@ -129,7 +129,7 @@ static bool call_number(ERL_NIF_TERM term, uint64_t *call)
     return IS_SMALL(term) && SMALL(term) >= 0;
 }
 
-/* result(Me, Call, Term) -> ok */
+/* result(Me, Call, Term) -> ok. The child of a spawn that this is the result of is there, or will never be. */
 static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -139,6 +139,7 @@ static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!process || !call_number(argv[1], &call))
         return am_ok;
+    process->spawning = false;
     if (IS_SMALL(argv[2])) {
         (void)wr_result_number(&the->output, process, call, SMALL(argv[2]));
         return am_ok;
@@ -159,7 +160,7 @@ static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return recorded(env, &binary);
 }
 
-/* raise(Me, Call, {Class, Reason}) -> ok. A spawn may be what has raised. */
+/* raise(Me, Call, {Class, Reason}) -> ok. If it was a spawn, there is no child. */
 static ERL_NIF_TERM raise(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -531,7 +532,7 @@ static void unload(ErlNifEnv *env, void *data)
 
 static ErlNifFunc functions[] = {
     {"took", 2, took, 0},
-    {"verified", 2, verified, 0},
+    {"from", 2, from, 0},
     {"content", 2, content, 0},
     {"timeout", 1, timed_out, 0},
     {"result", 3, result, 0},

@@ -33,11 +33,11 @@ is no memory, when a sender's id cannot be one, or when all ids are used. Nothin
 
 -export([available/0, start/1, stop/0, tracer/0, verify/1]).
 -export([identify/0, identify/1, child/0, unborn/0]).
--export([took/2, verified/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
+-export([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
 -export([take/1, flush/0, info/0]).
 -export([enabled/3, enabled_procs/3, trace/5, trace_procs/5]).
 -export_type([id/0, stream/0, state/0, options/0]).
--nifs([took/2, verified/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
+-nifs([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
        identify/0, identify/1, child/0, unborn/0, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
        open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
@@ -106,7 +106,7 @@ tracer() -> {?MODULE, []}.
 
 -doc """
 From now on labels of messages may be somebody else's, and `took/2` returns `verify`: whoever has found out who the
-sender is says so by `verified/2`.
+sender is says so by `from/2`.
 """.
 -spec verify(on) -> ok.
 verify(_) -> erlang:nif_error(not_loaded).
@@ -123,8 +123,8 @@ identify(_) -> erlang:nif_error(not_loaded).
 
 -doc """
 The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn fails, the
-id is that of a later child; whoever catches that says `unborn/0`, or `raise/3`, which says it too, lest code that is not
-woven spawns a process that would be taken for it.
+id is that of a later child; `raise/3`, `result/3` or `unborn/0` say that it has failed, lest code that is not woven
+spawns a process that would be taken for it.
 
 A recorded process that spawns without having asked has a child that is recorded, too. Since messages of the child have the label
 of its parent, that turns `verify/1` on.
@@ -146,8 +146,8 @@ be somebody else's. This and the functions below do nothing if `Me` is not the c
 took(_, _) -> erlang:nif_error(not_loaded).
 
 -doc "As `took/2`, of whom it is certain who he is.".
--spec verified(Me :: id(), From :: id()) -> ok.
-verified(_, _) -> erlang:nif_error(not_loaded).
+-spec from(Me :: id(), From :: id()) -> ok.
+from(_, _) -> erlang:nif_error(not_loaded).
 
 -doc "Took a message that nobody recorded has sent.".
 -spec content(Me :: id(), term()) -> ok.
