@@ -1,0 +1,385 @@
+-module(witness_log_recording).
+-moduledoc """
+Recordings: what made an execution what it was, in the files of a folder (`docs/internals/record.md`).
+
+```
+1> {ok, R} = witness_log_recording:open("calc.rec").
+2> witness_log_recording:info(R).
+#{complete => true, ended => finished, cut => [], ...}
+3> witness_log_recording:fold(fun(Entry, Entries) -> [Entry | Entries] end, [], 1, R).
+{ok, [{exit,normal}, {from,2}, {spawn,2}]}
+```
+
+For each process there is what it did, in its order. Between processes there is none, but a child did what it did
+after it was spawned, and who took a message did so after its sender was born.
+
+A recording is data. Nothing in it is run or loaded; the atoms that it adds to the VM are bounded, and so is what its
+blocks expand to. Its files are read a block at a time, by the index; where there is no index, or the recording goes
+on beyond it, `open/2` makes one. Of a recording that was cut, wherever that was, all is read that was whole. Any other damage is an
+error that says in which file it is, and where.
+
+A recording that is open is a plain term. Any process may use it, and there is nothing to close.
+""".
+
+-export([open/1, open/2, header/1, info/1, modules/1, atoms/1]).
+-export([processes/1, fold_processes/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, format_error/1]).
+
+-export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
+
+-doc "`max_atoms`: how many names the recording may add to those that the VM knows (100,000).".
+-type options() :: #{max_atoms => pos_integer()}.
+
+-doc "A recording.".
+-opaque recording() :: #{dir := file:filename_all(), header := map(), info := info(), full := boolean(),
+                         calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
+                         index := witness_log_recording_index:index()}.
+
+-doc """
+- `complete`: it was ended in good order and all of it is there;
+- `ended`: `finished`, why it had to be ended before, or `unknown`: the VM has died, or still records;
+- `cut`: files with something behind the last whole block, or that were longer once;
+- `indexed`: the index was there;
+- `sizes`: of the files, in bytes.
+""".
+-type info() :: #{complete := boolean(), ended := term(), cut := [order | data | processes], indexed := boolean(),
+                  sizes := witness_log_recording_index:sizes()}.
+
+-doc "A process. `ended`: its end was recorded.".
+-type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
+                     signature := term(), ended := boolean()}.
+
+-doc """
+What a process did: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
+raised; it sent to a name, and this process got it; the hash or the contents of the message before; what it sent; its end.
+""".
+-type entry() :: {from, pos_integer()} | {content, term()} | timeout | {spawn, pos_integer()}
+               | {result, mfa(), term()} | {raise, mfa(), Class :: term(), Reason :: term()}
+               | {named, non_neg_integer()} | {hash, <<_:64>>} | {contents, term()} | {sent, To :: term(), term()}
+               | {exit, Reason :: term()}.
+
+-doc "The same, with messages of one sender and timeouts as often as they follow each other.".
+-type run() :: entry() | {from, pos_integer(), N :: pos_integer()} | {timeout, N :: pos_integer()}.
+
+-doc "What is wrong, and where.".
+-type error() :: witness_log_recording_file:error().
+
+-define(MAX_ATOMS, 100_000).
+
+-doc "Opens the recording in a folder.".
+-spec open(file:filename_all()) -> {ok, recording()} | {error, error()}.
+open(Dir) -> open(Dir, #{}).
+
+-doc "The same, with options.".
+-spec open(file:filename_all(), options()) -> {ok, recording()} | {error, error()}.
+open(Dir, Options) ->
+    Atoms = witness_log_atoms:new(maps:get(max_atoms, Options, ?MAX_ATOMS)),
+    maybe
+        {ok, Id, Header} ?= map(Dir, header, Atoms),
+        {ok, Calls} ?= calls(Header, Dir),
+        {ok, End} ?= ended(Dir, Id, Atoms),
+        opened(Dir, Id, Header, Calls, End, Atoms)
+    else
+        cut -> located(Dir, header, 0, cut);
+        {error, _} = Error -> Error
+    end.
+
+located(Dir, Kind, At, What) ->
+    {error, #{file => witness_log_recording_file:name(Dir, Kind), offset => At, what => What}}.
+
+%% A file whose first block is a map.
+map(Dir, Kind, Atoms) ->
+    with_file(Dir, Kind, fun(File) ->
+        First = witness_log_recording_file:first(),
+        maybe
+            {ok, Bytes, _} ?= witness_log_recording_file:read(First, File),
+            {ok, Map} ?= witness_log_recording_term:decode(Bytes, Atoms),
+            true ?= is_map(Map),
+            {ok, witness_log_recording_file:recording(File), Map}
+        else
+            {refused, What} -> witness_log_recording_file:damage(First, {contents, What}, File);
+            false -> witness_log_recording_file:damage(First, {contents, ~"it is no map"}, File);
+            {error, _} = Error -> Error;
+            _ -> cut
+        end
+    end).
+
+with_file(Dir, Kind, Fun) ->
+    case witness_log_recording_file:open(Dir, Kind) of
+        {ok, File} ->
+            try
+                Fun(File)
+            after
+                witness_log_recording_file:close(File)
+            end;
+        {error, #{what := cut}} -> cut;
+        {error, _} = Error -> Error
+    end.
+
+%% Numbers of calls, from a map of calls to their numbers.
+calls(Header, Dir) ->
+    Calls = maps:get(calls, Header, #{}),
+    case is_map(Calls) andalso lists:all(fun is_call/1, maps:to_list(Calls)) of
+        true -> {ok, #{Number => Call || Call := Number <- Calls}};
+        false -> located(Dir, header, witness_log_recording_file:first(), {contents, ~"the table of calls is none"})
+    end.
+
+is_call({{Module, Function, Arity}, Number}) ->
+    is_atom(Module) andalso is_atom(Function) andalso is_integer(Arity) andalso is_integer(Number);
+is_call(_) -> false.
+
+%% The file `modules' is written last. If it is not all there, there was no end.
+ended(Dir, Id, Atoms) ->
+    case map(Dir, modules, Atoms) of
+        {ok, Id, #{ended := _, names := Names, sizes := #{order := _, data := _, processes := _}} = End}
+          when is_integer(Names) -> with_names(Dir, Names, End);
+        {ok, Id, _} ->
+            located(Dir, modules, witness_log_recording_file:first(), {contents, ~"it does not say how the recording ended"});
+        {ok, _, _} -> of_another(Dir, modules);
+        cut -> {ok, #{}};
+        {error, #{what := {posix, enoent}}} -> {ok, #{}};
+        {error, _} = Error -> Error
+    end.
+
+%% So many bytes of names are behind the map.
+with_names(Dir, Names, End) ->
+    with_file(Dir, modules, fun(File) ->
+        maybe
+            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first(), File),
+            Size = witness_log_recording_file:size(File),
+            true ?= Size >= Next + Names,
+            ok ?= witness_log_recording_file:ends(File),
+            case Size of
+                _ when Size =:= Next + Names -> {ok, End};
+                _ -> witness_log_recording_file:damage(Next + Names, {contents, ~"there is something behind its end"}, File)
+            end
+        else
+            {error, _} = Error -> Error;
+            _ -> {ok, #{}}
+        end
+    end).
+
+of_another(Dir, Kind) -> located(Dir, Kind, 0, {contents, ~"it belongs to another recording"}).
+
+opened(Dir, Id, Header, Calls, End, Atoms) ->
+    Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
+    maybe
+        {ok, Sizes} ?= sizes(Dir, Id, [order, data, processes], #{}),
+        {ok, Found} ?= found(Dir, Id),
+        {ok, Shorter} ?= compared(Dir, Sizes, [S || S <- [maps:get(sizes, End, none), element(2, Found)], S =/= none]),
+        {ok, Index, Cut} ?= index(Dir, Full, Found, Shorter),
+        {ok, CutProcesses} ?= cut_processes(Dir),
+        AllCut = lists:usort(Shorter ++ Cut ++ CutProcesses),
+        Info = #{complete => End =/= #{} andalso AllCut =:= [], ended => maps:get(ended, End, unknown), cut => AllCut,
+                 indexed => element(1, Found) =/= none, sizes => Sizes},
+        {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index}}
+    end.
+
+sizes(_, _, [], Sizes) -> {ok, Sizes};
+sizes(Dir, Id, [Kind | Kinds], Sizes) ->
+    Opened = with_file(Dir, Kind, fun(File) ->
+        {witness_log_recording_file:recording(File), witness_log_recording_file:size(File)}
+    end),
+    case Opened of
+        {error, _} = Error -> Error;
+        {Id, Size} -> sizes(Dir, Id, Kinds, Sizes#{Kind => Size});
+        {_, _} -> of_another(Dir, Kind);
+        cut -> sizes(Dir, Id, Kinds, Sizes#{Kind => 0})
+    end.
+
+%% An index that is not all there is none.
+found(Dir, Id) ->
+    Found = with_file(Dir, index, fun(File) ->
+        {witness_log_recording_file:recording(File), witness_log_recording_index:load(File)}
+    end),
+    case Found of
+        {Id, {ok, Index, Sizes}} -> {ok, {Index, Sizes}};
+        {Id, {error, _} = Error} -> Error;
+        {Id, cut} -> {ok, {none, none}};
+        {error, #{what := {posix, enoent}}} -> {ok, {none, none}};
+        {error, _} = Error -> Error;
+        cut -> {ok, {none, none}};
+        {_, _} -> of_another(Dir, index)
+    end.
+
+%% What is smaller than it was at the end was cut since.
+compared(Dir, Sizes, Ends) ->
+    Differing = [{Kind, Size, End} || Kind := Size <- Sizes, #{Kind := End} <- Ends, Size =/= End],
+    case [{Kind, End} || {Kind, Size, End} <- Differing, Size > End] of
+        [{Kind, End} | _] -> located(Dir, Kind, End, {contents, ~"there is something behind its end"});
+        [] -> {ok, lists:usort([Kind || {Kind, _, _} <- Differing])}
+    end.
+
+index(_, _, {Index, _}, []) when Index =/= none -> {ok, Index, []};
+index(Dir, Full, {Index, _}, [processes]) when Index =/= none -> index(Dir, Full, {Index, none}, []);
+index(Dir, Full, _, _) ->
+    Built = with_file(Dir, order, fun(Order) ->
+        with_file(Dir, data, fun(Data) -> witness_log_recording_index:build(Order, Data, Full) end)
+    end),
+    case Built of
+        cut -> {ok, witness_log_recording_index:empty(), []};
+        _ -> Built
+    end.
+
+%% Only heads of blocks are read.
+cut_processes(Dir) ->
+    case with_file(Dir, processes, fun(File) -> witness_log_recording_file:ends(File) end) of
+        ok -> {ok, []};
+        cut -> {ok, [processes]};
+        {error, _} = Error -> Error
+    end.
+
+-doc "The header: `otp`, `erts`, `root`, `options`, `started`, `calls` and what else the recorder has written there.".
+-spec header(recording()) -> map().
+header(#{header := Header}) -> Header.
+
+-doc "Whether it is complete, and how it ended.".
+-spec info(recording()) -> info().
+info(#{info := Info}) -> Info.
+
+-doc "The modules that were loaded in the end, each with its MD5 and whether it was woven. None, where there was no end.".
+-spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.
+modules(#{dir := Dir, atoms := Atoms}) ->
+    case map(Dir, modules, Atoms) of
+        {ok, _, #{modules := Modules}} when is_list(Modules) -> {ok, Modules};
+        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
+        _ -> {ok, []}
+    end.
+
+-doc "The names of all atoms that the recorded VM had in the end, in the order of its table.".
+-spec atoms(recording()) -> {ok, [binary()]} | {error, error()}.
+atoms(#{dir := Dir}) ->
+    Read = with_file(Dir, modules, fun(File) ->
+        maybe
+            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first(), File),
+            {_, Names, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Names) -> names(At, Bytes, Names, File) end,
+                                                             [], Next, File),
+            {ok, lists:reverse(Names)}
+        end
+    end),
+    case Read of
+        {ok, Names} -> {ok, Names};
+        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
+        _ -> {ok, []}
+    end.
+
+names(_, <<>>, Names, _) -> {ok, Names};
+names(At, Bytes, Names, File) ->
+    maybe
+        {Size, Rest} ?= witness_log_recording_number:read(Bytes),
+        <<Name:Size/binary, Rest1/binary>> ?= Rest,
+        names(At, Rest1, [binary:copy(Name) | Names], File)
+    else
+        _ -> witness_log_recording_file:damage(At, {contents, ~"a name is damaged"}, File)
+    end.
+
+%% --- processes -------------------------------------------------------------------
+
+-doc "All processes whose birth was recorded, by their ids.".
+-spec processes(recording()) -> {ok, [process()]} | {error, error()}.
+processes(R) ->
+    Folded = fold_processes(fun
+        ({birth, #{id := Id} = Birth}, {Births, Ends}) -> {Births#{Id => Birth}, Ends};
+        ({ended, Id}, {Births, Ends}) -> {Births, Ends#{Id => true}}
+    end, {#{}, #{}}, R),
+    case Folded of
+        {ok, {Births, Ends}} -> {ok, [Birth#{ended => is_map_key(Id, Ends)} || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
+        {error, _} = Error -> Error
+    end.
+
+-doc "Folds over births and ends, in the order in which they were written. An end may come before its birth.".
+-spec fold_processes(fun((witness_log_recording_process:item(), Acc) -> Acc), Acc, recording()) ->
+    {ok, Acc} | {error, error()}.
+fold_processes(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
+    Folded = with_file(Dir, processes, fun(File) ->
+        witness_log_recording_file:fold(fun(At, Bytes, A) ->
+            case witness_log_recording_process:decode(Bytes, Atoms) of
+                {ok, Records} -> {ok, lists:foldl(Fun, A, Records)};
+                {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
+            end
+        end, Acc, witness_log_recording_file:first(), File)
+    end),
+    case Folded of
+        {error, _} = Error -> Error;
+        {_, Acc1, _} -> {ok, Acc1};
+        cut -> {ok, Acc}
+    end.
+
+-doc "The ids of the processes that have entries.".
+-spec ids(recording()) -> [pos_integer()].
+ids(#{index := Index}) -> witness_log_recording_index:ids(Index).
+
+-doc """
+How many entries a process has. Where the file `data` was cut there may be fewer to read: those before the first one
+whose data is missing.
+""".
+-spec entries(pos_integer(), recording()) -> {ok, non_neg_integer()} | {error, error()}.
+entries(Id, R) -> known(Id, fun(#{entries := Entries}) -> Entries end, 0, R).
+
+-doc "From which processes a process took messages, and how many from each.".
+-spec demand(pos_integer(), recording()) -> {ok, #{pos_integer() => pos_integer()}} | {error, error()}.
+demand(Id, R) -> known(Id, fun(#{demand := Demand}) -> Demand end, #{}, R).
+
+known(Id, Field, Default, #{index := Index} = R) ->
+    case witness_log_recording_index:lookup(Id, Index) of
+        {ok, Process} -> {ok, Field(Process)};
+        none -> {ok, Default};
+        malformed -> damaged_index(R)
+    end.
+
+damaged_index(#{dir := Dir}) ->
+    located(Dir, index, witness_log_recording_file:first(), {contents, ~"a process is damaged"}).
+
+%% --- entries ---------------------------------------------------------------------
+
+-doc "Folds over what a process did, in its order. A process that is not known has done nothing.".
+-spec fold(fun((entry(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
+fold(Fun, Acc, Id, R) ->
+    fold_runs(fun
+        ({from, From, N}, A) -> times(N, {from, From}, Fun, A);
+        ({timeout, N}, A) -> times(N, timeout, Fun, A);
+        (Entry, A) -> Fun(Entry, A)
+    end, Acc, Id, R).
+
+times(0, _, _, Acc) -> Acc;
+times(N, Entry, Fun, Acc) -> times(N - 1, Entry, Fun, Fun(Entry, Acc)).
+
+-doc "The same; what happened several times in a row is told once.".
+-spec fold_runs(fun((run(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
+fold_runs(Fun, Acc, Id, #{dir := Dir, info := #{complete := Complete}, index := Index} = R) ->
+    case witness_log_recording_index:lookup(Id, Index) of
+        {ok, #{order := Order, data := Data}} ->
+            Folded = with_file(Dir, order, fun(OrderFile) ->
+                with_file(Dir, data, fun(DataFile) ->
+                    Source = (maps:with([full, calls, atoms], R))#{complete => Complete, id => Id,
+                                                                   order => {OrderFile, Order}, data => {DataFile, Data}},
+                    witness_log_recording_fold:fold(Fun, Acc, Source)
+                end)
+            end),
+            case Folded of
+                cut -> {ok, Acc};
+                _ -> Folded
+            end;
+        none -> {ok, Acc};
+        malformed -> damaged_index(R)
+    end.
+
+%% --- errors ----------------------------------------------------------------------
+
+-doc "An error for people.".
+-spec format_error(error()) -> unicode:chardata().
+format_error(#{file := File, what := {posix, Reason}}) -> [name(File), ~": ", file:format_error(Reason)];
+format_error(#{file := File, offset := Offset, what := What}) ->
+    [name(File), ~": at byte ", integer_to_binary(Offset), ~": ", what(What)].
+
+name(File) when is_binary(File) -> File;
+name(File) -> unicode:characters_to_binary(File).
+
+what(magic) -> ~"this is no file of a recording";
+what({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which only version 1 is known"];
+what(kind) -> ~"this is another file of a recording";
+what(head) -> ~"the head of the file is damaged";
+what(cut) -> ~"the file ends too early";
+what(block_head) -> ~"the head of a block is damaged";
+what(block) -> ~"a block is damaged";
+what({block, too_large}) -> ~"a block is too large";
+what({contents, What}) -> What.

@@ -1,0 +1,166 @@
+-module(witness_log_recording_entry).
+-moduledoc """
+The entries of a process in the file `order`, as bytes (`docs/internals/record.md`).
+
+Entries are read one after the other from the bytes of a process, whatever pieces they come in: where an entry is not
+all there, `next/2` asks for more. What an entry has in the file `data` is not here; the entry says how many terms those
+are.
+""".
+
+-export([encode/1, encode/2, reader/1, next/2, count/1]).
+
+-export_type([entry/0, reader/0]).
+
+-doc """
+What a process did. `data` stands for the next term of the process in the file `data`.
+
+- `{from, Id, N}`: it took N messages, one after the other, from this process;
+- `{content, N}`: N messages from outside, whose contents are data;
+- `{timeout, N}`: the `after` of a `receive` was taken N times in a row;
+- `{spawn, Id}`: it spawned this process;
+- `{result, Call, Term}`: what a call of this number returned; `{raise, Call}`: it raised, data is `{Class, Reason}`;
+- `exit`: it ended, data is the reason;
+- `{named, Id}`: it sent a message to a name, and this process (0: none that is recorded) got it;
+- `{hash, Hash}`: the hash of the message that was taken last;
+- `sent`: it sent a message, data is `{To, Message}`; `contents`: data is the message that was taken last.
+""".
+-type entry() :: {from, Id :: pos_integer(), N :: pos_integer()}
+               | {content | timeout, N :: pos_integer()}
+               | {spawn, Id :: pos_integer()}
+               | {result, Call :: non_neg_integer(), {value, term()} | data}
+               | {raise, Call :: non_neg_integer()}
+               | exit
+               | {named, Id :: non_neg_integer()}
+               | {hash, <<_:64>>}
+               | sent
+               | contents.
+
+-doc "What has to be known of the entries before.".
+-opaque reader() :: {Full :: boolean(), Last :: none | pos_integer()}.
+
+-define(FROM, 0).
+-define(AGAIN, 1).
+-define(CONTENT, 2).
+-define(TIMEOUT, 3).
+-define(SPAWN, 4).
+-define(RESULT, 5).
+-define(RAISE, 6).
+-define(MARK, 7).
+
+%% --- writing ---------------------------------------------------------------------
+
+-doc "An entry as bytes, with small ids.".
+-spec encode(entry() | {again, pos_integer()}) -> binary().
+encode(Entry) -> encode(Entry, false).
+
+-doc "An entry as bytes. `again`: more messages of the sender that was named last. `Full`: ids take eight bytes.".
+-spec encode(entry() | {again, pos_integer()}, Full :: boolean()) -> binary().
+encode({from, Id, 1}, Full) -> id(?FROM, Id, Full);
+encode({from, Id, N}, Full) -> <<(id(?FROM, Id, Full))/binary, (value(?AGAIN, N - 1))/binary>>;
+encode({again, N}, _) -> value(?AGAIN, N);
+encode({content, N}, _) -> value(?CONTENT, N);
+encode({timeout, N}, _) -> value(?TIMEOUT, N);
+encode({spawn, Id}, Full) -> id(?SPAWN, Id, Full);
+encode({result, Call, Term}, _) -> <<(value(?RESULT, Call))/binary, (result(Term))/binary>>;
+encode({raise, Call}, _) -> value(?RAISE, Call);
+encode(exit, _) -> value(?MARK, 0);
+encode({named, Id}, false) -> <<(value(?MARK, 1))/binary, (leb(Id))/binary>>;
+encode({named, Id}, true) -> <<(value(?MARK, 1))/binary, Id:64/little>>;
+encode({hash, <<Hash:8/binary>>}, _) -> <<(value(?MARK, 2))/binary, Hash/binary>>;
+encode(sent, _) -> value(?MARK, 3);
+encode(contents, _) -> value(?MARK, 4).
+
+id(Kind, Id, false) -> value(Kind, Id);
+id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
+
+value(Kind, Value) when Value < 31 -> <<Kind:3, Value:5>>;
+value(Kind, Value) -> <<Kind:3, 31:5, (leb(Value - 31))/binary>>.
+
+leb(N) -> witness_log_recording_number:leb(N).
+
+result(data) -> <<0>>;
+result({value, I}) when is_integer(I) -> <<1, (leb(witness_log_recording_number:zigzag(I)))/binary>>;
+result({value, true}) -> <<2>>;
+result({value, false}) -> <<3>>;
+result({value, undefined}) -> <<4>>;
+result({value, ok}) -> <<5>>;
+result({value, []}) -> <<6>>;
+result({value, error}) -> <<7>>;
+result({value, infinity}) -> <<8>>;
+result({value, none}) -> <<9>>.
+
+%% --- reading ---------------------------------------------------------------------
+
+-doc "At the first entry of a process. `Full`: the ids of this recording take eight bytes.".
+-spec reader(Full :: boolean()) -> reader().
+reader(Full) -> {Full, none}.
+
+-doc "The entry that bytes begin with, and what is behind it. `more`: they end within it.".
+-spec next(binary(), reader()) -> {entry(), Rest :: binary(), reader()} | more | {malformed, unicode:chardata()}.
+next(<<Kind:3, 31:5, Rest/binary>>, Reader) ->
+    case witness_log_recording_number:read(Rest) of
+        {Value, Rest1} -> entry(Kind, Value + 31, Rest1, Reader);
+        more -> more;
+        too_large -> malformed(~"a number of more than 64 bits")
+    end;
+next(<<Kind:3, Value:5, Rest/binary>>, Reader) -> entry(Kind, Value, Rest, Reader);
+next(<<>>, _) -> more.
+
+entry(Kind, 0, Rest, {true, _} = Reader) when Kind =:= ?FROM; Kind =:= ?SPAWN ->
+    case Rest of
+        <<Id:64/little, Rest1/binary>> -> identified(Kind, Id, Rest1, Reader);
+        _ -> more
+    end;
+entry(Kind, Id, Rest, {false, _} = Reader) when Kind =:= ?FROM; Kind =:= ?SPAWN -> identified(Kind, Id, Rest, Reader);
+entry(?AGAIN, _, _, {_, none}) -> malformed(~"one more message of a sender that was never named");
+entry(?AGAIN, N, Rest, {_, Last} = Reader) when N > 0 -> {{from, Last, N}, Rest, Reader};
+entry(?CONTENT, N, Rest, Reader) when N > 0 -> {{content, N}, Rest, Reader};
+entry(?TIMEOUT, N, Rest, Reader) when N > 0 -> {{timeout, N}, Rest, Reader};
+entry(?RESULT, Call, Rest, Reader) -> returned(Call, Rest, Reader);
+entry(?RAISE, Call, Rest, Reader) -> {{raise, Call}, Rest, Reader};
+entry(?MARK, 0, Rest, Reader) -> {exit, Rest, Reader};
+entry(?MARK, 1, <<Id:64/little, Rest/binary>>, {true, _} = Reader) -> {{named, Id}, Rest, Reader};
+entry(?MARK, 1, _, {true, _}) -> more;
+entry(?MARK, 1, Rest, Reader) ->
+    case witness_log_recording_number:read(Rest) of
+        {Id, Rest1} -> {{named, Id}, Rest1, Reader};
+        more -> more;
+        too_large -> malformed(~"a number of more than 64 bits")
+    end;
+entry(?MARK, 2, <<Hash:8/binary, Rest/binary>>, Reader) -> {{hash, binary:copy(Hash)}, Rest, Reader};
+entry(?MARK, 2, _, _) -> more;
+entry(?MARK, 3, Rest, Reader) -> {sent, Rest, Reader};
+entry(?MARK, 4, Rest, Reader) -> {contents, Rest, Reader};
+entry(Kind, Value, _, _) ->
+    malformed([~"no entry has the kind ", integer_to_binary(Kind), ~" with ", integer_to_binary(Value)]).
+
+identified(_, 0, _, _) -> malformed(~"no process has the id 0");
+identified(?FROM, Id, Rest, {Full, _}) -> {{from, Id, 1}, Rest, {Full, Id}};
+identified(?SPAWN, Id, Rest, Reader) -> {{spawn, Id}, Rest, Reader}.
+
+returned(Call, <<0, Rest/binary>>, Reader) -> {{result, Call, data}, Rest, Reader};
+returned(Call, <<1, Rest/binary>>, Reader) ->
+    case witness_log_recording_number:read(Rest) of
+        {N, Rest1} -> {{result, Call, {value, witness_log_recording_number:unzigzag(N)}}, Rest1, Reader};
+        more -> more;
+        too_large -> malformed(~"a number of more than 64 bits")
+    end;
+returned(Call, <<2, Rest/binary>>, Reader) -> {{result, Call, {value, true}}, Rest, Reader};
+returned(Call, <<3, Rest/binary>>, Reader) -> {{result, Call, {value, false}}, Rest, Reader};
+returned(Call, <<4, Rest/binary>>, Reader) -> {{result, Call, {value, undefined}}, Rest, Reader};
+returned(Call, <<5, Rest/binary>>, Reader) -> {{result, Call, {value, ok}}, Rest, Reader};
+returned(Call, <<6, Rest/binary>>, Reader) -> {{result, Call, {value, []}}, Rest, Reader};
+returned(Call, <<7, Rest/binary>>, Reader) -> {{result, Call, {value, error}}, Rest, Reader};
+returned(Call, <<8, Rest/binary>>, Reader) -> {{result, Call, {value, infinity}}, Rest, Reader};
+returned(Call, <<9, Rest/binary>>, Reader) -> {{result, Call, {value, none}}, Rest, Reader};
+returned(_, <<>>, _) -> more;
+returned(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form ", integer_to_binary(Form)]).
+
+malformed(What) -> {malformed, What}.
+
+-doc "How many entries it stands for: each message and each timeout of a run is one.".
+-spec count(entry()) -> pos_integer().
+count({from, _, N}) -> N;
+count({content, N}) -> N;
+count({timeout, N}) -> N;
+count(_) -> 1.

@@ -1,0 +1,311 @@
+-module(witness_log_recording_index).
+-moduledoc """
+Where the sub-traces of each process stand in the files `order` and `data`, how many entries it has, and how many
+messages it took from whom (`docs/internals/record.md`).
+
+An index is made from the two files, which it takes a pass over each of them to do, by the writer when a recording ends,
+or by a reader that finds none. Sub-traces of a process may stand in any order; the index has those from the first
+one up to the first that is missing. In memory it is bytes, some for each sub-trace, and a process is looked up by
+bisection.
+""".
+
+-export([empty/0, build/3, encode/2, load/1, lookup/2, ids/1, position/2, subtrace/1]).
+
+-export_type([index/0, process/0, sizes/0, positions/0, subtrace/0]).
+
+-doc "Blocks of records, each with the id of its first one.".
+-opaque index() :: {Processes :: non_neg_integer(), Blocks :: tuple()}.
+
+-doc """
+A process: entries; its sub-traces in both files, with the bytes that they have together; from whom it took how many
+messages.
+""".
+-type process() :: #{entries := non_neg_integer(), order := positions(), data := positions(),
+                     demand := #{pos_integer() => pos_integer()}}.
+
+-doc "How many sub-traces there are, the bytes in them, and where they are, for `position/2`.".
+-type positions() :: {Count :: non_neg_integer(), Bytes :: non_neg_integer(), binary()}.
+
+-doc "The sizes of the files that an index is for.".
+-type sizes() :: #{order := non_neg_integer(), data := non_neg_integer(), processes := non_neg_integer()}.
+
+-doc "A piece of the bytes of a process: its number (0 is the first), and the bytes.".
+-type subtrace() :: {Id :: pos_integer(), Number :: non_neg_integer(), binary()}.
+
+-type file() :: witness_log_recording_file:file().
+
+%% Bytes of a block, about.
+-define(BLOCK, 65_536).
+
+%% Positions that are put together.
+-define(COMPACTED, 64).
+
+%% Sub-traces of a process in a file, so far: the number of the one that comes next, later ones that wait for it, where
+%% the others are, in the end with the offset of the last one's block, and their bytes.
+-record(trace, {next = 0 :: non_neg_integer(),
+                waiting = #{} :: #{non_neg_integer() => {Block :: non_neg_integer(), Inside :: non_neg_integer(), term()}},
+                positions = [] :: iodata(),
+                recent = [] :: iodata(),
+                block = 0 :: non_neg_integer(),
+                bytes = 0 :: non_neg_integer()}).
+
+%% What the entries of a process say, so far.
+-record(entries, {left = <<>> :: binary(),
+                  reader :: witness_log_recording_entry:reader(),
+                  count = 0 :: non_neg_integer(),
+                  demand = #{} :: #{pos_integer() => pos_integer()}}).
+
+%% --- making ----------------------------------------------------------------------
+
+-doc "An index of no processes.".
+-spec empty() -> index().
+empty() -> {0, {}}.
+
+-doc "An index of the whole blocks of two files. `Full`: ids take eight bytes. `cut`: there is something behind them.".
+-spec build(file(), file(), Full :: boolean()) ->
+    {ok, index(), Cut :: [order | data]} | {error, witness_log_recording_file:error()}.
+build(Order, Data, Full) ->
+    Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
+    maybe
+        {OrderEnd, Orders, _} ?= scan(Order, fun(Bytes, none) -> entries(Bytes, Fresh);
+                                                (Bytes, Entries) -> entries(Bytes, Entries) end),
+        {DataEnd, Datas, _} ?= scan(Data, fun(_, _) -> none end),
+        Ids = lists:usort(maps:keys(Orders) ++ maps:keys(Datas)),
+        Records = [record(Id, maps:get(Id, Orders, {#trace{}, none}), maps:get(Id, Datas, {#trace{}, none})) || Id <- Ids],
+        {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut]}
+    end.
+
+scan(File, Step) ->
+    witness_log_recording_file:fold(fun(At, Block, Traces) -> scanned(Block, 0, At, Traces, Step, File) end, #{},
+                                    witness_log_recording_file:first(), File).
+
+scanned(<<>>, _, _, Traces, _, _) -> {ok, Traces};
+scanned(Bytes, Inside, At, Traces, Step, File) ->
+    case subtrace(Bytes) of
+        {{Id, Number, Contents}, Rest} ->
+            {Trace, State} = maps:get(Id, Traces, {#trace{}, none}),
+            case added(Number, {At, Inside, Contents}, Trace, State, Step) of
+                {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File);
+                Added -> scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces#{Id => Added}, Step, File)
+            end;
+        {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
+    end.
+
+added(Number, {At, Inside, Contents}, #trace{next = Number, waiting = Waiting} = Trace, State, Step) ->
+    case Step(Contents, State) of
+        {malformed, _} = Malformed -> Malformed;
+        State1 ->
+            Moved = witness_log_recording_number:leb(witness_log_recording_number:zigzag(At - Trace#trace.block)),
+            Recent = [Trace#trace.recent, <<Moved/binary, (witness_log_recording_number:leb(Inside))/binary>>],
+            Trace1 = compacted(Trace#trace{next = Number + 1, recent = Recent, block = At,
+                                           bytes = Trace#trace.bytes + byte_size(Contents)}),
+            case maps:take(Number + 1, Waiting) of
+                {Next, Waiting1} -> added(Number + 1, Next, Trace1#trace{waiting = Waiting1}, State1, Step);
+                error -> {Trace1, State1}
+            end
+    end;
+added(Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State, _)
+  when Number > Next, not is_map_key(Number, Waiting) ->
+    {Trace#trace{waiting = Waiting#{Number => copied(Position)}}, State};
+added(_, _, _, _, _) ->
+    {malformed, ~"two parts of a process have the same number"}.
+
+%% A list takes several times the memory of what is in it.
+compacted(#trace{next = Next, positions = Positions, recent = Recent} = Trace) when Next rem ?COMPACTED =:= 0 ->
+    Trace#trace{positions = [Positions, iolist_to_binary(Recent)], recent = []};
+compacted(Trace) ->
+    Trace.
+
+%% It may wait for long, and must not keep its block.
+copied({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
+
+entries(Bytes, #entries{left = <<>>} = Entries) -> read(Bytes, Entries);
+entries(Bytes, #entries{left = Left} = Entries) -> read(<<Left/binary, Bytes/binary>>, Entries).
+
+read(Bytes, #entries{reader = Reader, count = Count, demand = Demand} = Entries) ->
+    case witness_log_recording_entry:next(Bytes, Reader) of
+        {Entry, Rest, Reader1} ->
+            Demand1 = case Entry of
+                {from, Id, N} -> Demand#{Id => maps:get(Id, Demand, 0) + N};
+                _ -> Demand
+            end,
+            Counted = Count + witness_log_recording_entry:count(Entry),
+            read(Rest, Entries#entries{reader = Reader1, count = Counted, demand = Demand1});
+        more -> Entries#entries{left = binary:copy(Bytes)};
+        {malformed, _} = Malformed -> Malformed
+    end.
+
+-doc "The sub-trace that bytes begin with.".
+-spec subtrace(binary()) -> {subtrace(), Rest :: binary()} | {malformed, unicode:chardata()}.
+subtrace(Bytes) ->
+    maybe
+        {Id, Rest} ?= witness_log_recording_number:read(Bytes),
+        true ?= Id > 0,
+        {Number, Rest1} ?= witness_log_recording_number:read(Rest),
+        {Size, Rest2} ?= witness_log_recording_number:read(Rest1),
+        <<Contents:Size/binary, Rest3/binary>> ?= Rest2,
+        {{Id, Number, Contents}, Rest3}
+    else
+        _ -> {malformed, ~"a part of a process is damaged"}
+    end.
+
+%% --- as bytes --------------------------------------------------------------------
+
+record(Id, {Order, Entries}, {Data, _}) ->
+    {Count, Demand} = case Entries of
+        #entries{count = C, demand = D} -> {C, D};
+        none -> {0, #{}}
+    end,
+    Senders = lists:sort(maps:to_list(Demand)),
+    Record = iolist_to_binary([leb(Id), leb(Count), trace(Order), trace(Data), leb(length(Senders)), demand(Senders, 0)]),
+    {Id, <<(leb(byte_size(Record)))/binary, Record/binary>>}.
+
+leb(N) -> witness_log_recording_number:leb(N).
+
+trace(#trace{next = Count, bytes = Bytes, positions = Before, recent = Recent}) ->
+    Positions = [Before, Recent],
+    [leb(Count), leb(Bytes), leb(iolist_size(Positions)), Positions].
+
+demand([{Sender, Count} | Senders], Before) -> [leb(Sender - Before), leb(Count) | demand(Senders, Sender)];
+demand([], _) -> [].
+
+blocks([{_, Record} | Records], Gathered, Size, Blocks) when Gathered =/= [], Size + byte_size(Record) =< ?BLOCK ->
+    blocks(Records, [Record | Gathered], Size + byte_size(Record), Blocks);
+blocks([{Id, Record} | Records], [], 0, Blocks) ->
+    blocks(Records, [Record], byte_size(Record), [{Id, none} | Blocks]);
+blocks(Records, [_ | _] = Gathered, _, [{First, none} | Blocks]) ->
+    blocks(Records, [], 0, [{First, iolist_to_binary(lists:reverse(Gathered))} | Blocks]);
+blocks([], [], 0, Blocks) ->
+    lists:reverse(Blocks).
+
+-doc "The contents of the blocks of the file `index`.".
+-spec encode(index(), sizes()) -> [binary(), ...].
+encode({Processes, Blocks}, #{order := Order, data := Data, processes := Births}) ->
+    [<<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>
+     | [Block || {_, Block} <- tuple_to_list(Blocks)]].
+
+-doc "The index in a file. `cut`: it is not all there.".
+-spec load(file()) -> {ok, index(), sizes()} | cut | {error, witness_log_recording_file:error()}.
+load(File) ->
+    Loaded = witness_log_recording_file:fold(fun
+        (_, <<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>, none) ->
+            {ok, {#{order => Order, data => Data, processes => Births}, Processes, 0, 0, []}};
+        (At, _, none) ->
+            witness_log_recording_file:damage(At, {contents, ~"an index begins with sizes"}, File);
+        (At, Block, {Sizes, Processes, Count, Last, Blocks}) ->
+            case checked(Block, none, Count, Last) of
+                {First, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, [{First, Block} | Blocks]}};
+                malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
+            end
+    end, none, witness_log_recording_file:first(), File),
+    case Loaded of
+        {ok, {Sizes, Processes, Processes, _, Blocks}, _} ->
+            {ok, {Processes, list_to_tuple(lists:reverse(Blocks))}, Sizes};
+        {ok, {_, Processes, Count, _, _}, End} when Count > Processes ->
+            witness_log_recording_file:damage(End, {contents, ~"the index has too many processes"}, File);
+        {error, _} = Error -> Error;
+        _ -> cut
+    end.
+
+%% Records stand by their ids.
+checked(<<>>, First, Count, Last) when First =/= none -> {First, Count, Last};
+checked(Block, First, Count, Last) ->
+    maybe
+        {Size, Rest} ?= witness_log_recording_number:read(Block),
+        <<Record:Size/binary, Rest1/binary>> ?= Rest,
+        {Id, _} ?= witness_log_recording_number:read(Record),
+        true ?= Id > Last,
+        checked(Rest1, case First of none -> Id; _ -> First end, Count + 1, Id)
+    else
+        _ -> malformed
+    end.
+
+%% --- looking up ------------------------------------------------------------------
+
+-doc "The ids of the processes that have entries, in their order.".
+-spec ids(index()) -> [pos_integer()].
+ids({_, Blocks}) -> lists:append([block_ids(Block) || {_, Block} <- tuple_to_list(Blocks)]).
+
+block_ids(<<>>) -> [];
+block_ids(Block) ->
+    {Size, Rest} = witness_log_recording_number:read(Block),
+    <<Record:Size/binary, Rest1/binary>> = Rest,
+    {Id, _} = witness_log_recording_number:read(Record),
+    [Id | block_ids(Rest1)].
+
+-doc "What is known of a process. `none`: it has no entries.".
+-spec lookup(pos_integer(), index()) -> {ok, process()} | none | malformed.
+lookup(Id, {_, Blocks}) ->
+    case bisect(Id, Blocks, 0, tuple_size(Blocks)) of
+        0 -> none;
+        Place -> found(Id, element(2, element(Place, Blocks)))
+    end.
+
+%% The last block whose first id is not above; it is one of those in (Low, High], or none (0).
+bisect(_, _, Same, Same) -> Same;
+bisect(Id, Blocks, Low, High) ->
+    Middle = (Low + High + 1) div 2,
+    case element(1, element(Middle, Blocks)) =< Id of
+        true -> bisect(Id, Blocks, Middle, High);
+        false -> bisect(Id, Blocks, Low, Middle - 1)
+    end.
+
+found(_, <<>>) -> none;
+found(Id, Block) ->
+    {Size, Rest} = witness_log_recording_number:read(Block),
+    <<Record:Size/binary, Rest1/binary>> = Rest,
+    case witness_log_recording_number:read(Record) of
+        {Id, Fields} -> process(Fields);
+        {Other, _} when Other < Id -> found(Id, Rest1);
+        _ -> none
+    end.
+
+process(Fields) ->
+    maybe
+        {Entries, Rest} ?= witness_log_recording_number:read(Fields),
+        {ok, Order, Rest1} ?= positions(Rest),
+        {ok, Data, Rest2} ?= positions(Rest1),
+        {Senders, Rest3} ?= witness_log_recording_number:read(Rest2),
+        {ok, Demand} ?= demand(Senders, Rest3, 0, #{}),
+        {ok, #{entries => Entries, order => Order, data => Data, demand => Demand}}
+    else
+        _ -> malformed
+    end.
+
+positions(Bytes) ->
+    maybe
+        {Count, Rest} ?= witness_log_recording_number:read(Bytes),
+        {Total, Rest1} ?= witness_log_recording_number:read(Rest),
+        {Size, Rest2} ?= witness_log_recording_number:read(Rest1),
+        <<Positions:Size/binary, Rest3/binary>> ?= Rest2,
+        {ok, {Count, Total, Positions}, Rest3}
+    else
+        _ -> malformed
+    end.
+
+demand(0, <<>>, _, Demand) -> {ok, Demand};
+demand(Left, Bytes, Before, Demand) when Left > 0 ->
+    maybe
+        {Step, Rest} ?= witness_log_recording_number:read(Bytes),
+        {Count, Rest1} ?= witness_log_recording_number:read(Rest),
+        true ?= Step > 0 andalso Count > 0,
+        demand(Left - 1, Rest1, Before + Step, Demand#{Before + Step => Count})
+    else
+        _ -> malformed
+    end;
+demand(_, _, _, _) -> malformed.
+
+-doc "The next position: the offset of the block, and that of the sub-trace in it. `Before`: the block of the last one.".
+-spec position(binary(), Before :: non_neg_integer()) ->
+    {Block :: non_neg_integer(), Inside :: non_neg_integer(), Rest :: binary()} | none | malformed.
+position(<<>>, _) -> none;
+position(Positions, Before) ->
+    maybe
+        {Moved, Rest} ?= witness_log_recording_number:read(Positions),
+        {Inside, Rest1} ?= witness_log_recording_number:read(Rest),
+        Block = Before + witness_log_recording_number:unzigzag(Moved),
+        true ?= Block >= 0,
+        {Block, Inside, Rest1}
+    else
+        _ -> malformed
+    end.

@@ -1,0 +1,43 @@
+-module(witness_log_recording_number).
+-moduledoc """
+Numbers as recordings have them: LEB128, seven bits a byte, the lowest first, the eighth bit set in all bytes but the
+last. A number has at most 64 bits, and so at most ten bytes.
+""".
+
+-export([leb/1, read/1, zigzag/1, unzigzag/1]).
+
+-define(LIMIT, 16#10000000000000000).
+
+-doc "A number below 2^64 in LEB128.".
+-spec leb(non_neg_integer()) -> binary().
+leb(N) when N < 16#80 -> <<N>>;
+leb(N) when N < 16#4000 -> <<1:1, N:7, (N bsr 7)>>;
+leb(N) when N < ?LIMIT -> leb(N, <<>>).
+
+leb(N, Bytes) when N < 16#80 -> <<Bytes/binary, N>>;
+leb(N, Bytes) -> leb(N bsr 7, <<Bytes/binary, 1:1, N:7>>).
+
+-doc "The number that bytes begin with. `more`: they end within it; `too_large`: it has more than 64 bits.".
+-spec read(binary()) -> {non_neg_integer(), Rest :: binary()} | more | too_large.
+read(<<0:1, N:7, Rest/binary>>) -> {N, Rest};
+read(<<1:1, Low:7, 0:1, High:7, Rest/binary>>) -> {High bsl 7 bor Low, Rest};
+read(Bytes) -> read(Bytes, 0, 0).
+
+read(<<0:1, Bits:7, Rest/binary>>, Shift, N) ->
+    case Bits bsl Shift bor N of
+        Value when Value < ?LIMIT -> {Value, Rest};
+        _ -> too_large
+    end;
+read(<<1:1, Bits:7, Rest/binary>>, Shift, N) when Shift < 63 -> read(Rest, Shift + 7, Bits bsl Shift bor N);
+read(<<>>, _, _) -> more;
+read(_, _, _) -> too_large.
+
+-doc "An integer as a natural number: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.".
+-spec zigzag(integer()) -> non_neg_integer().
+zigzag(I) when I >= 0 -> I bsl 1;
+zigzag(I) -> -1 - (I bsl 1).
+
+-doc "The integer of `zigzag/1`.".
+-spec unzigzag(non_neg_integer()) -> integer().
+unzigzag(N) when N band 1 =:= 0 -> N bsr 1;
+unzigzag(N) -> -1 - (N bsr 1).

@@ -1,0 +1,60 @@
+-module(witness_log_recording_process).
+-moduledoc """
+Births and ends of processes in the file `processes`, as bytes (`docs/internals/record.md`).
+""".
+
+-export([encode/1, decode/2]).
+
+-export_type([item/0, birth/0]).
+
+-doc """
+A process that was born: its id; that of the process that spawned it (0: none that is recorded), whose child it is with
+this number (0 is its first one); its pid in the recorded VM; what it was spawned with.
+""".
+-type birth() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
+                   signature := term()}.
+
+-doc "A record of the file.".
+-type item() :: {birth, birth()} | {ended, Id :: pos_integer()}.
+
+-doc "A record as bytes.".
+-spec encode(item()) -> binary().
+encode({birth, #{id := Id, parent := Parent, place := Place, pid := Pid, signature := Signature}}) ->
+    External = term_to_binary({Pid, Signature}),
+    <<1, (leb(Id))/binary, (leb(Parent))/binary, (leb(Place))/binary, (leb(byte_size(External)))/binary, External/binary>>;
+encode({ended, Id}) ->
+    <<2, (leb(Id))/binary>>.
+
+leb(N) -> witness_log_recording_number:leb(N).
+
+-doc "The records of a block.".
+-spec decode(binary(), witness_log_atoms:atoms()) -> {ok, [item()]} | {malformed, unicode:chardata()}.
+decode(Bytes, Atoms) -> decode(Bytes, Atoms, []).
+
+decode(<<>>, _, Records) -> {ok, lists:reverse(Records)};
+decode(<<1, Rest/binary>>, Atoms, Records) ->
+    maybe
+        {ok, [Id, Parent, Place, Size], Rest1} ?= numbers(4, Rest, []),
+        true ?= Id > 0,
+        <<External:Size/binary, Rest2/binary>> ?= Rest1,
+        {ok, {Pid, Signature}} ?= witness_log_recording_term:decode(External, Atoms),
+        Birth = #{id => Id, parent => Parent, place => Place, pid => Pid, signature => Signature},
+        decode(Rest2, Atoms, [{birth, Birth} | Records])
+    else
+        {refused, What} -> {malformed, What};
+        _ -> {malformed, ~"a birth is damaged"}
+    end;
+decode(<<2, Rest/binary>>, Atoms, Records) ->
+    case numbers(1, Rest, []) of
+        {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
+        _ -> {malformed, ~"an end is damaged"}
+    end;
+decode(<<Kind, _/binary>>, _, _) ->
+    {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.
+
+numbers(0, Rest, Numbers) -> {ok, lists:reverse(Numbers), Rest};
+numbers(Left, Bytes, Numbers) ->
+    case witness_log_recording_number:read(Bytes) of
+        {N, Rest} -> numbers(Left - 1, Rest, [N | Numbers]);
+        _ -> error
+    end.

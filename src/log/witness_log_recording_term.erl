@@ -1,0 +1,121 @@
+-module(witness_log_recording_term).
+-moduledoc """
+Terms of a recording, which is data from outside, in the VM's external format.
+
+`binary_to_term/2` alone is not for such data: without `safe` it makes atoms without bound, with it no recording of a
+program that this VM does not run could be read, and in both cases a local function takes an entry of a table that is
+never given back. So the bytes are walked first. The walk makes what the term names, as far as the bound on atoms
+allows, and refuses everything that no VM writes: unknown tags, compressed terms, references to atom caches. What is left
+for the VM is a term whose parts are all there.
+
+The walk needs no stack: it counts how many terms are still to come. So the depth of a term costs nothing, and as each
+of them has at least one byte, it ends.
+""".
+
+-export([decode/2]).
+
+-export_type([refusal/0]).
+
+-doc "Why the bytes are no term, for people.".
+-type refusal() :: {refused, unicode:chardata()}.
+
+-doc "The term that these bytes are, all of them.".
+-spec decode(binary(), witness_log_atoms:atoms()) -> {ok, term()} | refusal().
+decode(<<131, External/binary>> = Bytes, Atoms) ->
+    case walk(External, 1, Atoms) of
+        ok ->
+            try
+                {ok, binary_to_term(Bytes, [safe])}
+            catch
+                error:_ -> malformed()
+            end;
+        {refused, _} = Refused -> Refused
+    end;
+decode(_, _) ->
+    malformed().
+
+malformed() -> {refused, ~"what should be a term is none"}.
+
+%% `Left' terms are to come.
+walk(<<>>, 0, _) -> ok;
+walk(_, 0, _) -> malformed();
+walk(<<97, _, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<98, _:4/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<70, _:8/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<104, Arity, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + Arity, Atoms);
+walk(<<105, Arity:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + Arity, Atoms);
+walk(<<106, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<107, Size:16, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<108, Length:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left + Length, Atoms);
+walk(<<109, Size:32, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<77, Size:32, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
+walk(<<116, Pairs:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Atoms);
+%% Of processes, ports and references the node comes first, then numbers.
+walk(<<88, Rest/binary>>, Left, Atoms) -> named(Rest, 12, Left, Atoms);
+walk(<<89, Rest/binary>>, Left, Atoms) -> named(Rest, 8, Left, Atoms);
+walk(<<120, Rest/binary>>, Left, Atoms) -> named(Rest, 12, Left, Atoms);
+walk(<<90, Numbers:16, Rest/binary>>, Left, Atoms) -> named(Rest, 4 + 4 * Numbers, Left, Atoms);
+walk(<<112, Size:32, Rest/binary>>, Left, Atoms) when Size >= 4 -> local(Rest, Size - 4, Left, Atoms);
+walk(<<113, Rest/binary>>, Left, Atoms) -> external(Rest, Left, Atoms);
+walk(Bytes, Left, Atoms) ->
+    case atom(Bytes, Atoms) of
+        {ok, _, Rest} -> walk(Rest, Left - 1, Atoms);
+        {refused, _} = Refused -> Refused
+    end.
+
+atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
+atom(<<118, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
+atom(<<100, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(unicode:characters_to_binary(Name, latin1), Rest, Atoms);
+atom(<<115, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(unicode:characters_to_binary(Name, latin1), Rest, Atoms);
+atom(_, _) -> malformed().
+
+%% What is no UTF-8 is no name, and must not count.
+interned(Name, Rest, Atoms) ->
+    case unicode:characters_to_binary(Name) of
+        Name ->
+            case witness_log_atoms:intern(Name, Atoms) of
+                {refused, _} = Refused -> Refused;
+                Atom -> {ok, Atom, Rest}
+            end;
+        _ -> malformed()
+    end.
+
+named(Bytes, Behind, Left, Atoms) ->
+    case atom(Bytes, Atoms) of
+        {ok, _, <<_:Behind/binary, Rest/binary>>} -> walk(Rest, Left - 1, Atoms);
+        {ok, _, _} -> malformed();
+        {refused, _} = Refused -> Refused
+    end.
+
+external(Bytes, Left, Atoms) ->
+    maybe
+        {ok, Module, Rest} ?= atom(Bytes, Atoms),
+        {ok, Function, <<97, Arity, Rest1/binary>>} ?= atom(Rest, Atoms),
+        true ?= is_function(witness_log_atoms:function(Module, Function, Arity, Atoms)),
+        walk(Rest1, Left - 1, Atoms)
+    else
+        {refused, _} = Refused -> Refused;
+        false -> refused_function();
+        _ -> malformed()
+    end.
+
+%% A function of a module: where it stands in its module is what the VM keeps for ever, so that takes a name, too. Behind
+%% it come the module, two integers, the process that made it, and its variables.
+local(Bytes, Size, Left, Atoms) when byte_size(Bytes) >= Size ->
+    maybe
+        <<_Arity, Place:20/binary, Variables:32, Rest/binary>> ?= Bytes,
+        {ok, Module, _} ?= atom(Rest, Atoms),
+        Key = <<"fun ", (binary:encode_hex(erlang:md5([atom_to_binary(Module), $: | Place])))/binary>>,
+        true ?= is_atom(witness_log_atoms:intern(Key, Atoms)),
+        walk(Rest, Left + 3 + Variables, Atoms)
+    else
+        {refused, _} = Refused -> Refused;
+        false -> refused_function();
+        _ -> malformed()
+    end;
+local(_, _, _, _) ->
+    malformed().
+
+refused_function() -> {refused, ~"more functions and atoms that are not known than allowed"}.

@@ -1,0 +1,321 @@
+-module(witness_record_writer).
+-moduledoc """
+Writes what the recorder of this VM has gathered into the files of a folder (`docs/internals/record.md`).
+
+The process takes blocks of bytes from the recorder (`m:witness_record_native`), compresses them and appends them to their
+files; nobody waits for it. What processes still hold is asked for once a second, so that a VM that dies leaves a
+recording up to about a second before.
+
+Data is written before the entries that refer to it, and births before both. So what a VM that was killed has left
+needs nothing that is not there.
+
+When a file cannot be written, the recording ends: nothing more is recorded, and what was written until then stays
+readable. The system goes on.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/3, finish/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
+
+-export_type([options/0, summary/0, reason/0]).
+
+-doc """
+- `compress`: whether blocks are compressed (`true`);
+- `native`: the module that has gathered it (`witness_record_native`);
+- `flush`: milliseconds after which what processes hold is written (1,000);
+- `index`: bytes of entries up to which the index is made in the end (64 MiB). It takes a pass over them; a larger recording gets
+  its index from those who read it.
+""".
+-type options() :: #{compress => boolean(), native => module(), flush => pos_integer(), index => non_neg_integer()}.
+
+-doc "What was written: for each file its bytes, the bytes before compression, and its blocks.".
+-type summary() :: #{order := written(), data := written(), processes := written(), dir := file:filename_all()}.
+
+-type written() :: #{bytes := non_neg_integer(), raw := non_neg_integer(), blocks := non_neg_integer()}.
+
+-doc """
+Why the recording has ended before: as the recorder says, since a file could not be written, or since the process that
+began it has ended.
+""".
+-type reason() :: {owner, term()} | {file, file:filename_all(), file:posix() | badarg | terminated} | term().
+
+-type kind() :: order | data | processes.
+
+%% Each refers to those before it only.
+-define(KINDS, [processes, data, order]).
+%% Bytes of a block before compression, about; what the recorder hands over at once is never divided.
+-define(BLOCK, 65_536).
+%% Pieces that are taken at once, each of about as many bytes.
+-define(TAKE, 16).
+-define(FLUSH_MS, 1_000).
+%% How long to wait when there was nothing to take.
+-define(IDLE_MS, 10).
+-define(INDEX, 67_108_864).
+
+%% gathered: the next block, the last bytes first. next: where it will stand.
+-record(stream, {name :: file:filename_all(),
+                 device :: file:fd(),
+                 gathered = [] :: iodata(),
+                 size = 0 :: non_neg_integer(),
+                 next :: non_neg_integer(),
+                 raw = 0 :: non_neg_integer(),
+                 blocks = 0 :: non_neg_integer()}).
+
+-record(writer, {dir :: file:filename_all(),
+                 id :: witness_log_recording_file:id(),
+                 native :: module(),
+                 full :: boolean(),
+                 compressor :: none | zlib:zstream(),
+                 streams :: #{kind() => #stream{}},
+                 index :: non_neg_integer(),
+                 flush :: pos_integer(),
+                 ended = running :: running | {ended, reason()},
+                 failed = false :: boolean()}).
+
+-doc """
+Begins a recording in a folder, which is made if it is not there. `Header` is what the file `header` says beside what is
+known here: release, system and time.
+""".
+-spec start_link(file:filename_all(), Header :: map(), options()) -> {ok, pid()} | {error, reason()}.
+start_link(Dir, Header, Options) ->
+    case gen_server:start_link(?MODULE, {Dir, Header, Options}, []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason}
+    end.
+
+-doc """
+Ends the recording: writes what is left, the index and the modules, of which each is told with its MD5 and whether it
+was woven. `ended`: it had ended before, with this reason.
+""".
+-spec finish(pid(), [{module(), MD5 :: binary(), Woven :: boolean()}]) ->
+    {ok, summary()} | {ended, reason(), summary()}.
+finish(Pid, Modules) -> gen_server:call(Pid, {finish, Modules}, infinity).
+
+%% --- the process -----------------------------------------------------------------
+
+-doc false.
+init({Dir, Header, Options}) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_record_writer),
+    Id = rand:bytes(8),
+    maybe
+        ok ?= make_folder(Dir),
+        {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
+        ok ?= put_file(Dir, header, Id, [block(maps:merge(known(), Header), none)]),
+        Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
+        Flush = maps:get(flush, Options, ?FLUSH_MS),
+        Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
+        _ = erlang:send_after(Flush, self(), flush),
+        self() ! take,
+        {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
+                     compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
+    else
+        %% Whoever starts it is linked, and gets the reason as a value.
+        {error, Reason} -> {error, Reason}
+    end.
+
+known() ->
+    #{otp => list_to_binary(erlang:system_info(otp_release)), erts => list_to_binary(erlang:system_info(version)),
+      system => list_to_binary(string:trim(erlang:system_info(system_version))),
+      node => node(), schedulers => erlang:system_info(schedulers_online),
+      started => calendar:system_time_to_rfc3339(os:system_time(millisecond), [{unit, millisecond}, {offset, "Z"},
+                                                                               {return, binary}])}.
+
+make_folder(Dir) ->
+    case file:make_dir(Dir) of
+        ok -> named(Dir, file:change_mode(Dir, 8#700));
+        {error, eexist} -> ok;
+        Error -> named(Dir, Error)
+    end.
+
+named(_, ok) -> ok;
+named(_, {ok, _} = Ok) -> Ok;
+named(Name, {error, Reason}) -> {error, {file, Name, Reason}}.
+
+streams(_, _, [], Streams) -> {ok, Streams};
+streams(Dir, Id, [Kind | Kinds], Streams) ->
+    Name = witness_log_recording_file:name(Dir, Kind),
+    Head = witness_log_recording_file:head(Kind, Id),
+    maybe
+        {ok, Device} ?= create(Name),
+        ok ?= named(Name, file:write(Device, Head)),
+        streams(Dir, Id, Kinds, Streams#{Kind => #stream{name = Name, device = Device, next = byte_size(Head)}})
+    end.
+
+%% Nobody else may read what processes say to each other, at no time.
+create(Name) ->
+    maybe
+        {ok, Device} ?= named(Name, file:open(Name, [write, exclusive, raw, binary])),
+        ok ?= named(Name, file:change_mode(Name, 8#600)),
+        {ok, Device}
+    end.
+
+%% A file that is there is all there.
+put_file(Dir, Kind, Id, Blocks) ->
+    Name = witness_log_recording_file:name(Dir, Kind),
+    Temporary = witness_log_recording_file:name(Dir, Kind) ++ ".new",
+    maybe
+        {ok, Device} ?= create(Temporary),
+        Written = named(Name, file:write(Device, [witness_log_recording_file:head(Kind, Id) | Blocks])),
+        Closed = named(Name, file:close(Device)),
+        ok ?= Written,
+        ok ?= Closed,
+        named(Name, file:rename(Temporary, Name))
+    end.
+
+-doc false.
+handle_call({finish, Modules}, _, W) ->
+    {Reply, W1} = finished(Modules, W),
+    {stop, normal, Reply, W1}.
+
+-doc false.
+handle_cast(_, W) -> {noreply, W}.
+
+-doc false.
+handle_info(take, W) ->
+    {Taken, W1} = take(W),
+    _ = case Taken of
+        0 -> erlang:send_after(?IDLE_MS, self(), take);
+        _ -> self() ! take
+    end,
+    {noreply, W1};
+handle_info(flush, #writer{native = Native, flush = Flush} = W) ->
+    ok = Native:flush(),
+    {_, W1} = take(W),
+    _ = erlang:send_after(Flush, self(), flush),
+    {noreply, written(W1)};
+handle_info(_, W) -> {noreply, W}.
+
+-doc false.
+terminate(_, #writer{streams = Streams}) when map_size(Streams) =:= 0 -> ok;
+terminate(Reason, #writer{ended = Ended} = W) ->
+    _ = finished([], W#writer{ended = case Ended of running -> {ended, {owner, Reason}}; _ -> Ended end}),
+    ok.
+
+-doc false.
+format_status(Status) ->
+    %% What processes say to each other is not for a log.
+    maps:map(fun(state, #writer{dir = Dir, ended = Ended}) -> {Dir, Ended};
+                (_, Value) -> Value
+             end, Status).
+
+%% --- taking ----------------------------------------------------------------------
+
+take(#writer{native = Native, ended = Ended} = W) ->
+    {Parts, State} = Native:take(?TAKE),
+    Bytes = lists:sum([iolist_size(Part) || {_, Part} <- Parts]),
+    Ended1 = case Ended of running -> State; _ -> Ended end,
+    Sorted = [Part || Kind <- ?KINDS, {K, _} = Part <- Parts, K =:= Kind],
+    {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
+
+gather(_, #writer{failed = true} = W) -> W;
+gather({Kind, Part}, #writer{streams = Streams} = W) ->
+    #{Kind := #stream{gathered = Gathered, size = Size} = Stream} = Streams,
+    Grown = Size + iolist_size(Part),
+    W1 = W#writer{streams = Streams#{Kind := Stream#stream{gathered = [Gathered | Part], size = Grown}}},
+    %% What stands in the other files comes first.
+    case Grown >= ?BLOCK of
+        true when Kind =:= order -> written(W1);
+        true -> put_block(Kind, W1);
+        false -> W1
+    end.
+
+%% Everything that was taken, in the order in which it is referred to.
+written(W) -> lists:foldl(fun put_block/2, W, ?KINDS).
+
+put_block(_, #writer{failed = true} = W) -> W;
+put_block(Kind, #writer{streams = Streams, compressor = Compressor} = W) ->
+    case Streams of
+        #{Kind := #stream{size = 0}} -> W;
+        #{Kind := #stream{name = Name, device = Device, gathered = Gathered, size = Size, next = Next} = Stream} ->
+            Block = witness_log_recording_file:block(Gathered, Compressor),
+            case file:write(Device, Block) of
+                ok ->
+                    Stream1 = Stream#stream{gathered = [], size = 0, next = Next + iolist_size(Block),
+                                            raw = Stream#stream.raw + Size, blocks = Stream#stream.blocks + 1},
+                    W#writer{streams = Streams#{Kind := Stream1}};
+                {error, Reason} -> failed({file, Name, Reason}, Stream, W)
+            end
+    end.
+
+%% Nothing is written any more, for what is missing would be taken for what never was. A part of a block goes. A file that
+%% cannot even be made shorter is one that was cut.
+failed(Reason, #stream{device = Device, next = Next}, #writer{native = Native, ended = Ended} = W) ->
+    _ = file:position(Device, Next),
+    _ = file:truncate(Device),
+    ok = Native:stop(),
+    W#writer{failed = true, ended = case Ended of running -> {ended, Reason}; _ -> Ended end}.
+
+%% --- the end ---------------------------------------------------------------------
+
+finished(Modules, #writer{native = Native} = W) ->
+    ok = Native:flush(),
+    #writer{streams = Streams} = W1 = closed(written(drained(W))),
+    W2 = W1#writer{streams = #{}},
+    Summary = (maps:map(fun(_, Stream) -> told(Stream) end, Streams))#{dir => W#writer.dir},
+    Sizes = maps:map(fun(_, #stream{next = Next}) -> Next end, Streams),
+    W3 = with_modules(Modules, Sizes, with_index(Sizes, W2)),
+    case W3#writer.ended of
+        running -> {{ok, Summary}, W3};
+        {ended, Reason} -> {{ended, Reason, Summary}, W3}
+    end.
+
+drained(W) ->
+    case take(W) of
+        {0, W1} -> W1;
+        {_, W1} -> drained(W1)
+    end.
+
+told(#stream{next = Next, raw = Raw, blocks = Blocks}) -> #{bytes => Next, raw => Raw, blocks => Blocks}.
+
+closed(#writer{streams = Streams} = W) ->
+    maps:fold(fun(_, #stream{name = Name, device = Device} = Stream, W1) ->
+        case file:close(Device) of
+            ok -> W1;
+            {error, Reason} -> failed({file, Name, Reason}, Stream, W1)
+        end
+    end, W, Streams).
+
+%% Without an index whoever reads makes one, so it is not worth an error.
+with_index(#{order := Size}, #writer{index = Index} = W) when Size > Index -> W;
+with_index(_, #writer{failed = true} = W) -> W;
+with_index(Sizes, #writer{dir = Dir, full = Full} = W) ->
+    maybe
+        {ok, Order} ?= witness_log_recording_file:open(Dir, order),
+        {ok, Data} ?= witness_log_recording_file:open(Dir, data),
+        Built = witness_log_recording_index:build(Order, Data, Full),
+        ok = witness_log_recording_file:close(Order),
+        ok = witness_log_recording_file:close(Data),
+        {ok, Index, []} ?= Built,
+        _ = put_file(Dir, index, W#writer.id, blocks(witness_log_recording_index:encode(Index, Sizes), W)),
+        W
+    else
+        _ -> W
+    end.
+
+with_modules(Modules, Sizes, #writer{dir = Dir, id = Id, ended = Ended} = W) ->
+    Names = blocks(names(), W),
+    End = #{ended => case Ended of running -> finished; {ended, Reason} -> Reason end, sizes => Sizes, modules => Modules,
+            names => iolist_size(Names)},
+    case put_file(Dir, modules, Id, [block(End, W#writer.compressor) | Names]) of
+        ok -> W;
+        {error, Why} when Ended =:= running -> W#writer{ended = {ended, Why}};
+        {error, _} -> W
+    end.
+
+block(Map, Compressor) -> witness_log_recording_file:block(term_to_binary(Map), Compressor).
+
+blocks(Contents, #writer{compressor = Compressor}) ->
+    [witness_log_recording_file:block(Bytes, Compressor) || Bytes <- Contents].
+
+%% Small maps are in the order in which the VM has met their keys: a replay meets these names first, in the same order.
+names() -> names(0, erlang:system_info(atom_count), [], 0).
+
+%% The VM's own way to write an atom by its place in the table.
+names(Next, Count, Gathered, Size) when Next =:= Count; Size >= ?BLOCK ->
+    [lists:reverse(Gathered) | case Next of Count -> []; _ -> names(Next, Count, [], 0) end];
+names(Next, Count, Gathered, Size) ->
+    Name = atom_to_binary(binary_to_term(<<131, 75, Next:24>>)),
+    Named = [witness_log_recording_number:leb(byte_size(Name)), Name],
+    names(Next + 1, Count, [Named | Gathered], Size + byte_size(Name) + 2).
