@@ -35,7 +35,12 @@ plan() -> plan([]).
 plan(Dirs) ->
     Natives = lists:usort(lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])),
     #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, callbacks => false,
+      except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
+
+%% The VM calls this module when a function is not there. Woven, it could not load the run-time module, which it would call
+%% for that.
+excepted() -> [error_handler].
 
 -doc "The numbers of all calls of a plan.".
 -spec calls(witness_weave:plan()) -> #{mfa() => non_neg_integer()}.

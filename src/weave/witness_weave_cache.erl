@@ -21,7 +21,7 @@ CacheDir/sets/KEY/woven           which modules are there, with their sizes; whi
 weave the same at the same time write the same. A folder in which a file is missing or has another size is made anew.
 
 Not woven, with the reason: what `m:witness_weave_forms` refuses (native functions, functions that run on loading, no debug
-information), what is part of the VM, and Witness itself.
+information), what is part of the VM, what the plan excepts, and Witness itself.
 """.
 
 -export([prepare/3, prepare/4, natives/1]).
@@ -32,7 +32,7 @@ information), what is part of the VM, and Witness itself.
 -type options() :: #{progress => fun((Done :: non_neg_integer(), All :: non_neg_integer()) -> term())}.
 
 -doc "A module that is left as it is, with the reason.".
--type not_woven() :: {module(), witness_weave_error:reason() | {own | crashed, term()}}.
+-type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
 
 %% Raised when what is on disk gets another form.
 -define(FORMAT, 1).
@@ -137,9 +137,10 @@ weave(Items, Plan, CacheDir, Options) ->
     ok = lists:foreach(fun(ok) -> ok; (Reason) -> error(Reason) end, Ends).
 
 woven({Module, {File, Original}, _}, Plan, Own) ->
-    case is_map_key(Module, Own) of
-        true -> {not_woven, {own, Module}};
-        false ->
+    case {is_map_key(Module, Own), lists:member(Module, maps:get(except, Plan, []))} of
+        {true, _} -> {not_woven, {own, Module}};
+        {_, true} -> {not_woven, {excepted, Module}};
+        {false, false} ->
             Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{}))},
             try witness_weave:prepare({Module, File, Original}, Relevant) of
                 {ok, #{woven := Woven}} -> {woven, Woven};
