@@ -14,10 +14,11 @@ takes are not in the recording, so it is named in the summary.
 -doc """
 Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which every VM
 knows: while it boots, it would look there first; modules that were left as they are, but
-for those with native functions; the numbers of recorded calls.
+for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be loaded when all
+that the recorder needs has been.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
-                  calls := #{mfa() => non_neg_integer()}}.
+                  calls := #{mfa() => non_neg_integer()}, handler := file:filename()}.
 
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
@@ -32,10 +33,14 @@ woven(Dirs, Options) ->
     Plan = #{natives := Natives} = witness_record_calls:plan(Dirs),
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
-    case witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}) of
-        {ok, Woven, Left} ->
-            {ok, #{woven => Woven, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)], calls => witness_record_calls:calls(Plan),
-                   unwoven => [Module || {Module, _} <- Left] -- [Module || {Module, _, _} <- maps:keys(Natives)]}};
+    maybe
+        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}),
+        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Plan#{except => []}, cache(Options)),
+        {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
+               calls => witness_record_calls:calls(Plan),
+               unwoven => [Module || {Module, _} <- Left] -- [error_handler | [Module || {Module, _, _} <- maps:keys(Natives)]]}}
+    else
+        {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
         {error, Reason} -> {error, {weave, Reason}}
     end.
 

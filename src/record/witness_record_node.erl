@@ -94,6 +94,7 @@ begin_job(Job, State) ->
         ok ?= woven(Job),
         ok ?= native(Job),
         ok = witness_record_runtime:start((maps:with([calls, contents, hash], Job))#{ending => fun ending/0}),
+        ok = handler(Job),
         {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
         Session = session(Writer),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
@@ -121,6 +122,15 @@ native(Job) ->
     else
         {error, Reason} -> {error, {native, Reason}}
     end.
+
+%% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
+handler(#{handler := Folder}) ->
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_native]),
+    File = filename:join(Folder, "error_handler.beam"),
+    {ok, Object} = file:read_file(File),
+    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
+    {module, error_handler} = code:load_binary(error_handler, File, Object),
+    ok.
 
 header(Job) ->
     Options = maps:with([contents, hash, full_ids, compress, budget], Job),

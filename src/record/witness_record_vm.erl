@@ -75,7 +75,7 @@ init({Owner, Options, Code}) ->
 
 job(Options, Code) ->
     Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
-    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, maps:with([woven, unwoven, calls], Code)).
+    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, maps:with([woven, unwoven, calls, handler], Code)).
 
 -doc false.
 handle_continue(open, #state{options = Options, code = Code, job = Job} = State) ->
