@@ -3,8 +3,8 @@
  * do never raise: a call for an id that is not the caller's own does nothing.
  */
 #include "witness_record_table.h"
+#include "witness_record_terms.h"
 
-#include <erl_nif.h>
 #include <string.h>
 
 #define WR_ATOMS(X)                                                                                                    \
@@ -26,35 +26,19 @@ static ErlNifResourceType *block_type;
 
 /* --- terms ----------------------------------------------------------------------- */
 
-/* How the VM writes small integers is its own affair, so `load` asks it. */
-#define SMALL_TAG 15u
-#define IS_SMALL(term) (((term)&15u) == SMALL_TAG)
-#define SMALL(term) ((int64_t)(intptr_t)(term) >> 4)
-
-static bool terms_are_known(ErlNifEnv *env)
-{
-    const int numbers[] = {0, 1, -1, 77, 1 << 26, -(1 << 26)};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        ERL_NIF_TERM term = enif_make_int(env, numbers[i]);
-        if (!IS_SMALL(term) || SMALL(term) != numbers[i])
-            return false;
-    }
-    return !IS_SMALL(am_ok) && !IS_SMALL(fixed[3]);
-}
-
 /* The process of the caller, if it has this id and something is recorded. */
 static inline wr_process *mine(ErlNifEnv *env, ERL_NIF_TERM id)
 {
     ErlNifPid self;
-    if (!wr_is_open(&the->output) || !IS_SMALL(id) || !enif_self(env, &self))
+    if (!wr_is_open(&the->output) || !WR_IS_SMALL(id) || !enif_self(env, &self))
         return NULL;
-    return wr_mine(the, (uint64_t)SMALL(id), self.pid);
+    return wr_mine(the, (uint64_t)WR_SMALL(id), self.pid);
 }
 
 /* Of a term. A NIF may take about a millisecond; whoever records much more pays for it with the rest of its turn. */
-static bool external(ErlNifEnv *env, ERL_NIF_TERM term, ErlNifBinary *binary)
+static bool external(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made)
 {
-    if (enif_term_to_binary(env, term, binary))
+    if (wr_external_of(env, term, made))
         return true;
     wr_end(&the->output, WR_MEMORY);
     return false;
@@ -62,11 +46,11 @@ static bool external(ErlNifEnv *env, ERL_NIF_TERM term, ErlNifBinary *binary)
 
 #define TURN_BYTES 1000000u
 
-static ERL_NIF_TERM recorded(ErlNifEnv *env, ErlNifBinary *binary)
+static ERL_NIF_TERM recorded(ErlNifEnv *env, wr_external *term)
 {
-    if (binary->size > TURN_BYTES / 100)
-        enif_consume_timeslice(env, binary->size < TURN_BYTES ? (int)(binary->size * 100 / TURN_BYTES) : 100);
-    enif_release_binary(binary);
+    if (term->size > TURN_BYTES / 100)
+        enif_consume_timeslice(env, term->size < TURN_BYTES ? (int)(term->size * 100 / TURN_BYTES) : 100);
+    wr_external_release(term);
     return am_ok;
 }
 
@@ -74,10 +58,10 @@ static ERL_NIF_TERM recorded(ErlNifEnv *env, ErlNifBinary *binary)
 
 static ERL_NIF_TERM sender_was(wr_process *process, ERL_NIF_TERM sender)
 {
-    if (!IS_SMALL(sender) || SMALL(sender) < 1 || SMALL(sender) >= (int64_t)the->most_ids)
+    if (!WR_IS_SMALL(sender) || WR_SMALL(sender) < 1 || WR_SMALL(sender) >= (int64_t)the->most_ids)
         wr_end(&the->output, WR_SENDER);
     else
-        (void)wr_from(&the->output, process, (uint32_t)SMALL(sender));
+        (void)wr_from(&the->output, process, (uint32_t)WR_SMALL(sender));
     return am_ok;
 }
 
@@ -105,12 +89,12 @@ static ERL_NIF_TERM from(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 static ERL_NIF_TERM content(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
-    ErlNifBinary binary;
+    wr_external term;
     (void)argc;
-    if (!process || !external(env, argv[1], &binary))
+    if (!process || !external(env, argv[1], &term))
         return am_ok;
-    (void)wr_content(&the->output, process, binary.data, binary.size);
-    return recorded(env, &binary);
+    (void)wr_content(&the->output, process, term.bytes, term.size);
+    return recorded(env, &term);
 }
 
 /* timeout(Me) -> ok */
@@ -125,23 +109,23 @@ static ERL_NIF_TERM timed_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 static bool call_number(ERL_NIF_TERM term, uint64_t *call)
 {
-    *call = (uint64_t)SMALL(term);
-    return IS_SMALL(term) && SMALL(term) >= 0;
+    *call = (uint64_t)WR_SMALL(term);
+    return WR_IS_SMALL(term) && WR_SMALL(term) >= 0;
 }
 
 /* result(Me, Call, Term) -> ok. The child of a spawn that this is the result of is there, or will never be. */
 static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
-    ErlNifBinary binary;
+    wr_external term;
     ErlNifSInt64 number;
     uint64_t call;
     (void)argc;
     if (!process || !call_number(argv[1], &call))
         return am_ok;
     process->spawning = false;
-    if (IS_SMALL(argv[2])) {
-        (void)wr_result_number(&the->output, process, call, SMALL(argv[2]));
+    if (WR_IS_SMALL(argv[2])) {
+        (void)wr_result_number(&the->output, process, call, WR_SMALL(argv[2]));
         return am_ok;
     }
     for (unsigned i = 0; i < WR_FIXED; i++) {
@@ -154,24 +138,24 @@ static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         (void)wr_result_number(&the->output, process, call, number);
         return am_ok;
     }
-    if (!external(env, argv[2], &binary))
+    if (!external(env, argv[2], &term))
         return am_ok;
-    (void)wr_result_data(&the->output, process, call, binary.data, binary.size);
-    return recorded(env, &binary);
+    (void)wr_result_data(&the->output, process, call, term.bytes, term.size);
+    return recorded(env, &term);
 }
 
 /* raise(Me, Call, {Class, Reason}) -> ok. If it was a spawn, there is no child. */
 static ERL_NIF_TERM raise(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
-    ErlNifBinary binary;
+    wr_external term;
     uint64_t call;
     (void)argc;
-    if (!process || !call_number(argv[1], &call) || !external(env, argv[2], &binary))
+    if (!process || !call_number(argv[1], &call) || !external(env, argv[2], &term))
         return am_ok;
     process->spawning = false;
-    (void)wr_raise(&the->output, process, call, binary.data, binary.size);
-    return recorded(env, &binary);
+    (void)wr_raise(&the->output, process, call, term.bytes, term.size);
+    return recorded(env, &term);
 }
 
 /* named(Me, To) -> ok. To: an id, or what the name stands for. */
@@ -183,21 +167,21 @@ static ERL_NIF_TERM named(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     (void)argc;
     if (!process)
         return am_ok;
-    if (IS_SMALL(argv[1]) && SMALL(argv[1]) > 0 && SMALL(argv[1]) < (int64_t)the->most_ids)
-        to = (uint32_t)SMALL(argv[1]);
+    if (WR_IS_SMALL(argv[1]) && WR_SMALL(argv[1]) > 0 && WR_SMALL(argv[1]) < (int64_t)the->most_ids)
+        to = (uint32_t)WR_SMALL(argv[1]);
     else if (enif_get_local_pid(env, argv[1], &pid))
         to = wr_identify(the, pid.pid);
     (void)wr_named(&the->output, process, to);
     return am_ok;
 }
 
-static ERL_NIF_TERM marked(ErlNifEnv *env, wr_process *process, wr_mark mark, ERL_NIF_TERM term)
+static ERL_NIF_TERM marked(ErlNifEnv *env, wr_process *process, wr_mark mark, ERL_NIF_TERM what)
 {
-    ErlNifBinary binary;
-    if (!external(env, term, &binary))
+    wr_external term;
+    if (!external(env, what, &term))
         return am_ok;
-    (void)wr_marked(&the->output, process, mark, binary.data, binary.size);
-    return recorded(env, &binary);
+    (void)wr_marked(&the->output, process, mark, term.bytes, term.size);
+    return recorded(env, &term);
 }
 
 /* sent(Me, To, Msg) -> ok */
@@ -289,17 +273,18 @@ static ERL_NIF_TERM enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
 {
     static const uint8_t pair[] = {131, 104, 2}, triple[] = {104, 3};
-    ErlNifBinary who, what, module = {0}, function = {0};
+    wr_external who, what, module, function;
     const ERL_NIF_TERM *elements;
     int size;
     unsigned arity;
+    module.is_far = function.is_far = false;
     if (!external(env, pid, &who))
         return;
     if (!external(env, mfa, &what)) {
-        enif_release_binary(&who);
+        wr_external_release(&who);
         return;
     }
-    wr_piece pieces[6] = {{pair, sizeof pair}, {who.data + 1, who.size - 1}, {what.data + 1, what.size - 1}};
+    wr_piece pieces[6] = {{pair, sizeof pair}, {who.bytes + 1, who.size - 1}, {what.bytes + 1, what.size - 1}};
     uint8_t number[5] = {98};
     unsigned count = 3;
     bool shortened = what.size > MOST_SPAWNED && enif_get_tuple(env, mfa, &size, &elements) && size == 3 &&
@@ -309,29 +294,27 @@ static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_N
         for (int i = 0; i < 4; i++)
             number[1 + i] = (uint8_t)(arity >> (24 - 8 * i));
         pieces[2] = (wr_piece){triple, sizeof triple};
-        pieces[3] = (wr_piece){module.data + 1, module.size - 1};
-        pieces[4] = (wr_piece){function.data + 1, function.size - 1};
+        pieces[3] = (wr_piece){module.bytes + 1, module.size - 1};
+        pieces[4] = (wr_piece){function.bytes + 1, function.size - 1};
         pieces[5] = (wr_piece){number, sizeof number};
         count = 6;
     }
     wr_born(the, parent, pid, pieces, count);
-    enif_release_binary(&who);
-    enif_release_binary(&what);
-    if (module.data)
-        enif_release_binary(&module);
-    if (function.data)
-        enif_release_binary(&function);
+    wr_external_release(&who);
+    wr_external_release(&what);
+    wr_external_release(&module);
+    wr_external_release(&function);
 }
 
 static void exited(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM reason)
 {
     wr_process *process = wr_remove(the, pid);
-    ErlNifBinary binary;
+    wr_external term;
     if (!process)
         return;
-    if (process->id && wr_is_open(&the->output) && external(env, reason, &binary)) {
-        wr_gone(the, process, binary.data, binary.size);
-        enif_release_binary(&binary);
+    if (process->id && wr_is_open(&the->output) && external(env, reason, &term)) {
+        wr_gone(the, process, term.bytes, term.size);
+        wr_external_release(&term);
     } else {
         wr_gone(the, process, NULL, 0);
     }
@@ -491,7 +474,7 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
     memcpy(fixed, forms, sizeof fixed);
     ErlNifResourceTypeInit block = {.dtor = block_gone};
     block_type = enif_open_resource_type_x(env, "witness_record_block", &block, flags, NULL);
-    return block_type && terms_are_known(env) ? 0 : 1;
+    return block_type && wr_terms_are_known(env) ? 0 : 1;
 }
 
 static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM term)

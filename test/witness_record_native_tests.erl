@@ -65,7 +65,10 @@ any_term() ->
     Port = hd(erlang:ports()),
     Terms = [a, 'ä', 1, -1, 1 bsl 100, 1.5, <<>>, <<1, 2, 3>>, <<1:3>>, "list", [a | b], {}, {a, {b}}, #{}, #{a => #{b => c}}, self(),
              make_ref(), Port, fun lists:map/2, fun(X) -> {X, Port} end, lists:seq(1, 10000), list_to_tuple(lists:seq(1, 300)),
-             maps:from_keys(lists:seq(1, 1000), v), binary:copy(<<"x">>, 5000), deep(100000), [binary:copy(<<"y">>, 100000)]],
+             maps:from_keys(lists:seq(1, 1000), v), lists:seq(0, 255), lists:seq(0, 256), [0, -1], [[]], [[] | []],
+             [{[a, "b", <<"c">>], 'ö', -7, 1 bsl 40, -(1 bsl 40)}], [1, 2 | c], list_to_atom(lists:duplicate(255, $ü)), 'a\0b', '',
+             list_to_atom(lists:duplicate(127, $ü)), deep(13), deep(14), deep(15), deep(16), [deep(14) | deep(15)], lists:duplicate(100, abc),
+             [binary:copy(<<"z">>, N) || N <- lists:seq(290, 330)], [lists:duplicate(N, $a) || N <- lists:seq(300, 325)], binary:copy(<<"x">>, 5000), deep(100000), [binary:copy(<<"y">>, 100000)]],
     {_, #{mine := Entries}} = recorded(fun(Me) ->
         [begin ok = ?R:content(Me, T), ok = ?R:result(Me, 1, T), ok = ?R:raise(Me, 1, {exit, T}), ok = ?R:sent(Me, T, T),
                ok = ?R:contents(Me, T), ok = ?R:hash(Me, T), ok = ?R:named(Me, T) end || T <- Terms]
@@ -606,6 +609,8 @@ items(0, Data, Terms) ->
 items(N, Data, Terms) ->
     {Size, Rest} = leb(Data),
     <<Term:Size/binary, Rest1/binary>> = Rest,
+    %% Whoever has written it, it is as the VM would have.
+    ?assert(term_to_binary(binary_to_term(Term)) =:= Term),
     items(N - 1, Rest1, [binary_to_term(Term) | Terms]).
 
 leb(Bytes) -> leb(Bytes, 0, 0).

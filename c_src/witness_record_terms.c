@@ -1,0 +1,172 @@
+#include "witness_record_terms.h"
+
+#include <string.h>
+
+enum {
+    SMALL_INTEGER = 97,
+    INTEGER = 98,
+    SMALL_TUPLE = 104,
+    NIL = 106,
+    STRING = 107,
+    LIST = 108,
+    BINARY = 109,
+    SMALL_BIG = 110,
+    SMALL_ATOM_UTF8 = 119,
+    VERSION = 131
+};
+
+#define DEEPEST 16
+
+bool wr_terms_are_known(ErlNifEnv *env)
+{
+    const int numbers[] = {0, 1, -1, 77, 1 << 26, -(1 << 26)};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ERL_NIF_TERM term = enif_make_int(env, numbers[i]);
+        if (!WR_IS_SMALL(term) || WR_SMALL(term) != numbers[i])
+            return false;
+    }
+    return !WR_IS_SMALL(enif_make_atom(env, "ok")) && !WR_IS_SMALL(enif_make_list(env, 0)) &&
+           !WR_IS_SMALL(enif_make_list1(env, enif_make_int(env, 1))) && !WR_IS_SMALL(enif_make_double(env, 1.5)) &&
+           !WR_IS_SMALL(enif_make_uint64(env, UINT64_MAX));
+}
+
+/* All below: where the next byte goes, or NULL, where there is no room or the VM must do it. */
+static uint8_t *number32(uint8_t *at, uint32_t number)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *at++ = (uint8_t)(number >> shift);
+    return at;
+}
+
+static uint8_t *integer(uint8_t *at, const uint8_t *end, int64_t number)
+{
+    if (end - at < 3 + 8)
+        return NULL;
+    if (number >= 0 && number <= 255) {
+        *at++ = SMALL_INTEGER;
+        *at++ = (uint8_t)number;
+        return at;
+    }
+    if (number >= INT32_MIN && number <= INT32_MAX) {
+        *at++ = INTEGER;
+        return number32(at, (uint32_t)number);
+    }
+    uint64_t magnitude = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    uint8_t *count = at + 1;
+    *at = SMALL_BIG;
+    at += 3;
+    count[1] = number < 0;
+    for (; magnitude; magnitude >>= 8)
+        *at++ = (uint8_t)magnitude;
+    *count = (uint8_t)(at - count - 2);
+    return at;
+}
+
+static uint8_t *atom(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term)
+{
+    char name[256];
+    /* With the zero at its end; 0 for those that are longer. */
+    int size = enif_get_atom(env, term, name, sizeof name, ERL_NIF_UTF8);
+    if (size == 0 || end - at < 1 + size)
+        return NULL;
+    *at++ = SMALL_ATOM_UTF8;
+    *at++ = (uint8_t)(size - 1);
+    memcpy(at, name, (size_t)size - 1);
+    return at + size - 1;
+}
+
+/* A list of bytes is a string. NULL: it is none, or there is no room. */
+static uint8_t *string(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM list)
+{
+    ERL_NIF_TERM head, tail;
+    uint8_t *first = at + 3;
+    if (end - at < 3)
+        return NULL;
+    for (at = first; enif_get_list_cell(env, list, &head, &tail); list = tail) {
+        if (!WR_IS_SMALL(head) || WR_SMALL(head) < 0 || WR_SMALL(head) > 255 || at == end)
+            return NULL;
+        *at++ = (uint8_t)WR_SMALL(head);
+    }
+    if (!enif_is_empty_list(env, list))
+        return NULL;
+    first[-3] = STRING;
+    first[-2] = (uint8_t)((at - first) >> 8);
+    first[-1] = (uint8_t)(at - first);
+    return at;
+}
+
+static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term, int depth);
+
+static uint8_t *list(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM cells, int depth)
+{
+    ERL_NIF_TERM head, tail;
+    uint32_t count = 0;
+    uint8_t *text = string(env, at, end, cells), *first = at;
+    if (text)
+        return text;
+    if (end - at < 5)
+        return NULL;
+    for (at += 5; at && enif_get_list_cell(env, cells, &head, &tail); cells = tail) {
+        at = term_at(env, at, end, head, depth);
+        count++;
+    }
+    if (!at)
+        return NULL;
+    *first = LIST;
+    number32(first + 1, count);
+    return term_at(env, at, end, cells, depth);
+}
+
+static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term, int depth)
+{
+    const ERL_NIF_TERM *elements;
+    ErlNifBinary binary;
+    int arity;
+    if (WR_IS_SMALL(term))
+        return integer(at, end, WR_SMALL(term));
+    if (depth == DEEPEST || at == end)
+        return NULL;
+    if (enif_is_atom(env, term))
+        return atom(env, at, end, term);
+    if (enif_get_tuple(env, term, &arity, &elements)) {
+        if (arity > 255 || end - at < 2)
+            return NULL;
+        *at++ = SMALL_TUPLE;
+        *at++ = (uint8_t)arity;
+        for (int i = 0; at && i < arity; i++)
+            at = term_at(env, at, end, elements[i], depth + 1);
+        return at;
+    }
+    if (enif_is_empty_list(env, term)) {
+        *at++ = NIL;
+        return at;
+    }
+    if (enif_is_list(env, term))
+        return list(env, at, end, term, depth + 1);
+    if (enif_is_binary(env, term) && enif_inspect_binary(env, term, &binary)) {
+        if (end - at < 5 || binary.size > (size_t)(end - at) - 5)
+            return NULL;
+        *at++ = BINARY;
+        at = number32(at, (uint32_t)binary.size);
+        memcpy(at, binary.data, binary.size);
+        return at + binary.size;
+    }
+    return NULL;
+}
+
+bool wr_external_of(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external)
+{
+    external->near[0] = VERSION;
+    uint8_t *end = term_at(env, external->near + 1, external->near + WR_NEAR_BYTES, term, 0);
+    external->is_far = end == NULL;
+    if (end) {
+        external->bytes = external->near;
+        external->size = (size_t)(end - external->near);
+        return true;
+    }
+    if (!enif_term_to_binary(env, term, &external->far))
+        return false;
+    external->bytes = external->far.data;
+    external->size = external->far.size;
+    return true;
+}

@@ -1,0 +1,39 @@
+/*
+ * Terms in the external term format. Most that are recorded are small, and made of atoms, integers, tuples, lists and binaries:
+ * these are written here, on the stack, in a fraction of the time that the VM takes for a binary of its own. All others are
+ * left to the VM. Either way it is the VM's own format, byte by byte.
+ */
+#ifndef WITNESS_RECORD_TERMS_H
+#define WITNESS_RECORD_TERMS_H
+
+#include <erl_nif.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the VM writes small integers is its own affair, so `load` asks it (wr_terms_are_known). */
+#define WR_SMALL_TAG 15u
+#define WR_IS_SMALL(term) (((term)&15u) == WR_SMALL_TAG)
+#define WR_SMALL(term) ((int64_t)(intptr_t)(term) >> 4)
+
+bool wr_terms_are_known(ErlNifEnv *env);
+
+#define WR_NEAR_BYTES 320u
+
+typedef struct {
+    const uint8_t *bytes;
+    size_t size;
+    bool is_far;
+    ErlNifBinary far;
+    uint8_t near[WR_NEAR_BYTES];
+} wr_external;
+
+/* False: there is no memory. Otherwise it must be released. */
+bool wr_external_of(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external);
+static inline void wr_external_release(wr_external *external)
+{
+    if (external->is_far)
+        enif_release_binary(&external->far);
+}
+
+#endif
