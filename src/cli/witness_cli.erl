@@ -72,6 +72,7 @@ perform(Arguments) ->
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
             {bench, Options} -> witness_cli_bench:run(Options);
+            {log, Options} -> show_recording(Options);
             {run, Options} -> run_system(Options);
             {check, Options} -> check_log(Options);
             {record, Options} -> record(Options);
@@ -93,6 +94,12 @@ compile(Options) ->
     case witness_cli_compile:run(Options) of
         {ok, Code} -> Code;
         {error, Text} -> refused(~"compile", Text)
+    end.
+
+show_recording(Options) ->
+    case witness_cli_log:run(Options) of
+        {ok, Code} -> Code;
+        {error, Text} -> refused(~"log", Text)
     end.
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.

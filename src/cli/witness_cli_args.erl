@@ -12,7 +12,7 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
+                | {run | check | record | log | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -24,6 +24,7 @@ by its internal name; here they are told in the words that the user has written.
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
+                   {"log", "shows what a recording has"},
                    {"bench", "measures what watching costs, under realistic loads"}]).
 
 -doc "Reads the arguments of the command line.".
@@ -110,8 +111,9 @@ overview() ->
 
 command() ->
     #{commands => #{"run" => run(), "check" => check(), "record" => witness_cli_record:command(),
-                  "attach" => witness_cli_attach:command(), "compile" => compile(), "demo" => demo(),
-                  "explore" => witness_cli_explore:command(), "bench" => witness_cli_bench:command()}}.
+                  "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
+                  "demo" => demo(), "explore" => witness_cli_explore:command(),
+                  "bench" => witness_cli_bench:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "

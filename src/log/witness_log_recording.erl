@@ -22,7 +22,7 @@ A recording that is open is a plain term. Any process may use it, and there is n
 """.
 
 -export([open/1, open/2, header/1, info/1, modules/1, atoms/1]).
--export([processes/1, fold_processes/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, format_error/1]).
+-export([processes/1, fold_processes/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
 
 -export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
 
@@ -345,23 +345,48 @@ times(N, Entry, Fun, Acc) -> times(N - 1, Entry, Fun, Fun(Entry, Acc)).
 
 -doc "The same; what happened several times in a row is told once.".
 -spec fold_runs(fun((run(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
-fold_runs(Fun, Acc, Id, #{dir := Dir, info := #{complete := Complete}, index := Index} = R) ->
+fold_runs(Fun, Acc, Id, R) ->
+    with_files(fun(Files) ->
+        maybe
+            {ok, Cursor} ?= cursor(Id, false, Files, R),
+            folded(Fun, Acc, Cursor)
+        end
+    end, R).
+
+folded(_, Acc, none) -> {ok, Acc};
+folded(Fun, Acc, Cursor) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, Entry, Cursor1} -> folded(Fun, Fun(Entry, Acc), Cursor1);
+        done -> {ok, Acc};
+        {error, _} = Error -> Error
+    end.
+
+-doc """
+Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
+nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs.
+""".
+-spec with_cursors(fun((fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
+                   recording()) -> Result | {error, error()}.
+with_cursors(Fun, R) -> with_files(fun(Files) -> Fun(fun(Id) -> cursor(Id, true, Files, R) end) end, R).
+
+%% Of files that were cut within their heads there is nothing.
+with_files(Fun, #{dir := Dir}) ->
+    Read = with_file(Dir, order, fun(Order) -> with_file(Dir, data, fun(Data) -> Fun({Order, Data}) end) end),
+    case Read of
+        cut -> Fun(none);
+        _ -> Read
+    end.
+
+cursor(Id, Many, {OrderFile, DataFile}, #{info := #{complete := Complete}, index := Index} = R) ->
     case witness_log_recording_index:lookup(Id, Index) of
         {ok, #{order := Order, data := Data}} ->
-            Folded = with_file(Dir, order, fun(OrderFile) ->
-                with_file(Dir, data, fun(DataFile) ->
-                    Source = (maps:with([full, calls, atoms], R))#{complete => Complete, id => Id,
-                                                                   order => {OrderFile, Order}, data => {DataFile, Data}},
-                    witness_log_recording_fold:fold(Fun, Acc, Source)
-                end)
-            end),
-            case Folded of
-                cut -> {ok, Acc};
-                _ -> Folded
-            end;
-        none -> {ok, Acc};
+            {ok, witness_log_recording_cursor:new((maps:with([full, calls, atoms], R))#{
+                id => Id, many => Many, complete => Complete, order => {OrderFile, Order}, data => {DataFile, Data}})};
+        none -> {ok, none};
         malformed -> damaged_index(R)
-    end.
+    end;
+cursor(_, _, none, _) ->
+    {ok, none}.
 
 %% --- errors ----------------------------------------------------------------------
 

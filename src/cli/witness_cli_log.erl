@@ -1,0 +1,361 @@
+-module(witness_cli_log).
+-moduledoc """
+`witness log`: shows what a recording has (`m:witness_log_recording`), as text, as JSON Lines, or as a sequence of messages.
+
+With `--json` every line is an object with `v` (1) and `type`. What does not apply is `null`; terms are text, cut to a limit.
+
+- `recording`, the first one: `dir`, `complete`, `ended` (`null`: it is not known, since the VM has died or still records),
+  `cut` (names of files), `otp`, `erts`, `started`, `processes`;
+- `process`: `id`, `process`, `parent` (an id, or `null`), `place` (among the children of the parent, from 0), `signature`, `ended`,
+  `entries`. Those that follow are its entries, up to the next `process`;
+- `entry`: `id` of the process, `index` (from 1), `kind`, `count` (how many of the same follow each other), and by kind: `from`
+  (`from` and `named`: an id, `null` for a process that is not recorded), `text` (`content`, `contents`, `exit`; of
+  `result`, `raise` and `sent` with `call` or `to`), `child` (`spawn`), `hash`;
+- `message`, with `--sequence`: `from` (`null`: from outside), `to`, `count`, `text` (`null`: its contents were not recorded).
+
+A sequence is written in the language of Mermaid. Between processes a recording has no order but what follows from births: lines
+stand in one that agrees with what each process did.
+""".
+
+-export([run/1, command/0]).
+
+-export_type([options/0]).
+
+-doc "See `command/0`.".
+-type options() :: #{recording := string(), json := boolean(), sequence := boolean(), processes => [string()],
+                     max_atoms => pos_integer()}.
+
+-define(TERM, 400).
+-define(JSON_TERM, 2000).
+-define(SIGNATURE, 100).
+-define(LABEL, 60).
+%% Lines that are printed together.
+-define(LINES, 500).
+
+%% names: what a process is called, by its id. held: lines that were not printed yet, the last one first.
+-record(show, {recording :: witness_log_recording:recording(),
+               out :: witness_cli_io:out(),
+               json :: boolean(),
+               names :: #{pos_integer() => {Pid :: binary(), Signature :: binary()}},
+               held = [] :: [iodata()],
+               lines = 0 :: non_neg_integer()}).
+
+-doc "The declaration of the command, for `m:witness_cli_args`.".
+-spec command() -> argparse:command().
+command() ->
+    #{help => ["Shows what a recording has: for each process what it did, in its order. A recording that was cut is shown up "
+               "to there.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nExit codes: 0 it was shown; 2 wrong usage, or a recording that is damaged, and where.\n\n"
+               "  witness log shop.rec\n"
+               "  witness log shop.rec --process '<0.91.0>' --json\n"
+               "  witness log shop.rec --sequence\n"],
+      arguments => [
+        #{name => processes, long => "-process", action => append, type => string,
+          help => {"[--process PROCESS]...", ["only this process: its id in the recording, or its name, such as '<0.91.0>'; may be "
+                                              "repeated"]}},
+        #{name => sequence, long => "-sequence", type => boolean, default => false,
+          help => {"[--sequence]", ["show messages between processes, in the language of Mermaid; with --process those of "
+                                    "these processes"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line"]}},
+        #{name => max_atoms, long => "-max-atoms", type => {integer, [{min, 1}]},
+          help => {"[--max-atoms NUMBER]", ["atoms that the recording may bring with it (100000)"]}},
+        #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
+      ]}.
+
+-doc "Shows it; the exit code. `error`: what is wrong, for people.".
+-spec run(options()) -> {ok, 0} | {error, unicode:chardata()}.
+run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
+    maybe
+        {ok, R} ?= told(witness_log_recording:open(Dir, maps:with([max_atoms], Options))),
+        {ok, Processes} ?= told(witness_log_recording:processes(R)),
+        Known = known(Processes, witness_log_recording:ids(R)),
+        Names = #{Id => {name(Pid), signature(Signature)} || #{id := Id, pid := Pid, signature := Signature} <- Known},
+        {ok, Wanted} ?= wanted(maps:get(processes, Options, all), Names),
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        Show = #show{recording = R, out = Out, json = Json, names = Names},
+        ok ?= told(shown(Sequence, Dir, Wanted, Known, Show)),
+        {ok, 0}
+    end.
+
+shown(Sequence, Dir, Wanted, Known, Show) ->
+    try
+        case Sequence of
+            true -> sequence(Wanted, Known, Show);
+            false -> listing([P || #{id := Id} = P <- Known, Wanted =:= all orelse lists:member(Id, Wanted)],
+                             printed(heading(Dir, length(Known), Show), Show))
+        end
+    catch
+        throw:output_closed -> ok
+    end.
+
+told({error, Error}) -> {error, witness_log_recording:format_error(Error)};
+told(Result) -> Result.
+
+%% Those whose birth was cut away have entries, too.
+known(Processes, Ids) ->
+    Born = #{Id => [] || #{id := Id} <- Processes},
+    Unborn = [#{id => Id, parent => 0, place => 0, pid => undefined, signature => undefined, ended => false}
+              || Id <- Ids, not is_map_key(Id, Born)],
+    lists:sort(fun(#{id := A}, #{id := B}) -> A =< B end, Processes ++ Unborn).
+
+name(undefined) -> ~"?";
+name(Pid) -> witness_event:format_term(Pid, 60).
+
+signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
+    witness_text:cut(witness_event:format_signature({Module, Function, Args}), ?SIGNATURE);
+signature({Module, Function, Arity}) when is_atom(Module), is_atom(Function), is_integer(Arity), Arity >= 0 ->
+    witness_event:format_function({Module, Function, Arity});
+signature(undefined) -> ~"?";
+signature(Other) -> witness_event:format_term(Other, ?SIGNATURE).
+
+wanted(all, _) -> {ok, all};
+wanted(Given, Names) -> wanted(Given, #{Pid => Id || Id := {Pid, _} <- Names}, Names, []).
+
+wanted([], _, _, Ids) -> {ok, Ids};
+wanted([Text | Texts], Pids, Names, Ids) ->
+    Given = unicode:characters_to_binary(Text),
+    Number = try binary_to_integer(Given) catch error:badarg -> none end,
+    case Pids of
+        #{Given := Id} -> wanted(Texts, Pids, Names, [Id | Ids]);
+        _ when is_map_key(Number, Names) -> wanted(Texts, Pids, Names, [Number | Ids]);
+        _ -> {error, [~"--process: there is no process '", witness_text:clean(Given), ~"' in the recording"]}
+    end.
+
+%% --- what each process did -------------------------------------------------------
+
+listing([], Show) ->
+    _ = flushed(Show),
+    ok;
+listing([#{id := Id} = Process | Processes], #show{recording = R} = Show) ->
+    maybe
+        {ok, Count} ?= witness_log_recording:entries(Id, R),
+        Show1 = printed(process(Process, Count, Show), Show),
+        {ok, Show2} ?= entries(Id, Show1, R),
+        listing(Processes, Show2)
+    end.
+
+%% What was read before an error is shown, too.
+entries(Id, Show, R) ->
+    witness_log_recording:with_cursors(fun(Cursor) ->
+        case Cursor(Id) of
+            {ok, none} -> {ok, Show};
+            {ok, First} -> entries(First, Id, 1, Show);
+            {error, _} = Error -> Error
+        end
+    end, R).
+
+entries(Cursor, Id, Index, Show) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, Entry, Cursor1} ->
+            entries(Cursor1, Id, Index + times(Entry), printed(entry(Entry, Id, Index, Show), Show));
+        done -> {ok, Show};
+        {error, _} = Error ->
+            _ = flushed(Show),
+            Error
+    end.
+
+times({from, _, N}) -> N;
+times({timeout, N}) -> N;
+times(_) -> 1.
+
+heading(Dir, Processes, #show{recording = R, json = true}) ->
+    #{complete := Complete, ended := Ended, cut := Cut} = witness_log_recording:info(R),
+    Header = witness_log_recording:header(R),
+    json(recording, [{dir, witness_text:clean(Dir)}, {complete, Complete},
+                     {ended, case Ended of unknown -> null; _ -> term(Ended) end}, {cut, Cut}]
+                    ++ [{Key, text(maps:get(Key, Header, null))} || Key <- [otp, erts, started]]
+                    ++ [{processes, Processes}]);
+heading(Dir, Processes, #show{recording = R}) ->
+    #{ended := Ended, cut := Cut} = witness_log_recording:info(R),
+    Header = witness_log_recording:header(R),
+    [witness_text:clean(Dir), ~": ", witness_text:count(Processes, ~"process", ~"processes"),
+     [[~", Erlang/OTP ", text(Otp)] || #{otp := Otp} <- [Header]], [[~", ", text(Started)] || #{started := Started} <- [Header]],
+     $\n,
+     case Ended of
+         finished -> ~"";
+         unknown -> ~"it has no end: the VM has died, or still records\n";
+         _ -> [~"it ended before the program: ", witness_event:format_term(Ended, ?TERM), $\n]
+     end,
+     [[~"cut: ", lists:join(~", ", [atom_to_binary(Kind) || Kind <- Cut]), $\n] || Cut =/= []]].
+
+process(#{id := Id, parent := Parent, place := Place, ended := Ended}, Count, #show{json = true, names = Names}) ->
+    #{Id := {Pid, Signature}} = Names,
+    json(process, [{id, Id}, {process, Pid}, {parent, id(Parent)}, {place, Place}, {signature, iolist_to_binary(Signature)},
+                   {ended, Ended}, {entries, Count}]);
+process(#{id := Id, parent := Parent}, Count, #show{names = Names} = Show) ->
+    #{Id := {_, Signature}} = Names,
+    [$\n, who(Id, Show), ~"  ", Signature, [[~", spawned by ", who(Parent, Show)] || Parent =/= 0],
+     ~": ", witness_text:count(Count, ~"entry", ~"entries"), $\n].
+
+entry(Entry, Id, Index, #show{json = true}) ->
+    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry)]);
+entry(Entry, _, Index, Show) ->
+    [witness_text:pad(io_lib:format("~7b", [Index]), 9), said(Entry, Show), $\n].
+
+kind(Entry) when is_tuple(Entry) -> element(1, Entry).
+
+fields({from, From, _}) -> [{from, From}];
+fields({content, Message}) -> [{text, term(Message)}];
+fields({timeout, _}) -> [];
+fields({spawn, Child}) -> [{child, Child}];
+fields({result, MFA, Term}) -> [{call, witness_event:format_function(MFA)}, {text, term(Term)}];
+fields({raise, MFA, Class, Reason}) -> [{call, witness_event:format_function(MFA)}, {text, term({Class, Reason})}];
+fields({named, To}) -> [{from, id(To)}];
+fields({hash, Hash}) -> [{hash, binary:encode_hex(Hash, lowercase)}];
+fields({contents, Message}) -> [{text, term(Message)}];
+fields({sent, To, Message}) -> [{to, term(To)}, {text, term(Message)}];
+fields({exit, Reason}) -> [{text, term(Reason)}].
+
+id(0) -> null;
+id(Id) -> Id.
+
+said({from, From, N}, Show) -> [~"took ", messages(N), ~" of ", who(From, Show)];
+said({content, Message}, _) -> [~"took, from outside: ", short(Message)];
+said({timeout, 1}, _) -> ~"timed out";
+said({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
+said({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
+said({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
+said({raise, MFA, Class, Reason}, _) -> [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];
+said({named, 0}, _) -> ~"sent to a name, of a process that is not recorded";
+said({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
+said({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
+said({contents, Message}, _) -> [~"  it was ", short(Message)];
+said({sent, To, Message}, _) -> [~"sent to ", short(To), ~": ", short(Message)];
+said({exit, Reason}, _) -> [~"ended: ", short(Reason)].
+
+messages(N) -> witness_text:count(N, ~"message", ~"messages").
+
+who(Id, #show{names = Names}) ->
+    Pid = case Names of #{Id := {Name, _}} -> Name; #{} -> ~"?" end,
+    [Pid, ~" (", integer_to_binary(Id), ~")"].
+
+short(Term) -> witness_event:format_term(Term, ?TERM).
+
+%% --- sequences -------------------------------------------------------------------
+
+%% Whoever waits for the birth of another lets those behind it go first. Where nobody can go on, because what was cut away
+%% would have told, the first one does.
+sequence(Wanted, Known, #show{recording = R, json = Json} = Show) ->
+    Parents = #{Id => Parent || #{id := Id, parent := Parent} <- Known},
+    Unborn = #{Id => [] || Id := Parent <- Parents, is_map_key(Parent, Parents)},
+    Begun = case Json of true -> Show; false -> printed(~"sequenceDiagram\n", Show) end,
+    witness_log_recording:with_cursors(fun(Cursor) ->
+        maybe
+            {ok, Cursors} ?= cursors([Id || #{id := Id} <- Known], Cursor, []),
+            step(queue:from_list(Cursors), 0, Unborn, Wanted, #{}, Begun)
+        end
+    end, R).
+
+cursors([Id | Ids], Cursor, Cursors) ->
+    case Cursor(Id) of
+        {ok, none} -> cursors(Ids, Cursor, Cursors);
+        {ok, First} -> cursors(Ids, Cursor, [{Id, fresh, First} | Cursors]);
+        {error, _} = Error -> Error
+    end;
+cursors([], _, Cursors) -> {ok, lists:reverse(Cursors)}.
+
+%% `Waiting': how many of the first have just waited. Of each process there is the entry that comes next.
+step(Queue, Waiting, Unborn, Wanted, Drawn, Show) ->
+    case queue:out(Queue) of
+        {empty, _} ->
+            _ = flushed(Show),
+            ok;
+        {{value, {Id, fresh, Cursor}}, Rest} ->
+            case witness_log_recording_cursor:next(Cursor) of
+                {ok, Entry, Cursor1} -> step(queue:in_r({Id, Entry, Cursor1}, Rest), Waiting, Unborn, Wanted, Drawn, Show);
+                done -> step(Rest, 0, Unborn, Wanted, Drawn, Show);
+                {error, _} = Error ->
+                    _ = flushed(Show),
+                    Error
+            end;
+        {{value, {Id, Entry, Cursor} = Process}, Rest} ->
+            Waits = is_map_key(Id, Unborn) orelse waits(Entry, Unborn),
+            case Waits andalso Waiting =< queue:len(Rest) of
+                true -> step(queue:in(Process, Rest), Waiting + 1, Unborn, Wanted, Drawn, Show);
+                false ->
+                    Unborn1 = case Entry of {spawn, Child} -> maps:remove(Child, Unborn); _ -> Unborn end,
+                    {Next, Contents, Cursor1} = with_contents(Entry, Cursor),
+                    {Drawn1, Show1} = draw(Id, Entry, Contents, Wanted, Drawn, Show),
+                    step(queue:in({Id, Next, Cursor1}, Rest), 0, maps:remove(Id, Unborn1), Wanted, Drawn1, Show1)
+            end
+    end.
+
+waits({from, From, _}, Unborn) -> is_map_key(From, Unborn);
+waits(_, _) -> false.
+
+%% The contents of a message are the entry behind it.
+with_contents({from, _, 1}, Cursor) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, {contents, Message}, Cursor1} -> {fresh, {ok, Message}, Cursor1};
+        {ok, Other, Cursor1} -> {Other, none, Cursor1};
+        _ -> {fresh, none, Cursor}
+    end;
+with_contents({content, Message}, Cursor) -> {fresh, {ok, Message}, Cursor};
+with_contents(_, Cursor) -> {fresh, none, Cursor}.
+
+draw(Id, Entry, Contents, Wanted, Drawn, Show) ->
+    case Entry of
+        {from, From, N} -> arrow(From, Id, N, Contents, Wanted, Drawn, Show);
+        {content, _} -> arrow(0, Id, 1, Contents, Wanted, Drawn, Show);
+        _ -> {Drawn, Show}
+    end.
+
+arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
+    case Wanted =:= all orelse lists:member(From, Wanted) orelse lists:member(To, Wanted) of
+        true when Show#show.json ->
+            {Drawn, printed(json(message, [{from, id(From)}, {to, To}, {count, N},
+                                           {text, case Contents of {ok, Message} -> term(Message); none -> null end}]), Show)};
+        true ->
+            Label = case Contents of
+                {ok, Message} -> witness_event:format_term(Message, ?LABEL);
+                none -> messages(N)
+            end,
+            {Drawn2, Show2} = lists:foldl(fun participant/2, {Drawn, Show}, [From, To]),
+            {Drawn2, printed([~"    ", lane(From), ~"->>", lane(To), ~": ", mermaid(Label), $\n], Show2)};
+        false -> {Drawn, Show}
+    end.
+
+participant(Id, {Drawn, Show}) when is_map_key(Id, Drawn) -> {Drawn, Show};
+participant(0, {Drawn, Show}) -> {Drawn#{0 => []}, printed(~"    participant P0 as outside\n", Show)};
+participant(Id, {Drawn, #show{names = Names} = Show}) ->
+    {Pid, Signature} = maps:get(Id, Names, {~"?", ~"?"}),
+    Name = witness_text:cut([Pid, ~" ", Signature], ?LABEL),
+    {Drawn#{Id => []}, printed([~"    participant ", lane(Id), ~" as ", mermaid(Name), $\n], Show)}.
+
+lane(Id) -> [$P, integer_to_binary(Id)].
+
+%% Nothing ends a label: not a semicolon, not the word `end', and nothing begins an entity.
+mermaid(Text) -> << <<(plain(Char))/binary>> || <<Char/utf8>> <= broken(witness_text:clean(Text)) >>.
+
+broken(Text) -> binary:replace(Text, ~"end", ~"e\x{1}nd", [global]).
+
+plain(1) -> ~"#8203;";
+plain(Char) when Char =:= $#; Char =:= $;; Char =:= $<; Char =:= $>; Char =:= $&; Char =:= $%; Char =:= $\\ ->
+    <<"#", (integer_to_binary(Char))/binary, ";">>;
+plain(Char) -> <<Char/utf8>>.
+
+%% --- output ----------------------------------------------------------------------
+
+printed(Line, #show{held = Held, lines = Lines} = Show) when Lines < ?LINES -> Show#show{held = [Line | Held], lines = Lines + 1};
+printed(Line, #show{held = Held} = Show) -> flushed(Show#show{held = [Line | Held]}).
+
+flushed(#show{out = Out, held = Held} = Show) ->
+    ok = witness_cli_io:print(Out, lists:reverse(Held)),
+    receive
+        output_closed -> throw(output_closed)
+    after 0 -> Show#show{held = [], lines = 0}
+    end.
+
+json(Type, Fields) -> [json:encode({[{v, 1}, {type, Type} | Fields]}, fun encode/2), $\n].
+
+%% Objects are lists of pairs in a tuple, which keeps the order of their fields.
+encode({Pairs}, Encode) -> json:encode_key_value_list(Pairs, Encode);
+encode(Value, Encode) -> json:encode_value(Value, Encode).
+
+term(Term) -> witness_event:format_term(Term, ?JSON_TERM).
+
+text(null) -> null;
+text(Text) when is_binary(Text) -> witness_text:clean(Text);
+text(Term) -> term(Term).

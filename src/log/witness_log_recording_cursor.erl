@@ -1,0 +1,181 @@
+-module(witness_log_recording_cursor).
+-moduledoc """
+The entries of one process of a recording, one after the other, from its sub-traces in two files.
+
+In hand are one block of each file, and what an entry or an item of data that began in one sub-trace and ends in another
+has had so far. A cursor that is one of many has its sub-traces in hand only, and reads a block for each of them.
+Every sub-trace is checked to be the one that is expected: an index of other files does not lead to entries of other
+processes.
+""".
+
+-export([new/1, next/1]).
+
+-export_type([cursor/0, source/0]).
+
+-doc """
+Where entries come from, and what is needed to read them. `complete`: nothing may be missing; `many`: it is one of many.
+""".
+-type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), many := boolean(),
+                    calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
+                    order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
+                    data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.
+
+%% The sub-traces of the process in a file: bytes that were not read yet, where they come from, the number of the next
+%% sub-trace, the positions of those to come, the bytes in them, and the block in hand.
+-record(stream, {file :: witness_log_recording_file:file(),
+                 id :: pos_integer(),
+                 many :: boolean(),
+                 bytes = <<>> :: binary(),
+                 number = 0 :: non_neg_integer(),
+                 positions :: binary(),
+                 left :: non_neg_integer(),
+                 at = 0 :: non_neg_integer(),
+                 block = none :: none | binary()}).
+
+%% contents: items that are still to come of a run of messages from outside.
+-record(cursor, {order :: #stream{},
+                 data :: #stream{},
+                 reader :: witness_log_recording_entry:reader(),
+                 contents = 0 :: non_neg_integer(),
+                 complete :: boolean(),
+                 calls :: #{non_neg_integer() => mfa()},
+                 atoms :: witness_log_atoms:atoms()}).
+
+-doc "A place in what a process did.".
+-opaque cursor() :: #cursor{}.
+
+-doc "Before the first entry.".
+-spec new(source()) -> cursor().
+new(#{id := Id, full := Full, complete := Complete, many := Many, calls := Calls, atoms := Atoms, order := Order, data := Data}) ->
+    #cursor{order = stream(Id, Many, Order), data = stream(Id, Many, Data), reader = witness_log_recording_entry:reader(Full),
+            complete = Complete, calls = Calls, atoms = Atoms}.
+
+stream(Id, Many, {File, {_, Bytes, Positions}}) ->
+    #stream{file = File, id = Id, many = Many, positions = Positions, left = Bytes}.
+
+-doc "The next entry. `done`: there is none, or not all of it is there, where something may be missing.".
+-spec next(cursor()) -> {ok, witness_log_recording:run(), cursor()} | done | {error, witness_log_recording_file:error()}.
+next(#cursor{contents = N} = Cursor) when N > 0 ->
+    with_item(fun(Message) -> {content, Message} end, Cursor#cursor{contents = N - 1});
+next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) ->
+    case witness_log_recording_entry:next(Bytes, Reader) of
+        {Entry, Rest, Reader1} -> entry(Entry, Cursor#cursor{order = Order#stream{bytes = Rest}, reader = Reader1});
+        more ->
+            case more(Order) of
+                {ok, Order1} -> next(Cursor#cursor{order = Order1});
+                none when Bytes =:= <<>> -> done;
+                none -> missing(~"the last entry of a process is not all there", Cursor);
+                {error, _} = Error -> Error
+            end;
+        {malformed, What} -> damaged(Order, What)
+    end.
+
+entry({content, N}, Cursor) -> next(Cursor#cursor{contents = N});
+entry({result, Call, {value, Term}}, Cursor) -> with_call(Call, fun(MFA) -> {ok, {result, MFA, Term}, Cursor} end, Cursor);
+entry({result, Call, data}, Cursor) ->
+    with_call(Call, fun(MFA) -> with_item(fun(Term) -> {result, MFA, Term} end, Cursor) end, Cursor);
+entry({raise, Call}, Cursor) ->
+    with_call(Call, fun(MFA) -> with_item(fun({Class, Reason}) -> {raise, MFA, Class, Reason};
+                                             (_) -> malformed
+                                          end, Cursor) end, Cursor);
+entry(exit, Cursor) -> with_item(fun(Reason) -> {exit, Reason} end, Cursor);
+entry(sent, Cursor) -> with_item(fun({To, Message}) -> {sent, To, Message}; (_) -> malformed end, Cursor);
+entry(contents, Cursor) -> with_item(fun(Message) -> {contents, Message} end, Cursor);
+entry(Entry, Cursor) -> {ok, Entry, Cursor}.
+
+with_call(Call, Then, #cursor{calls = Calls, order = Order}) ->
+    case Calls of
+        #{Call := MFA} -> Then(MFA);
+        #{} -> damaged(Order, [~"no call has the number ", integer_to_binary(Call)])
+    end.
+
+%% --- data ------------------------------------------------------------------------
+
+%% The next item of the process, if it is there. What is in hand is a part of a block; it is copied, so that a term does
+%% not keep the block.
+with_item(Make, #cursor{data = Data} = Cursor) ->
+    case item(Data) of
+        {ok, Bytes, Data1} -> made(Make, binary:copy(Bytes), Cursor#cursor{data = Data1});
+        none -> missing(~"the data of an entry is not there", Cursor);
+        {malformed, What} -> damaged(Data, What);
+        {error, _} = Error -> Error
+    end.
+
+made(Make, Bytes, #cursor{data = Data, atoms = Atoms} = Cursor) ->
+    case witness_log_recording_term:decode(Bytes, Atoms) of
+        {ok, Term} ->
+            case Make(Term) of
+                malformed -> damaged(Data, ~"the data of an entry is no pair");
+                Entry -> {ok, Entry, Cursor}
+            end;
+        {refused, What} -> damaged(Data, What)
+    end.
+
+item(#stream{bytes = Bytes, left = Left} = Data) ->
+    case witness_log_recording_number:read(Bytes) of
+        {Size, Rest} when Size =< byte_size(Rest) ->
+            <<Item:Size/binary, Rest1/binary>> = Rest,
+            {ok, Item, Data#stream{bytes = Rest1}};
+        {Size, Rest} when Size =< byte_size(Rest) + Left -> gathered(Size - byte_size(Rest), [Rest], Data);
+        {_, _} -> none;
+        more ->
+            case more(Data) of
+                {ok, Data1} -> item(Data1);
+                Other -> Other
+            end;
+        too_large -> {malformed, ~"a number of more than 64 bits"}
+    end.
+
+%% An item in several sub-traces. They are put together once.
+gathered(Missing, Parts, Data) ->
+    case more(Data#stream{bytes = <<>>}) of
+        {ok, #stream{bytes = Bytes} = Data1} when byte_size(Bytes) < Missing ->
+            gathered(Missing - byte_size(Bytes), [Bytes | Parts], Data1);
+        {ok, #stream{bytes = Bytes} = Data1} ->
+            <<Last:Missing/binary, Rest/binary>> = Bytes,
+            {ok, iolist_to_binary(lists:reverse(Parts, [Last])), Data1#stream{bytes = Rest}};
+        Other -> Other
+    end.
+
+%% --- sub-traces ------------------------------------------------------------------
+
+%% With the bytes of the next sub-trace behind those in hand.
+more(#stream{positions = Positions, at = At} = Stream) ->
+    case witness_log_recording_index:position(Positions, At) of
+        {Block, Inside, Rest} -> subtrace(Inside, loaded(Block, Stream), Stream#stream{positions = Rest});
+        none -> none;
+        malformed -> damaged(Stream, ~"the index is damaged")
+    end.
+
+loaded(At, #stream{at = At, block = Block}) when Block =/= none -> {ok, At, Block};
+loaded(At, #stream{file = File}) ->
+    case witness_log_recording_file:read(At, File) of
+        {ok, Block, _} -> {ok, At, Block};
+        {error, _} = Error -> Error;
+        _ -> witness_log_recording_file:damage(At, {contents, ~"the index names a block that is not there"}, File)
+    end.
+
+subtrace(Inside, {ok, At, Block}, #stream{id = Id, many = Many, number = Number, bytes = Left, left = Total} = Stream) ->
+    Found = case Block of
+        <<_:Inside/binary, Rest/binary>> -> witness_log_recording_index:subtrace(Rest);
+        _ -> none
+    end,
+    case Found of
+        {{Id, Number, Bytes}, _} when byte_size(Bytes) =< Total ->
+            Stream1 = Stream#stream{number = Number + 1, left = Total - byte_size(Bytes), at = At},
+            {ok, case Many of
+                true -> Stream1#stream{bytes = binary:copy(joined(Left, Bytes))};
+                false -> Stream1#stream{bytes = joined(Left, Bytes), block = Block}
+            end};
+        _ -> damaged(Stream#stream{at = At}, ~"the index names a part of another process")
+    end;
+subtrace(_, {error, _} = Error, _) -> Error.
+
+joined(<<>>, Bytes) -> Bytes;
+joined(Left, Bytes) -> <<Left/binary, Bytes/binary>>.
+
+damaged(#stream{file = File, at = At}, What) -> witness_log_recording_file:damage(At, {contents, What}, File).
+
+%% What was cut ends here. What is complete is damaged.
+missing(_, #cursor{complete = false}) -> done;
+missing(What, #cursor{complete = true, order = Order}) -> damaged(Order, What).
