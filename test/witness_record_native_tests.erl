@@ -5,7 +5,7 @@ every child has the id that its parent asked for, before it begins. What is take
 `docs/internals/record-native.md`. The recorder's plain C has tests of its own in `test/native/record.c`.
 """.
 -include_lib("eunit/include/eunit.hrl").
--export([without_room_for_processes/0]).
+-export([without_room_for_processes/0, decode/2]).
 
 -define(R, witness_record_native).
 

@@ -135,7 +135,7 @@ results() ->
                {process_display, [2]}, {process_flag, [3]}, {process_info, [1]}, {processes, [0]}, {processes_iterator, [0]},
                {processes_next, [1]}, {read_timer, [1, 2]}, {register, [2]}, {registered, [0]}, {resume_process, [1]},
                {'!', [2]}, {send, [2, 3]}, {send_after, [4]}, {send_nosuspend, [2, 3]},
-               {spawn, [2, 4]}, {spawn_link, [2, 4]}, {spawn_monitor, [1, 2, 3, 4]}, {spawn_opt, [2, 3, 4, 5]},
+               {spawn, [1, 2, 3, 4]}, {spawn_link, [1, 2, 3, 4]}, {spawn_monitor, [1, 2, 3, 4]}, {spawn_opt, [2, 3, 4, 5]},
                {spawn_request, [1, 2, 3, 4, 5]}, {spawn_request_abandon, [1]}, {start_timer, [4]}, {statistics, [1]},
                {suspend_process, [1, 2]}, {system_flag, [2]}, {system_info, [1]}, {system_monitor, [0, 1, 2]},
                {system_profile, [0, 2]}, {time, [0]}, {time_offset, [0, 1]}, {timestamp, [0]}, {trace, [3]},

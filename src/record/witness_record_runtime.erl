@@ -13,23 +13,23 @@ who has sent it, and one call reads it and puts the own one back.
 | the own one | nobody: a timer, a port, a signal, which leave the token as it is; or the process itself | the message |
 | 0, or there is no token | a process that is not recorded | the message |
 
-Messages that tell of the end of a process, and replies to requests to spawn, are always recorded themselves, since they carry the
-token of a process that may not have sent them.
+Messages that tell of the end of a process, and replies to requests to spawn, with whatever tag (`{_, reference(), ok, pid()}`), are
+always recorded themselves: they have the label of a process that has not sent them. So are those that only look like them.
 
 **Who is outside.** A process that is not recorded has the identifier 0, whatever it does passes through, and only its label
 is kept at 0, so that what it says is not taken for what a recorded process has said. Until `start/1`, nobody is recorded and
 no native code is needed: woven modules of OTP run from the first moments of a VM.
 
 **Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the first message to
-another node on, and whenever it was asked for (`witness_record_native:verify/1`), the sender that the VM has noted in the token is
-looked at as well before an identifier is believed.
+another node on, and whenever it was asked for (`verify/0`), the sender that the VM has noted in the token is looked at as well
+before an identifier is believed.
 
 **Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting one has no
 effect. `process_info(_, sequential_trace_token)` shows the recorder's.
 """.
 -behaviour(witness_weave_runtime).
 
--export([start/1, stop/0, root/3]).
+-export([start/1, stop/0, root/3, verify/0]).
 -export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3, make_fun/3,
          halt/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
@@ -47,9 +47,22 @@ From now on processes are recorded that were spawned by recorded ones, or by `ro
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()), contents => boolean(), hash => boolean()}) -> ok.
 start(Options) ->
-    All = maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, contents => false, hash => false}, Options),
-    _ = [witness_record_native:verify(on) || #{contents := Contents, hash := Hash} <- [All], Contents orelse Hash],
-    persistent_term:put(?MODULE, All).
+    All = #{contents := Contents, hash := Hash} =
+        maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, contents => false, hash => false}, Options),
+    #{verify := Verify} = witness_record_native:info(),
+    %% Who has to tell more of a message than its sender comes by `looked_at/3' for that, and need not doubt the sender.
+    Trusted = (Contents orelse Hash) andalso not Verify,
+    _ = [witness_record_native:verify(on) || Trusted],
+    persistent_term:put(?MODULE, All#{trusted => Trusted}).
+
+-doc "From now on, that a message has a label is not enough to say who has sent it.".
+-spec verify() -> ok.
+verify() ->
+    case persistent_term:get(?MODULE, off) of
+        #{trusted := true} = All -> persistent_term:put(?MODULE, All#{trusted := false});
+        _ -> ok
+    end,
+    witness_record_native:verify(on).
 
 -doc "Nobody begins to be recorded any more.".
 -spec stop() -> ok.
@@ -100,6 +113,8 @@ taken(_, _, 0) -> ok;
 taken({'EXIT', _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
 taken({'DOWN', _, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
 taken({spawn_reply, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+%% The same, with a tag of the program's own.
+taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(Child) -> witness_record_native:content(Me, Msg);
 taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
@@ -107,19 +122,24 @@ taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
 
-%% The token names the process that has sent with it, whoever's label it has.
+%% The token names the process that has sent with it, whoever's label it has. Of one that has ended nobody knows who it was: what
+%% it has sent is recorded itself, which is always right, if longer.
 looked_at(Msg, From, Me) ->
-    {sequential_trace_token, {_, _, _, Sender, _}} = process_info(self(), sequential_trace_token),
-    case is_pid(Sender) andalso node(Sender) =:= node() andalso witness_record_native:identify(Sender) of
-        From ->
-            #{contents := Contents, hash := Hash} = persistent_term:get(?MODULE, #{contents => false, hash => false}),
+    #{contents := Contents, hash := Hash, trusted := Trusted} =
+        persistent_term:get(?MODULE, #{contents => false, hash => false, trusted => false}),
+    case Trusted orelse is_sender(From) of
+        true ->
             ok = witness_record_native:from(Me, From),
             _ = [witness_record_native:contents(Me, Msg) || Contents],
             _ = [witness_record_native:hash(Me, Msg) || Hash],
             ok;
-        _ ->
+        false ->
             witness_record_native:content(Me, Msg)
     end.
+
+is_sender(From) ->
+    {sequential_trace_token, {_, _, _, Sender, _}} = process_info(self(), sequential_trace_token),
+    witness_record_native:identify(Sender) =:= From.
 
 -doc false.
 -spec timeout() -> ok.
@@ -179,7 +199,7 @@ named(Function, Name, To, Rest, Me) ->
 
 %% Another node is told nothing of who is recorded here.
 remote(Module, Function, Args, Me) ->
-    ok = witness_record_native:verify(on),
+    ok = verify(),
     _ = erlang:seq_trace(sequential_trace_token, []),
     try erlang:apply(Module, Function, Args) of
         Value ->

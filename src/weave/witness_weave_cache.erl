@@ -55,7 +55,7 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Keyed = [[{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Set] || Set <- Sets],
         Known = [known(Set, CacheDir) || Set <- Keyed],
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
-        ok = weave([Item || {_, _, Key} = Item <- Wanted, not filelib:is_regular(module_file(Key, CacheDir))], Plan, CacheDir, Options),
+        ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
         Done = [case {Set, Found} of {_, none} -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
@@ -137,10 +137,11 @@ weave(Items, Plan, CacheDir, Options) ->
     ok = lists:foreach(fun(ok) -> ok; (Reason) -> error(Reason) end, Ends).
 
 woven({Module, {File, Original}, _}, Plan, Own) ->
-    case {is_map_key(Module, Own), lists:member(Module, maps:get(except, Plan, []))} of
-        {true, _} -> {not_woven, {own, Module}};
-        {_, true} -> {not_woven, {excepted, Module}};
-        {false, false} ->
+    Left = [Why || {Why, true} <- [{own, is_map_key(Module, Own)}, {excepted, lists:member(Module, maps:get(except, Plan, []))},
+                                   {preloaded, lists:member(Module, erlang:pre_loaded())}]],
+    case Left of
+        [Why | _] -> {not_woven, {Why, Module}};
+        [] ->
             Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{}))},
             try witness_weave:prepare({Module, File, Original}, Relevant) of
                 {ok, #{woven := Woven}} -> {woven, Woven};
@@ -178,7 +179,10 @@ made(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
     New = temporary(Dir),
     folder(New),
-    Results = [{Module, stored(Key, CacheDir)} || {Module, _, Key} <- Set],
+    Results = [case stored(Key, CacheDir) of
+                   none -> throw({file, module_file(Key, CacheDir), enoent});
+                   Stored -> {Module, Stored}
+               end || {Module, _, Key} <- Set],
     Sizes = [begin put_file(beam(New, Module), Woven), {Module, byte_size(Woven)} end || {Module, {woven, Woven}} <- Results],
     NotWoven = [{Module, Reason} || {Module, {not_woven, Reason}} <- Results],
     put_file(filename:join(New, ?WOVEN), term_to_binary({Sizes, NotWoven})),
@@ -198,14 +202,14 @@ placed(New, Dir, Set, CacheDir) ->
         {{error, _}, _} -> done(file:del_dir_r(New), New)
     end.
 
-%% A file that is damaged is as good as none, and goes.
+%% A file that is damaged is as good as none.
 stored(Key, CacheDir) ->
-    File = module_file(Key, CacheDir),
-    case decoded(read(File)) of
-        {ok, Stored} -> Stored;
-        damaged ->
-            done(file:delete(File), File),
-            throw({file, File, einval})
+    maybe
+        {ok, Binary} ?= file:read_file(module_file(Key, CacheDir)),
+        {ok, Stored} ?= decoded(Binary),
+        Stored
+    else
+        _ -> none
     end.
 
 decoded(Binary) ->

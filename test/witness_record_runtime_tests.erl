@@ -1,0 +1,301 @@
+-module(witness_record_runtime_tests).
+-moduledoc """
+What is recorded of a woven module is what its processes say that they have taken, learned and spawned; what is outside is
+outside; and programs see nothing of it.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-export([relay/0]).
+
+-define(M, witness_record_case).
+-define(R, witness_record_native).
+
+record_test_() ->
+    {foreach, fun setup/0, fun cleanup/1,
+     [{timeout, 60, {atom_to_list(Name), fun() -> Test(), ok end}} || {Name, Test} <- tests()]}.
+
+setup() ->
+    ok = ?R:available(),
+    Forms = witness_weave:weave(witness_weave_source:forms(text()), witness_record_calls:plan()),
+    {ok, ?M, Code} = compile:noenv_forms([{attribute, 1, file, {"case.erl", 1}} | Forms], [binary, debug_info]),
+    {module, ?M} = code:load_binary(?M, "case", Code).
+
+cleanup(_) ->
+    ok = witness_record_runtime:stop(),
+    code:purge(?M),
+    code:delete(?M),
+    code:purge(?M).
+
+tests() ->
+    [{senders, fun senders/0}, {times, fun times/0}, {names, fun names/0}, {results, fun results/0}, {native_code, fun native_code/0},
+     {births, fun births/0}, {the_dictionary_is_the_programs_own, fun the_dictionary_is_the_programs_own/0},
+     {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
+     {who_passes_labels_on, fun who_passes_labels_on/0}, {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
+
+text() ->
+    """
+    -module(witness_record_case).
+    -compile([export_all, nowarn_export_all]).
+    senders() ->
+        Root = self(),
+        Named = fun(N) -> spawn(fun() -> receive go -> Root ! {N, 1}, Root ! {N, 2} end end) end,
+        A = Named(a), B = Named(b),
+        A ! go, B ! go,
+        receive {b, 1} -> ok end, receive {a, 1} -> ok end, receive {a, 2} -> ok end, receive {b, 2} -> ok end,
+        Root ! own,
+        receive own -> ok end,
+        _ = erlang:send_after(0, Root, timer),
+        receive timer -> ok end,
+        {C, Ref} = spawn_monitor(fun() -> exit(bye) end),
+        receive {'DOWN', Ref, process, C, bye} -> ok end,
+        process_flag(trap_exit, true),
+        D = spawn_link(fun() -> Root ! last, exit(gone) end),
+        receive {'EXIT', D, gone} -> ok end,
+        receive last -> ok end,
+        said(senders, {C, Ref, D}).
+    times() ->
+        receive never -> 1 after 0 -> 2 end,
+        receive never -> 1 after 1 -> 2 end,
+        self() ! now,
+        receive now -> ok after 1000 -> no end,
+        self() ! now,
+        receive now -> ok after infinity -> no end,
+        T = 0, F = fun(X) -> receive never -> 1 after X -> 2 end end,
+        F(T),
+        self() ! 7,
+        7 = prim_eval:'receive'(fun(M) when is_integer(M) -> M; (_) -> nomatch end, 1000),
+        timeout = prim_eval:'receive'(fun(_) -> nomatch end, 0).
+    names() ->
+        Root = self(),
+        P = spawn(fun() -> receive {_, _} -> Root ! hello end, receive x -> ok end, receive x -> ok end end),
+        register(witness_record_named, P),
+        {1, 2} = witness_record_named ! {1, 2},
+        receive hello -> ok end,
+        ok = erlang:send({witness_record_named, node()}, x, []),
+        x = {witness_nobody, node()} ! x,
+        x = erlang:send(witness_record_named, x),
+        x = witness_record_outside ! x,
+        said(names, try witness_nobody ! x catch error:badarg:Stack -> Stack end),
+        P.
+    results() ->
+        T = ets:new(t, [public]),
+        F = fun erlang:unique_integer/0,
+        Said = [{{erlang, monotonic_time, 0}, erlang:monotonic_time()},
+                {{erlang, unique_integer, 0}, F()},
+                {{erlang, system_time, 1}, apply(id(erlang), id(system_time), id([second]))},
+                {{erlang, make_ref, 0}, (id(erlang)):make_ref()},
+                {{ets, insert, 2}, ets:insert(T, {a, 1})},
+                {{ets, lookup, 2}, ets:lookup(T, a)},
+                {{erlang, group_leader, 0}, (erlang:make_fun(erlang, group_leader, id(0)))()},
+                {{persistent_term, get, 2}, persistent_term:get(witness_none, none)}],
+        Failed = try ets:lookup(witness_none, a) catch error:badarg:Stack -> {ets, lookup, [witness_none, a], Info} = hd(Stack), Info end,
+        said(results, [{{ets, new, 2}, T}, {Said, Failed}]).
+    native_code() ->
+        Root = self(),
+        {ok, Dir} = file:get_cwd(),
+        {ok, Dir} = prim_file:get_cwd(),
+        {error, enoent} = prim_file:read_file("/nowhere/at/all"),
+        {ok, _} = init:get_argument(root),
+        {_, Ref} = spawn_monitor(fun() -> prim_file:get_cwd(), Root ! child end),
+        receive child -> ok end,
+        receive {'DOWN', Ref, _, _, _} -> ok end,
+        said(native_code, Dir).
+    births() ->
+        Root = self(),
+        Do = fun() -> Root ! self() end,
+        Forms = [fun() -> spawn(Do) end, fun() -> spawn_link(Do) end, fun() -> element(1, spawn_monitor(Do)) end,
+                 fun() -> spawn(node(), Do) end, fun() -> spawn(witness_record_case, send_self, [Root]) end,
+                 fun() -> element(1, erlang:spawn_opt(Do, [link, monitor])) end,
+                 fun() -> R = spawn_request(Do, [{reply_tag, t}]), receive {t, R, ok, P} -> P end end,
+                 fun() -> apply(id(erlang), spawn, [Do]) end, fun() -> (fun spawn_link/1)(Do) end],
+        Pids = [begin P = F(), receive P -> P end end || F <- Forms],
+        [receive {'DOWN', _, _, P, _} -> ok end || I <- [3, 6], P <- [lists:nth(I, Pids)]],
+        {error, badarg} = try spawn(nothing) catch C:R -> {C, R} end,
+        Last = spawn(Do), receive Last -> ok end,
+        said(births, Pids ++ [Last]).
+    send_self(To) -> To ! self().
+    dictionary() ->
+        put(a, 1),
+        [{a, 1}] = get(),
+        [a] = get_keys(),
+        {dictionary, [{a, 1}]} = process_info(self(), dictionary),
+        [{dictionary, [{a, 1}]}, {trap_exit, false}] = process_info(self(), [dictionary, trap_exit]),
+        {_, [{a, 1}]} = lists:keyfind(dictionary, 1, process_info(self())),
+        [{a, 1}] = erase(),
+        [] = get(),
+        self() ! m,
+        receive m -> ok end.
+    outside_of_ended() ->
+        Root = self(),
+        {P, Ref} = spawn_monitor(fun() -> Root ! m end),
+        receive {'DOWN', Ref, process, P, _} -> ok end,
+        receive m -> ok end.
+    tracing() ->
+        0 = erlang:seq_trace(label, 17),
+        false = erlang:seq_trace(send, true),
+        [] = erlang:seq_trace_info(label),
+        Root = self(),
+        P = spawn(fun() -> erlang:seq_trace(label, 99), Root ! m end),
+        receive m -> P end.
+    outside() ->
+        witness_record_outside ! {self(), first},
+        receive {forwarded, first} -> ok end,
+        P = spawn(fun() -> receive Root -> Root ! second end end),
+        P ! self(),
+        receive second -> ok end.
+    %% Not recorded, and woven: forwards to processes what they send.
+    forward() -> receive stop -> ok; {P, Msg} -> P ! {forwarded, Msg}, forward() end.
+    said(What, Term) -> witness_record_listener ! {What, Term}.
+    id(X) -> X.
+
+    """.
+
+%% --- what is recorded ------------------------------------------------------------
+
+senders() ->
+    #{entries := Entries, said := [{senders, {C, Ref, D}}]} = recorded(senders),
+    [A, B, Monitored, Linked] = spawned(Entries),
+    ?assertMatch([{spawn, A}, {spawn, B}, {from, B}, {from, A}, {from, A}, {from, B}, {content, own}, {result, _, _}, {content, timer},
+                  {spawn, Monitored}, {result, _, {C, Ref}}, {content, {'DOWN', Ref, process, C, bye}}, {spawn, Linked},
+                  {content, {'EXIT', D, gone}}, {from, Linked}, {named, 0}, {exit, normal}], Entries).
+
+times() ->
+    ?assertEqual([timeout, timeout, {content, now}, {content, now}, timeout, {content, 7}, timeout, {exit, normal}],
+                 maps:get(entries, recorded(times))).
+
+names() ->
+    Outside = spawn(fun() -> receive stop -> ok end end),
+    register(witness_record_outside, Outside),
+    #{entries := Entries, said := [{names, Stack}]} = recorded(names),
+    Outside ! stop,
+    [P] = spawned(Entries),
+    Register = number(erlang, register, 2),
+    Bang = number(erlang, '!', 2),
+    ?assertMatch([{spawn, P}, {result, Register, true}, {named, P}, {from, P}, {named, P}, {named, 0}, {named, P}, {named, 0},
+                  {raise, Bang, {error, badarg}}, {named, 0}, {exit, normal}], Entries),
+    ?assertMatch([{erlang, '!', [witness_nobody, x], _} | _], Stack),
+    ?assertMatch([_ | _], [Frame || {?M, names, 0, _} = Frame <- Stack]).
+
+results() ->
+    #{entries := Entries, said := [{results, [{New, T}, {Said, Info}]}]} = recorded(results),
+    ?assertEqual([{number(M, F, A), Value} || {{M, F, A}, Value} <- [{New, T} | Said]],
+                 [{Number, Value} || {result, Number, Value} <- Entries]),
+    ?assertEqual([{number(ets, lookup, 2), {error, badarg}}], [{Number, Raised} || {raise, Number, Raised} <- Entries]),
+    ?assertMatch([{error_info, _}], Info).
+
+%% What happens inside is outside, and the label is the own one again after it.
+native_code() ->
+    #{entries := Entries, said := [{native_code, Dir}]} = recorded(native_code),
+    [Child] = spawned(Entries),
+    [Cwd, Read, Argument] = [number(M, F, A) || {M, F, A} <- [{prim_file, get_cwd, 0}, {prim_file, read_file, 1}, {init, get_argument, 1}]],
+    ?assertMatch([{result, Cwd, {ok, Dir}}, {result, Read, {error, enoent}}, {result, Argument, {ok, _}}, {spawn, Child},
+                  {result, _, _}, {from, Child}, {content, {'DOWN', _, process, _, normal}}, {named, 0}, {exit, normal}],
+                 %% The file server is not woven here, and what code that is not woven takes is not recorded.
+                 Entries).
+
+births() ->
+    %% One of them is told of in a message with a tag of its own.
+    #{entries := Entries, said := [{births, Pids}], births := Births, id := Root} = recorded(births),
+    Children = spawned(Entries),
+    ?assertEqual(Pids, [maps:get(pid, maps:get(Child, Births)) || Child <- Children]),
+    ?assertEqual([Root], lists:usort([maps:get(parent, maps:get(Child, Births)) || Child <- Children])),
+    ?assertEqual(Children, [From || {from, From} <- Entries]),
+    ?assertEqual([number(erlang, spawn, 1)], [Number || {raise, Number, {error, badarg}} <- Entries]).
+
+the_dictionary_is_the_programs_own() ->
+    #{entries := Entries} = recorded(dictionary),
+    ?assertEqual([{content, m}, {exit, normal}], lists:nthtail(length(Entries) - 2, Entries)).
+
+tracing_of_the_program() ->
+    #{entries := Entries} = recorded(tracing),
+    [P] = spawned(Entries),
+    ?assertEqual([{spawn, P}, {from, P}, {exit, normal}], Entries).
+
+%% A woven process that is not recorded has label 0, also after it was told something by one that is.
+who_is_outside() ->
+    Forwarder = spawn(?M, forward, []),
+    register(witness_record_outside, Forwarder),
+    #{entries := Entries, births := Births} = recorded(outside),
+    Forwarder ! stop,
+    [P] = spawned(Entries),
+    ?assertEqual([{named, 0}, {content, {forwarded, first}}, {spawn, P}, {from, P}, {exit, normal}], Entries),
+    ?assertEqual(2, map_size(Births)).
+
+%% What is not woven passes labels on: here it says that the process has sent to itself, or so it would seem to others.
+who_passes_labels_on() ->
+    Entries = fun(Verify) ->
+        register(witness_record_outside, spawn(?MODULE, relay, [])),
+        #{entries := Entries} = recorded(#{verify => Verify}, outside_of_two),
+        Entries
+    end,
+    Text = ["-module(witness_record_case).\n-compile([export_all, nowarn_export_all]).\n"
+            "outside_of_two() ->\n    Root = self(),\n"
+            "    P = spawn(fun() -> witness_record_outside ! {Root, hello}, receive stop -> ok end end),\n"
+            "    receive hello -> ok end,\n    P ! stop,\n"
+            "    Q = spawn(fun() -> Root ! true, receive stop -> ok end end),\n    receive true -> Q ! stop end.\n"],
+    Forms = witness_weave:weave(witness_weave_source:forms(Text), witness_record_calls:plan()),
+    {ok, ?M, Code} = compile:noenv_forms(Forms, [binary]),
+    code:purge(?M),
+    {module, ?M} = code:load_binary(?M, "case", Code),
+    ?assertMatch([{spawn, P}, {from, P}, {spawn, Q}, {from, Q}, {exit, normal}], Entries(false)),
+    ?assertMatch([{spawn, _}, {content, hello}, {spawn, Q}, {from, Q}, {exit, normal}], Entries(true)).
+
+-doc false.
+relay() -> receive {To, Msg} -> To ! Msg end.
+
+contents() ->
+    #{entries := Entries} = recorded(#{contents => true, hash => true}, tracing),
+    [P] = spawned(Entries),
+    Hash = erlang:phash2(m) bor (erlang:phash2([m]) bsl 32),
+    ?assertEqual([{spawn, P}, {from, P}, {contents, m}, {hash, Hash}, {exit, normal}], Entries),
+    %% Where senders are not certain, that of a process that has ended is not believed.
+    #{entries := Verified} = recorded(#{contents => true, verify => true}, outside_of_ended),
+    ?assertMatch([{spawn, P}, {result, _, _}, {content, {'DOWN', _, process, _, normal}}, {content, m}, {exit, normal}], Verified).
+
+%% Nobody is asked anything, and nothing is put into the dictionary.
+before_it_starts() ->
+    Self = self(),
+    [begin
+         {P, Ref} = spawn_monitor(fun() -> ?M:Function(), Self ! {dictionary, get(), seq_trace:get_token()} end),
+         receive {'DOWN', Ref, process, P, Reason} -> ?assertEqual({Function, normal}, {Function, Reason}) end,
+         receive {dictionary, Dictionary, Token} -> ?assertEqual({[], []}, {Dictionary, Token}) end
+     end || Function <- [times, dictionary, tracing]].
+
+%% --- recording -------------------------------------------------------------------
+
+recorded(Function) -> recorded(#{}, Function).
+
+%% What the first process has recorded, and what it has said.
+recorded(Options, Function) ->
+    register(witness_record_listener, self()),
+    ok = ?R:start(#{}),
+    Session = trace:session_create(?MODULE, ?R:tracer(), []),
+    _ = trace:process(Session, all, true, [procs, set_on_spawn]),
+    ok = witness_record_runtime:start(maps:with([contents, hash], Options)),
+    _ = [ok = witness_record_runtime:verify() || #{verify := true} <- [Options]],
+    {Pid, Monitor, Id} = witness_record_runtime:root(?M, Function, []),
+    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
+    wait_for_ends(),
+    ok = witness_record_runtime:stop(),
+    ok = ?R:stop(),
+    true = trace:session_destroy(Session),
+    unregister(witness_record_listener),
+    Said = fun Said() -> receive {What, _} = Told when is_atom(What) -> [Told | Said()] after 0 -> [] end end,
+    Decoded = #{entries := Entries} = witness_record_native_tests:decode(taken(), false),
+    Decoded#{entries => maps:get(Id, Entries), id => Id, said => Said()}.
+
+wait_for_ends() ->
+    case ?R:info() of
+        #{born := N, ended := N} -> ok;
+        #{} -> erlang:yield(), wait_for_ends()
+    end.
+
+taken() ->
+    case ?R:take(1000) of
+        {[], _} -> [];
+        {Taken, _} -> Taken ++ taken()
+    end.
+
+spawned(Entries) -> [Child || {spawn, Child} <- Entries].
+
+number(M, F, A) -> witness_record_calls:number(M, F, A).

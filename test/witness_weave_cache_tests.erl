@@ -1,0 +1,115 @@
+-module(witness_weave_cache_tests).
+-moduledoc "What was woven is found again as long as nothing is different, and whatever is on disk, what is given is right.".
+-include_lib("eunit/include/eunit.hrl").
+
+cache_test_() ->
+    {foreach, fun setup/0, fun file:del_dir_r/1,
+     [fun(Dir) -> {timeout, 60, {atom_to_list(Name), fun() -> Test(Dir), ok end}} end || {Name, Test} <- tests()]}.
+
+setup() ->
+    Dir = filename:join("/tmp", "witness_weave_cache_" ++ os:getpid() ++ "_" ++ integer_to_list(erlang:unique_integer([positive]))),
+    ok = filelib:ensure_path(filename:join(Dir, "ebin")),
+    [write(Dir, M, Text) || {M, Text} <- [{wc_a, "f() -> receive X -> X end."}, {wc_b, "f() -> self() ! 1."}]],
+    Dir.
+
+tests() ->
+    [{woven_once, fun woven_once/1}, {what_has_changed_is_woven_alone, fun what_has_changed_is_woven_alone/1},
+     {another_plan, fun another_plan/1}, {what_is_left, fun what_is_left/1}, {names, fun names/1}, {damaged, fun damaged/1},
+     {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {nowhere, fun nowhere/1}].
+
+woven_once(Dir) ->
+    {[Ebin], [], 2} = prepared(Dir, plan()),
+    [?assertEqual(witness_weave_recorder, runtime(Ebin, M)) || M <- [wc_a, wc_b]],
+    ?assertEqual({[Ebin], [], 0}, prepared(Dir, plan())),
+    %% The time of a file means nothing, and where it lies neither.
+    {ok, _} = file:copy(filename:join(Dir, "ebin/wc_a.beam"), filename:join(Dir, "ebin/copy")),
+    ok = file:rename(filename:join(Dir, "ebin/copy"), filename:join(Dir, "ebin/wc_a.beam")),
+    ok = file:rename(filename:join(Dir, "ebin"), filename:join(Dir, "other")),
+    ?assertMatch({ok, [Ebin], []}, witness_weave_cache:prepare([filename:join(Dir, "other")], plan(), cache(Dir))),
+    %% Nothing with a temporary name is left.
+    ?assertEqual([], [F || F <- files(cache(Dir)), filename:extension(F) =/= ".beam", filename:extension(F) =/= ""]).
+
+what_has_changed_is_woven_alone(Dir) ->
+    {[First], [], 2} = prepared(Dir, plan()),
+    write(Dir, wc_b, "f() -> self() ! 2."),
+    {[Second], [], 1} = prepared(Dir, plan()),
+    ?assertNotEqual(First, Second),
+    write(Dir, wc_b, "f() -> self() ! 1."),
+    ?assertEqual({[First], [], 0}, prepared(Dir, plan())).
+
+another_plan(Dir) ->
+    {[First], [], 2} = prepared(Dir, plan()),
+    {[Second], [], 2} = prepared(Dir, (plan())#{timeouts => true}),
+    ?assertNotEqual(First, Second),
+    %% Native functions matter where they can be called.
+    {[Second], [], 0} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 1}}),
+    write(Dir, wc_b, "f() -> wc_none:wc_none(1)."),
+    {[Third], [], 1} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 1}}),
+    {[Fourth], [], 1} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 2}}),
+    ?assertNotEqual(Third, Fourth).
+
+what_is_left(Dir) ->
+    write(Dir, wc_c, "-on_load(g/0).\ng() -> ok.\nf() -> ok."),
+    ok = file:write_file(filename:join(Dir, "ebin/wc_d.beam"), "nothing"),
+    {ok, _} = file:copy(code:which(witness_weave), filename:join(Dir, "ebin/witness_weave.beam")),
+    Plan = (plan())#{except => [wc_b]},
+    {[Ebin], NotWoven, 5} = prepared(Dir, Plan),
+    ?assertMatch([{wc_b, {excepted, wc_b}}, {wc_c, {on_load, wc_c}}, {wc_d, {not_object_code, wc_d, _}}, {witness_weave, {own, _}}],
+                 lists:sort(NotWoven)),
+    ?assertEqual(["wc_a.beam"], filelib:wildcard("*.beam", Ebin)),
+    ?assertEqual({[Ebin], NotWoven, 0}, prepared(Dir, Plan)).
+
+names(Dir) ->
+    {ok, [Ebin], NotWoven} = witness_weave_cache:prepare([queue, erlang, no_such_module], plan(), cache(Dir)),
+    ?assertEqual(["queue.beam"], filelib:wildcard("*.beam", Ebin)),
+    ?assertEqual([erlang, no_such_module], lists:sort([M || {M, _} <- NotWoven])).
+
+%% A file that is shorter, is missing, or was never written whole is made again.
+damaged(Dir) ->
+    {[Ebin], [], 2} = prepared(Dir, plan()),
+    {ok, Whole} = file:read_file(filename:join(Ebin, "wc_a.beam")),
+    ok = file:write_file(filename:join(Ebin, "wc_a.beam"), binary:part(Whole, 0, 100)),
+    {[Ebin], [], 0} = prepared(Dir, plan()),
+    ?assertEqual({ok, Whole}, file:read_file(filename:join(Ebin, "wc_a.beam"))),
+    ok = file:delete(filename:join(Ebin, "wc_b.beam")),
+    {[Ebin], [], 0} = prepared(Dir, plan()),
+    ?assert(filelib:is_regular(filename:join(Ebin, "wc_b.beam"))),
+    ok = file:del_dir_r(Ebin),
+    [ok = file:write_file(F, <<131>>) || F <- filelib:wildcard(filename:join([cache(Dir), "modules", "*"]))],
+    {[Ebin], [], 2} = prepared(Dir, plan()),
+    ?assertEqual({ok, Whole}, file:read_file(filename:join(Ebin, "wc_a.beam"))).
+
+at_the_same_time(Dir) ->
+    Ends = [spawn_monitor(fun() -> exit({done, element(1, prepared(Dir, plan()))}) end) || _ <- lists:seq(1, 8)],
+    [Result] = lists:usort([receive {'DOWN', Ref, process, P, Reason} -> Reason end || {P, Ref} <- Ends]),
+    ?assertMatch({done, [_]}, Result).
+
+natives(Dir) ->
+    write(Dir, wc_c, "-export([g/1]).\nf() -> erlang:load_nif(\"x\", 0).\ng(X) -> X."),
+    ?assertEqual([{wc_c, f, 0}, {wc_c, g, 1}], witness_weave_cache:natives(filename:join(Dir, "ebin"))).
+
+nowhere(Dir) ->
+    ok = file:write_file(cache(Dir), ""),
+    ?assertMatch({error, {_, _}}, witness_weave_cache:prepare([filename:join(Dir, "ebin")], plan(), cache(Dir))).
+
+%% The folders, what is left as it is, and how many modules had to be woven.
+prepared(Dir, Plan) ->
+    Count = counters:new(1, []),
+    {ok, Ebins, NotWoven} = witness_weave_cache:prepare([filename:join(Dir, "ebin")], Plan, cache(Dir),
+                                                        #{progress => fun(_, _) -> counters:add(Count, 1, 1) end}),
+    {Ebins, NotWoven, counters:get(Count, 1)}.
+
+plan() -> #{runtime => witness_weave_recorder}.
+
+cache(Dir) -> filename:join(Dir, "cache").
+
+files(Dir) -> filelib:fold_files(Dir, "", true, fun(File, Files) -> [File | Files] end, []).
+
+write(Dir, Module, Text) ->
+    Name = atom_to_list(Module),
+    ok = file:write_file(filename:join([Dir, "ebin", Name ++ ".beam"]),
+                         witness_weave_source:code(["-module(", Name, ").\n-export([f/0]).\n", Text, "\n"], [])).
+
+runtime(Ebin, Module) ->
+    {ok, {Module, [{attributes, Attributes}]}} = beam_lib:chunks(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), [attributes]),
+    hd(proplists:get_value(witness_weave, Attributes)).
