@@ -1,14 +1,16 @@
 -module(witness_record_costs).
 -moduledoc """
-What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options])`, where `Programs` is the folder
-of the benchmarks of `m:witness_savina`, and the others are as for `bench/record`.
+What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options])`, where `Programs` is
+the folder of the benchmarks of `m:witness_savina`, and the others are as for `bench/record`.
 
 A sample is a VM of its own, which runs a benchmark to warm up and then as often as takes so many milliseconds without
-recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is recorded.
+recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is
+recorded.
 
-The table has for each benchmark: the medians without and with recording; the ratio of these, with the range of the middle half of
-the ratios of pairs; bytes of ordering, before compression, for each message that the recording has a sender for; and all bytes
-that were recorded in a second, before compression. Under it stand the geometric mean of the ratios and the worst one.
+The table has for each benchmark: the medians without and with recording; the ratio of these, with the range of the
+middle half of the ratios of pairs; bytes of ordering, before compression, for each message that the recording has a
+sender for; and all bytes that were recorded in a second, before compression. Under it stand the geometric mean of the
+ratios and the worst one.
 """.
 
 -export([main/1, sample/5]).
@@ -89,9 +91,9 @@ taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
 run(plain, {M, F, Args}, #{programs := Programs, schedulers := Schedulers}) ->
     Call = lists:flatten(io_lib:format("~w:~w(~s)", [M, F, lists:join(",", [io_lib:format("~p", [A]) || A <- Args])])),
     Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [nouse_stdio, exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode", "interactive",
-                                                       "+S", Schedulers ++ ":" ++ Schedulers, "-pa", Programs,
-                                                       "-eval", Call ++ ", halt(0)."]}]),
+                     [nouse_stdio, exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode",
+                                                       "interactive", "+S", Schedulers ++ ":" ++ Schedulers,
+                                                       "-pa", Programs, "-eval", Call ++ ", halt(0)."]}]),
     receive {Port, {exit_status, 0}} -> #{} end;
 run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Work, options := Options}) ->
     Dir = filename:join(Work, "recording"),
@@ -109,7 +111,8 @@ messages(Dir) ->
                                                  {ok, Demand} <- [witness_log_recording:demand(Id, R)]]).
 
 -doc "What the VM of a sample runs.".
--spec sample(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), plain | recorded, file:filename()) -> ok.
+-spec sample(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), plain | recorded, file:filename()) ->
+    ok.
 sample(Name, Set, Runs, _, File) ->
     Begin = erlang:monotonic_time(microsecond),
     _ = witness_savina_times:sample(Name, Set, max(1, Runs div 10)),

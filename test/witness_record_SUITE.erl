@@ -108,7 +108,8 @@ savina(Config) ->
         record(?FUNCTION_NAME, {witness_recorded_ends, savina, [File]}, Config),
     {ok, Results} = file:read_file(File),
     Recorded = [{Name, verified(Result)} || {Name, {ok, Result}} <- binary_to_term(Results)],
-    Plain = [{Name, verified(Result)} || Name <- witness_savina:names(), {ok, Result} <- [witness_savina:run(Name, small)]],
+    Plain = [{Name, verified(Result)} || Name <- witness_savina:names(),
+                                         {ok, Result} <- [witness_savina:run(Name, small)]],
     ?assertEqual(Plain, Recorded).
 
 %% What does not depend on the schedule.
@@ -132,11 +133,8 @@ a_killed_vm_leaves_what_was_written(Config) ->
     {ok, R} = witness_log_recording:open(Dir),
     ?assertMatch(#{complete := false}, witness_log_recording:info(R)),
     {ok, Processes} = witness_log_recording:processes(R),
-    Entries = lists:append([begin
-                                {ok, List} = witness_log_recording:fold(fun(Entry, Acc) -> [Entry | Acc] end, [], Id, R),
-                                List
-                            end || #{id := Id} <- Processes]),
-    ?assertEqual(200, length([from || {from, _} <- Entries])).
+    Taken = [N || #{id := Id} <- Processes, {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand],
+    ?assertEqual(200, lists:sum(Taken)).
 
 stop_ends_it(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
@@ -183,8 +181,9 @@ results_and_output_are_those_of_a_plain_run(Config) ->
     Plain = witness_command:run(Config, "/bin/sh", ["-c", "echo typed | erl -noshell -pa '" ++ Out ++
                                                          "' -s witness_recorded_ends printing -s init stop"]),
     Dir = file(?FUNCTION_NAME, ".rec", Config),
-    Recorded = witness_command:run(Config, "/bin/sh", ["-c", "echo typed | '" ++ witness(Config) ++ "' record -o '" ++ Dir ++
-                                                            "' --pa '" ++ Out ++ "' 'witness_recorded_ends:printing()'"]),
+    Command = ["echo typed | '", witness(Config), "' record -o '", Dir, "' --pa '", Out,
+               "' 'witness_recorded_ends:printing()'"],
+    Recorded = witness_command:run(Config, "/bin/sh", ["-c", Command]),
     ?assertMatch(#{exit := 0}, Recorded),
     #{stdout := Printed, stderr := Error} = Plain,
     #{stdout := <<Printed:(byte_size(Printed))/binary, Summary/binary>>, stderr := Error} = Recorded,
@@ -195,11 +194,13 @@ json_has_standard_output_for_itself(Config) ->
     #{exit := 0, stdout := Output} =
         witness(Config, ["record", "--json", "-o", Dir, "--pa", proplists:get_value(programs, Config),
                          "witness_recorded_ends:late()"]),
-    ?assertMatch(#{~"v" := 1, ~"type" := ~"recording", ~"outcome" := ~"recorded", ~"processes" := 3}, json:decode(Output)).
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"recording", ~"outcome" := ~"recorded", ~"processes" := 3},
+                 json:decode(Output)).
 
 an_interrupt_ends_it(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
-    Port = witness_command:start(Config, filename:join(proplists:get_value(priv_dir, Config), "interrupted"), witness(Config),
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "interrupted"),
+    Port = witness_command:start(Config, Errors, witness(Config),
                                  ["record", "-o", Dir, "--pa", proplists:get_value(programs, Config),
                                   "witness_recorded_ends:forever()"]),
     Before = witness_command:until(Port, ~"running", ~""),

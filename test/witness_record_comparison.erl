@@ -7,7 +7,7 @@ step of the other:
 
 | Noted | Recorded |
 |---|---|
-| `{message, From, Msg}` | `{from, Id}` of that process; if it is the process itself, or is not recorded: `{content, Msg}` |
+| `{message, From, Msg}` | `{from, Id}` of that process; `{content, Msg}` if it is the process itself, or not recorded |
 | `{content, Msg}` | `{content, Msg}` |
 | `timeout` | `timeout` |
 | `{spawn, Pid}` | `{spawn, Id}` |
@@ -23,15 +23,15 @@ has not noted any of, and `ets:insert/2`, with which it notes.
 
 -doc """
 - `exact`: each process has noted every message, timeout and birth, and ends as the recording says;
-- `verified`: the same, where labels were not believed, since not all code was woven: a message of a process that has ended
-  meanwhile is there with its contents;
+- `verified`: the same, where labels were not believed, since not all code was woven: a message of a process that has
+  ended meanwhile is there with its contents;
 - `within`: libraries take messages for it, too: what it has noted is there in this order.
 """.
 -type strictness() :: exact | verified | within.
 
 -doc """
-What a program has noted, and what the recording says, with the same pids: those of a node that got its name later are not
-what they were before.
+What a program has noted, and what the recording says, with the same pids: those of a node that got its name later are
+not what they were before.
 """.
 both(File, Dir) ->
     #{root := Root} = Journal = journal(File),
@@ -44,7 +44,7 @@ both(File, Dir) ->
 unnamed(Pid, Node) when is_pid(Pid), node(Pid) =:= Node; is_pid(Pid), node(Pid) =:= nonode@nohost ->
     [_, Number, Serial] = string:lexemes(pid_to_list(Pid), "<.>"),
     {pid, Number, Serial};
-unnamed(List, Node) when is_list(List) -> [unnamed(Element, Node) || Element <- List];
+unnamed([Head | Tail], Node) -> [unnamed(Head, Node) | unnamed(Tail, Node)];
 unnamed(Tuple, Node) when is_tuple(Tuple) -> list_to_tuple(unnamed(tuple_to_list(Tuple), Node));
 unnamed(Map, Node) when is_map(Map) -> #{unnamed(Key, Node) => unnamed(Value, Node) || Key := Value <- Map};
 unnamed(Term, _) -> Term.
@@ -75,7 +75,8 @@ entries(Id, R) ->
 -spec differences(map(), map(), strictness()) -> [term()].
 differences(#{steps := Steps, born := Born, ended := Ended, root := Root}, #{ids := Ids} = Recorded, Strictness) ->
     [{not_recorded, Pid} || Pid <- maps:keys(Steps) ++ maps:keys(Born), not is_map_key(Pid, Ids)] ++
-        [Difference || Pid := Id <- Ids, Difference <- process(Pid, Id, maps:get(Pid, Steps, []), Root, Recorded, Strictness)] ++
+        [Difference || Pid := Id <- Ids,
+                       Difference <- process(Pid, Id, maps:get(Pid, Steps, []), Root, Recorded, Strictness)] ++
         [{parent, Pid, Parent, Other} || Pid := Parent <- Born, #{Pid := _} <- [Ids],
                                          Other <- [parent(Pid, Recorded)], Other =/= maps:get(Parent, Ids)] ++
         [{ended, Pid, Reason, Other} || Pid := Reason <- Ended, #{Pid := Id} <- [Ids],
@@ -99,7 +100,10 @@ process(Pid, Id, Steps, Root, #{entries := Entries, ids := Ids}, Strictness) ->
         {_, _} -> ended
     end,
     Known = Steps =/= [] orelse Strictness =:= within,
-    case match(Steps, Kept, Rest, fun(Step, Entry) -> same(Step, Entry, Pid, Ids) orelse Strictness =/= exact andalso late(Step, Entry) end) of
+    Same = fun(Step, Entry) ->
+        same(Step, Entry, Pid, Ids) orelse Strictness =/= exact andalso late(Step, Entry)
+    end,
+    case match(Steps, Kept, Rest, Same) of
         ok -> [];
         {differ, Step, Entry} when Known -> [{process, Pid, Id, {noted, Step}, {recorded, Entry}}];
         {differ, _, _} -> []

@@ -1,7 +1,7 @@
 -module(witness_record_props_tests).
 -moduledoc """
-Generated programs: trees of processes that spawn, send, wait for some messages and not for others, lose patience, register,
-monitor, link and kill each other. Each notes what it does, and the recording says exactly the same.
+Generated programs: trees of processes that spawn, send, wait for some messages and not for others, lose patience,
+register, monitor, link and kill each other. Each notes what it does, and the recording says exactly the same.
 
 A property holds for some programs one after the other in one VM, since starting that takes longer than running them.
 `WITNESS_RECORD_PROGRAMS` is the number of programs (default 60).
@@ -37,7 +37,8 @@ prop_recorded(Out) ->
             Dir = filename:join(Out, "rec-" ++ Unique),
             File = filename:join(Out, "journal-" ++ Unique),
             Run = {witness_recorded, run, [witness_recorded_random, {start_all, [Programs]}, File]},
-            Options = #{run => Run, dir => Dir, pa => [Out], vm_args => ["+S", Schedulers, "-kernel", "logger_level", "none"]},
+            Options = #{run => Run, dir => Dir, pa => [Out],
+                        vm_args => ["+S", Schedulers, "-kernel", "logger_level", "none"]},
             {ok, #{outcome := recorded}} = witness_record:record(Options),
             {Journal, Recorded} = witness_record_comparison:both(File, Dir),
             Differences = witness_record_comparison:differences(Journal, Recorded, exact),

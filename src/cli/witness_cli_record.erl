@@ -25,32 +25,33 @@ ended early.
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
-    #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and records what made this run what it was: which "
-               "messages each process took, in which order and from whom, and what it learned from outside. The arguments "
-               "are Erlang terms; nothing in them is evaluated.\n\n",
+    #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and records what made this run what it was: "
+               "which messages each process took, in which order and from whom, and what it learned from outside. The "
+               "arguments are Erlang terms; nothing in them is evaluated.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nThe recording ends when the function has returned and all processes that it has spawned have ended, "
-               "when the application has stopped, or at an interrupt (Ctrl-C or SIGTERM)."
+               "\n\nThe recording ends when the function has returned and all processes that it has spawned have "
+               "ended, when the application has stopped, or at an interrupt (Ctrl-C or SIGTERM)."
                "\n\nExit codes: 0 recorded, however the program ended; 2 wrong usage or bad input; 3 the recording "
                "ended early or cannot be trusted.\n\n"
                "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness log calc.rec\n"],
       arguments => [
         #{name => output, short => $o, long => "-output", type => string,
-          help => {"[-o DIR | --output DIR]", ["the folder of the recording, which must be empty if it exists; otherwise it is named "
-                                               "after the time, recording-..."]}}
+          help => {"[-o DIR | --output DIR]", ["the folder of the recording, which must be empty if it exists; "
+                                               "otherwise it is named after the time, recording-..."]}}
         | witness_cli_args:shared([pa])] ++ [
         #{name => contents, long => "-contents", type => boolean, default => false,
           help => {"[--contents]", ["record each message, too"]}},
         #{name => hash, long => "-hash", type => boolean, default => false,
           help => {"[--hash]", ["record a hash of each message"]}},
         #{name => weave, long => "-weave", action => append, type => string,
-          help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the .app files of "
-                                        "the program name; may be repeated"]}},
+          help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
+                                        ".app files of the program name; may be repeated"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object a line on standard output; what the program prints goes to standard error"]}},
+          help => {"[--json]", ["one JSON object a line on standard output; what the program prints goes to "
+                                 "standard error"]}},
         #{name => app, long => "-app", type => string,
           help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
         #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
@@ -146,4 +147,5 @@ code(#{}, _) -> 0.
 
 tell(true, Out, Summary, _) ->
     witness_cli_io:print(Out, witness_cli_json:recording(Summary, witness_cli_json:header(node())));
-tell(false, Out, Summary, Code) -> witness_cli_io:print(Out, witness_cli_render:recording(Summary, Code, witness_cli_io:look())).
+tell(false, Out, Summary, Code) ->
+    witness_cli_io:print(Out, witness_cli_render:recording(Summary, Code, witness_cli_io:look())).

@@ -8,15 +8,16 @@ Records a program: runs it in a VM of its own, and keeps what made this run what
 2> {ok, Recording} = witness_log_recording:open("shop.rec").
 ```
 
-The program is not changed, but its modules and those of OTP are: woven copies of them (`m:witness_weave_cache`) tell which
-message each `receive` has taken, and what calls have returned whose results nobody can compute again. They are made
-once, and kept in a folder of the cache. The VM is a child of this one, with the same standard input, output and error, and is
-told what to do over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; files: `docs/internals/record.md`.
+The program is not changed, but its modules and those of OTP are: woven copies of them (`m:witness_weave_cache`) tell
+which message each `receive` has taken, and what calls have returned whose results nobody can compute again. They are
+made once, and kept in a folder of the cache. The VM is a child of this one, with the same standard input, output and
+error, and is told what to do over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; files:
+`docs/internals/record.md`.
 
 ## Errors
 
-What the user can get wrong is `{error, Reason}`, before anything runs; `format_error/1` makes text of it. How the program
-ends is no error: a crash is recorded like everything else.
+What the user can get wrong is `{error, Reason}`, before anything runs; `format_error/1` makes text of it. How the
+program ends is no error: a crash is recorded like everything else.
 """.
 
 -export([record/1, start/1, await/2, stop/1, format_error/1]).
@@ -41,22 +42,27 @@ ends is no error: a crash is recorded like everything else.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
-                     vm_args => [string()], cache => file:filename(), on_progress => fun((unicode:chardata()) -> term())}.
+                     vm_args => [string()], cache => file:filename(),
+                     on_progress => fun((unicode:chardata()) -> term())}.
 
 -doc "A program that is being recorded: the process that looks after its VM.".
 -type recording() :: pid().
 
--doc "How the program ended: the root process, with its reason; the application; the VM, by `halt` or `init:stop`; or it was stopped.".
+-doc """
+How the program ended: its first process, with the reason; the application; the VM, by `halt` or `init:stop`; or it was
+stopped. Reasons are `normal`, or text.
+""".
 -type ended() :: {returned, Reason :: term()} | {stopped, application, Reason :: term()} | halted | stopped.
 
 -doc """
-- `outcome`: `recorded`, or `{ended, Reason}` when the recording has ended before the program: what it holds is right, but
-  not all;
+- `outcome`: `recorded`, or `{ended, Reason}` when the recording has ended before the program: what it holds is right,
+  but not all;
 - `ended`: how the program did;
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
-- `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not recorded;
-- `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when the VM has
-  ended without notice.
+- `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
+  recorded;
+- `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
+  the VM has ended without notice.
 """.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
@@ -64,7 +70,8 @@ ends is no error: a crash is recorded like everything else.
 
 -doc "What was wrong with the options, or with what they name.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
-                | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()} | {config, file:filename(), term()}
+                | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
+                | {config, file:filename(), term()}
                 | {application, atom(), term()} | {weave, term()} | {vm, term()} | {native, term()}.
 
 -doc "Records a program to its end.".
@@ -76,8 +83,8 @@ record(Options) ->
     end.
 
 -doc """
-Weaves what is not in the cache, and starts the program. When the caller ends, the recording is brought to its end, and the
-VM with it.
+Weaves what is not in the cache, and starts the program. When the caller ends, the recording is brought to its end, and
+the VM with it.
 """.
 -spec start(options()) -> {ok, recording()} | {error, reason()}.
 start(Options) ->
@@ -166,7 +173,8 @@ format_error({bad_option, Name, Value}) ->
     [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
 format_error({missing_option, run}) -> ~"option run, or app, is expected, and not there";
 format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
-format_error({exclusive, A, B}) -> [~"options ", atom_to_binary(A), ~" and ", atom_to_binary(B), ~" exclude each other"];
+format_error({exclusive, A, B}) ->
+    [~"options ", atom_to_binary(A), ~" and ", atom_to_binary(B), ~" exclude each other"];
 format_error({dir, Dir, exists}) ->
     [name(Dir), ~": a recording needs a folder that is empty, or not there yet"];
 format_error({dir, Dir, Reason}) -> [name(Dir), ~": ", file:format_error(Reason)];

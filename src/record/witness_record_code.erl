@@ -2,9 +2,9 @@
 -moduledoc """
 Which code a recorded program runs: woven modules, in folders that its VM looks into first.
 
-Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app` files
-there name, and the applications that the user names. A module that is not woven runs all the same, but the messages that it
-takes are not in the recording, so it is named in the summary.
+Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app`
+files there name, and the applications that the user names. A module that is not woven runs all the same, but the
+messages that it takes are not in the recording, so it is named in the summary.
 """.
 
 -export([prepare/1, cache/1]).
@@ -12,10 +12,10 @@ takes are not in the recording, so it is named in the summary.
 -export_type([code/0]).
 
 -doc """
-Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which every VM
-knows: while it boots, it would look there first; modules that were left as they are, but
-for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be loaded when all
-that the recorder needs has been.
+Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
+every VM knows: while it boots, it would look there first; modules that were left as they are, but
+for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
+loaded when all that the recorder needs has been.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
                   calls := #{mfa() => non_neg_integer()}, handler := file:filename()}.
@@ -35,10 +35,11 @@ woven(Dirs, Options) ->
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
     maybe
         {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}),
+        Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
         {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Plan#{except => []}, cache(Options)),
         {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
                calls => witness_record_calls:calls(Plan),
-               unwoven => [Module || {Module, _} <- Left] -- [error_handler | [Module || {Module, _, _} <- maps:keys(Natives)]]}}
+               unwoven => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
         {error, Reason} -> {error, {weave, Reason}}

@@ -2,19 +2,20 @@
 -moduledoc """
 Records, inside the VM of the program that is recorded.
 
-`main/0` is what that VM is started with. It talks to `m:witness_record_vm` over two file descriptors, and does what makes
-up a recording, in this order:
+`main/0` is what that VM is started with. It talks to `m:witness_record_vm` over two file descriptors, and does what
+makes up a recording, in this order:
 
 1. the native recorder and the writer are started;
-2. every process of the VM but those of the recorder gets the trace flags `procs` and `set_on_spawn` in a session of its own, so
-   that the recorder is told of each birth before the child can act, and of each end;
-3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it is
-   born with, as with every other process that woven code spawns;
-4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still in memory
-   is written, with the list of modules.
+2. every process of the VM but those of the recorder gets the trace flags `procs` and `set_on_spawn` in a session of its
+   own, so that the recorder is told of each birth before the child can act, and of each end;
+3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it
+   is born with, as with every other process that woven code spawns;
+4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
+   in memory is written, with the list of modules.
 
-*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first. `init:stop` ends the supervisors
-of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same end.
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first. `init:stop` ends the
+supervisors of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same
+end.
 
 *Why this process does not disturb.* It is outside: it has no identifier, so what it says to a recorded process is
 recorded with its content. It says nothing to them.
@@ -194,7 +195,8 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
     end,
     true = trace:session_destroy(Session),
     #{born := Born} = witness_record_native:info(),
-    tell({finished, #{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}}, State),
+    tell({finished, #{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
+         State),
     State#state{phase = finished};
 finish(_, State) -> State.
 

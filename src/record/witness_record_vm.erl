@@ -2,8 +2,8 @@
 -moduledoc """
 Looks after the VM of a program that is recorded, from outside.
 
-That VM has standard input, output and error of this one, so that a program reads and prints as in a plain run. Over two more file
-descriptors it is told what to do, and tells what becomes of it:
+That VM has standard input, output and error of this one, so that a program reads and prints as in a plain run. Over two
+more file descriptors it is told what to do, and tells what becomes of it:
 
 ```
 this process                                   witness_record_node, there
@@ -13,8 +13,8 @@ this process                                   witness_record_node, there
      | ------------------ stop ---------------------------> |  at any time: come to an end
 ```
 
-When the VM ends without `finished`, it was halted or killed: what was written until then can be read. When this process, or its
-owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
+When the VM ends without `finished`, it was halted or killed: what was written until then can be read. When this
+process, or its owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
 """.
 -behaviour(gen_server).
 
@@ -57,8 +57,8 @@ await(Pid, Timeout) ->
 stop(Pid) -> gen_server:cast(Pid, stop).
 
 -doc """
-The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first, but
-while the VM boots, when modules of OTP are all that is loaded, the first one.
+The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first,
+but while the VM boots, when modules of OTP are all that is loaded, the first one.
 """.
 -spec arguments(witness_record:options(), witness_record_code:code()) -> [string()].
 arguments(Options, #{woven := Woven, plain := Plain}) ->
@@ -75,7 +75,8 @@ init({Owner, Options, Code}) ->
 
 job(Options, Code) ->
     Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
-    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, maps:with([woven, unwoven, calls, handler], Code)).
+    Used = maps:with([woven, unwoven, calls, handler], Code),
+    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, Used).
 
 -doc false.
 handle_continue(open, #state{options = Options, code = Code, job = Job} = State) ->
@@ -97,7 +98,8 @@ told(Port, Message, State) ->
 -doc false.
 handle_call(started, From, #state{result = none, started = none} = State) -> {noreply, State#state{started = From}};
 handle_call(started, _, #state{result = none} = State) -> {reply, ok, State};
-handle_call(await, From, #state{result = none, waiting = Waiting} = State) -> {noreply, State#state{waiting = [From | Waiting]}};
+handle_call(await, From, #state{result = none, waiting = Waiting} = State) ->
+    {noreply, State#state{waiting = [From | Waiting]}};
 handle_call(await, _, #state{result = Result} = State) -> {reply, Result, State};
 handle_call(started, _, #state{result = {error, _} = Error} = State) -> {reply, Error, State};
 handle_call(started, _, State) -> {reply, ok, State}.

@@ -1,7 +1,7 @@
 -module(witness_recorded).
 -moduledoc """
-What the programs of `m:witness_record_SUITE` write down about themselves while they are recorded: each process, next to each
-of its steps, in a table that the first process owns. At the end the table goes to a file.
+What the programs of `m:witness_record_SUITE` write down about themselves while they are recorded: each process, next to
+each of its steps, in a table that the first process owns. At the end the table goes to a file.
 
 A step that is noted is one of
 
@@ -15,7 +15,8 @@ A step that is noted is one of
 `'_'` in a message stands for anything.
 """.
 
--export([run/3, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2, monitored/1, monitored/2, result/2, either/1, ended/2]).
+-export([run/3, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2]).
+-export([monitored/1, monitored/2, result/2, either/1, ended/2]).
 
 -define(TABLE, witness_recorded_journal).
 

@@ -41,7 +41,7 @@ late() ->
 
 crashing() -> error(program_is_wrong).
 
--doc "All benchmarks of Savina, with small parameters; results, as far as they do not depend on the schedule, to a file.".
+-doc "All benchmarks of Savina, with small parameters; their results go to a file.".
 savina(File) ->
     Results = [{Name, witness_savina:run(Name, small)} || Name <- witness_savina:names()],
     ok = file:write_file(File, term_to_binary(Results)).

@@ -79,7 +79,8 @@ asked(Me, Named) ->
 -doc "Five thousand processes besides the first one.".
 many() ->
     Me = self(),
-    Pids = [spawned(fun() -> receive {I, Me} = M -> message(Me, M), Me ! {I, self()} end end) || I <- lists:seq(1, 5000)],
+    Pids = [spawned(fun() -> receive {I, Me} = M -> message(Me, M), Me ! {I, self()} end end)
+            || I <- lists:seq(1, 5000)],
     [Pid ! {I, Me} || {I, Pid} <- lists:enumerate(Pids)],
     [receive {_, From} = M -> message(From, M) end || _ <- Pids],
     length(Pids).

@@ -1,5 +1,5 @@
 -module(witness_recorded_outside).
--moduledoc "What a program learns from outside: shared tables, clocks, the operating system, files, sockets and another node.".
+-moduledoc "What a program learns from outside: shared tables, clocks, programs, files, sockets and another node.".
 
 -import(witness_recorded, [message/2, content/1, spawned/1, monitored/1, result/2, ended/2]).
 
@@ -119,7 +119,8 @@ node() ->
 
 %% The other node is not recorded, and has nothing to tell a recorder.
 unchanged() ->
-    lists:last([Folder || Folder <- code:get_path(), filelib:is_regular(filename:join(Folder, ?MODULE_STRING ".beam"))]).
+    lists:last([Folder || Folder <- code:get_path(),
+                          filelib:is_regular(filename:join(Folder, ?MODULE_STRING ".beam"))]).
 
 remote(To) ->
     To ! {hello, self()},

@@ -5,7 +5,7 @@ Runs a program that somebody has generated: a term, which says what a process do
 | Step | |
 |---|---|
 | `{spawn, Steps, Options}` | a child does these |
-| `{send, To, Tag}`, `{send_name, Name, Tag}` | to the process that it knows as number `To`: itself, its parent, its children, and whom messages have told of |
+| `{send, To, Tag}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
 | `{take, Tags, Time}` | receives a message with one of these tags, or with any |
 | `{timer, Time, Tag}` | a message later |
 | `{register, Name}`, `{monitor, To}`, `{link, To}`, `{kill, To, Reason}` | |

@@ -22,7 +22,8 @@ restarts() ->
 init(Parent) ->
     witness_recorded:born(Parent),
     {ok, {#{strategy => one_for_all, intensity => 1000, period => 1},
-          [#{id => Name, start => {?MODULE, start_worker, [self(), Name]}} || Name <- [recorded_left, recorded_right]]}}.
+          [#{id => Name, start => {?MODULE, start_worker, [self(), Name]}}
+           || Name <- [recorded_left, recorded_right]]}}.
 
 start_worker(Supervisor, Name) -> proc_lib:start_link(?MODULE, worker, [Supervisor, Name]).
 
