@@ -80,6 +80,71 @@ subterms(_, Found) -> Found.
 
 plan() -> #{runtime => ?MODULE}.
 
+%% By a plan for recording: sends and times, and calls of the plan's table with their numbers.
+replaced_test_() ->
+    Plan = (witness_record_calls:plan())#{runtime => ?MODULE, natives => #{{no_such, f, 1} => 1000}},
+    Number = witness_record_calls:number(ets, lookup, 2),
+    [{Text, ?_assertEqual(Expected, woven_as(Text, Plan))}
+     || {Text, Expected} <- [
+            {"P ! M", [{send, "erlang, '!', [@1, @2]"}]},
+            {"erlang:send(P, M)", [{send, "erlang, send, [@1, @2]"}]},
+            {"erlang:send(P, M, [])", [{send, "erlang, send, [P, M, []]"}]},
+            {"receive M -> a after 1 -> b end", [{received, "@1"}, {timeout, ""}]},
+            {"receive after P -> b end", [{timeout, ""}]},
+            {"receive M -> a after 0 -> b end", [{received, "@1"}, {timeout, ""}]},
+            {"receive M -> a after infinity -> b end", [{received, "@1"}]},
+            {"ets:lookup(P, M)", [{result, integer_to_list(Number) ++ ", ets, lookup, [P, M]"}]},
+            {"fun ets:lookup/2", [{function, "ets, lookup, 2"}]},
+            {"apply(ets, M, P)", [{apply, "ets, M, P"}]},
+            {"P:lookup(M, 1)", [{apply, "P, lookup, [M, 1]"}]},
+            {"no_such:f(M)", [{foreign, "1000, no_such, f, [M]"}]},
+            {"P:f(M)", [{apply, "P, f, [M]"}]},
+            {"no_such:f(M, P)", []},
+            {"gen_server:call(P, M)", []},
+            {"P(M)", []},
+            {"P:handle_call(M, a, b)", []},
+            {"spawn(M)", [{spawn, "erlang, spawn, [M]"}]},
+            {"get()", [{dictionary, "erlang, get, []"}]},
+            {"process_info(P)", [{information, "erlang, process_info, [P]"}]},
+            {"init:stop()", [{foreign, integer_to_list(witness_record_calls:number(init, stop, 0)) ++ ", init, stop, []"}]}]].
+
+%% What the module of a function calls is the function of the VM, too.
+functions_of_the_module_itself_test() ->
+    Forms = witness_weave_source:forms("-module(ets).\n-export([lookup/2, f/2]).\nlookup(_, _) -> ok.\n"
+                                       "f(P, M) -> {lookup(P, M), fun lookup/2, fun f/2, f(M, P)}.\n"),
+    Woven = witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE}),
+    ?assertMatch([{function, "ets, lookup, 2"}, {result, _}], lists:sort(told(function(f, Woven)))).
+
+%% A process of this node is sent to by the code alone, and whatever else is not.
+replaced_sends_test() ->
+    load(witness_weave:weave(witness_weave_source:forms(
+        "-module(witness_weave_case).\n-export([f/2, g/2]).\nf(P, M) -> P ! M.\ng(P, M) -> erlang:send(P, M).\n"),
+        #{runtime => ?MODULE, sends => replaced})),
+    register(witness_weave_case, self()),
+    try
+        [begin
+             ?assertEqual({F, To, hello}, {F, To, ?M:F(To, hello)}),
+             receive hello -> ok end,
+             ?assertEqual(Told, erase(sent))
+         end || F <- [f, g], {To, Told} <- [{self(), undefined}, {witness_weave_case, witness_weave_case},
+                                            {{witness_weave_case, node()}, {witness_weave_case, node()}}]],
+        ?assertError(badarg, ?M:f(witness_weave_nobody, hello)),
+        ?assertError(badarg, ?M:f(1.5, hello))
+    after
+        erase(sent),
+        unregister(witness_weave_case),
+        forget()
+    end.
+
+woven_as(Text, Plan) ->
+    Forms = witness_weave_source:forms(["-module(witness_weave_case).\n-export([f/2]).\nf(P, M) -> ", Text, ".\n"]),
+    told(function(f, witness_weave:weave(Forms, Plan))).
+
+%% The calls of the run time, in the order of the text.
+told(Function) ->
+    lists:reverse([{F, lists:flatten(lists:join(", ", [erl_pp:expr(Arg) || Arg <- Args]))}
+                   || {call, _, {remote, _, {atom, _, ?MODULE}, {atom, _, F}}, Args} <- lists:reverse(subterms(Function, []))]).
+
 %% A module of which nothing is woven is left as it is, but for its mark.
 nothing_to_weave_test() ->
     Forms = witness_weave_source:forms("-module(a).\n-export([f/1]).\n-record(r, {a = 1 :: integer()}).\n-spec f(any()) -> any().\n"
@@ -347,7 +412,9 @@ received(_) -> ok.
 
 entry(_, _, _) -> go.
 
-send(M, F, Args) -> erlang:apply(M, F, Args).
+send(M, F, [To | _] = Args) ->
+    put(sent, To),
+    erlang:apply(M, F, Args).
 
 spawn(M, F, Args) -> erlang:apply(M, F, Args).
 
