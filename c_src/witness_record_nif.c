@@ -417,21 +417,19 @@ static ERL_NIF_TERM state(ErlNifEnv *env)
 /* take(Max) -> {[{processes | data | order, binary()}], running | {ended, Reason}} */
 static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    static const wr_name names[] = {WR_PROCESSES, WR_DATA, WR_ORDER};
-    const ERL_NIF_TERM atoms[] = {am_processes, am_data, am_order};
+    const ERL_NIF_TERM names[] = {[WR_PROCESSES] = am_processes, [WR_DATA] = am_data, [WR_ORDER] = am_order};
     unsigned most;
     (void)argc;
     if (!enif_get_uint(env, argv[0], &most))
         return enif_make_badarg(env);
-    ERL_NIF_TERM list = enif_make_list(env, 0), reversed, taken_state = state(env);
-    wr_handled(&the->output);
-    for (unsigned i = 0; i < WR_STREAMS; i++) {
-        wr_block *block;
-        for (; most > 0 && (block = wr_stream_take(&the->output, names[i])); most--)
-            list = enif_make_list_cell(env, enif_make_tuple2(env, atoms[i], binary_of(env, block)), list);
-    }
-    enif_make_reverse_list(env, list, &reversed);
-    return enif_make_tuple2(env, reversed, taken_state);
+    ERL_NIF_TERM list = enif_make_list(env, 0), in_order, was = state(env);
+    wr_taking taking = wr_take_begin(&the->output, most);
+    wr_block *block;
+    wr_name name;
+    while ((block = wr_take_next(&the->output, &taking, &name)))
+        list = enif_make_list_cell(env, enif_make_tuple2(env, names[name], binary_of(env, block)), list);
+    enif_make_reverse_list(env, list, &in_order);
+    return enif_make_tuple2(env, in_order, was);
 }
 
 /* flush() -> ok */

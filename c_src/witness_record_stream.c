@@ -20,17 +20,17 @@ void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_
 
 void wr_output_clear(wr_output *output)
 {
-    wr_handled(output);
     for (int name = 0; name < WR_STREAMS; name++) {
-        wr_block *block;
-        wr_stream_seal(output, (wr_name)name);
-        while ((block = wr_stream_take(output, (wr_name)name)))
+        wr_stream *stream = &output->streams[name];
+        for (wr_block *block = stream->first, *next; block; block = next) {
+            next = block->next;
             wr_free(block);
-        if (output->streams[name].open)
-            wr_uncharged(output, output->streams[name].open, sizeof *block + output->streams[name].open->size);
-        output->streams[name].open = NULL;
+        }
+        if (stream->open)
+            wr_free(stream->open);
+        stream->open = stream->first = stream->last = NULL;
+        stream->sealed = 0;
     }
-    wr_handled(output);
 }
 
 void wr_end(wr_output *output, wr_reason reason)
@@ -107,6 +107,7 @@ static void link_block(wr_stream *stream, wr_block *block)
     else
         stream->first = block;
     stream->last = block;
+    stream->sealed++;
 }
 
 static void seal(wr_stream *stream)
@@ -183,7 +184,7 @@ uint64_t wr_stream_bytes(wr_output *output, wr_name name)
 
 /* --- the writer ------------------------------------------------------------------ */
 
-void wr_handled(wr_output *output)
+static void handled(wr_output *output)
 {
     wn_lock_take(&output->taking);
     wn_budget_give(&output->budget, output->lent);
@@ -191,21 +192,51 @@ void wr_handled(wr_output *output)
     wn_lock_give(&output->taking);
 }
 
-wr_block *wr_stream_take(wr_output *output, wr_name name)
+static wr_block *first(wr_output *output, wr_name name)
 {
     wr_stream *stream = &output->streams[name];
     wn_lock_take(&stream->lock);
     wr_block *block = stream->first;
     if (block) {
         stream->first = block->next;
+        stream->sealed--;
         if (!stream->first)
             stream->last = NULL;
     }
     wn_lock_give(&stream->lock);
-    if (block) {
-        wn_lock_take(&output->taking);
-        output->lent += sizeof *block + block->size;
-        wn_lock_give(&output->taking);
-    }
     return block;
+}
+
+wr_taking wr_take_begin(wr_output *output, unsigned most)
+{
+    wr_stream *order = &output->streams[WR_ORDER];
+    handled(output);
+    wn_lock_take(&order->lock);
+    wr_taking taking = {.most = most, .name = WR_PROCESSES, .entries = order->sealed};
+    wn_lock_give(&order->lock);
+    if (taking.entries) {
+        wr_stream_seal(output, WR_PROCESSES);
+        wr_stream_seal(output, WR_DATA);
+    }
+    return taking;
+}
+
+wr_block *wr_take_next(wr_output *output, wr_taking *taking, wr_name *name)
+{
+    while (taking->most > 0) {
+        wr_block *block = taking->name == WR_ORDER && !taking->entries ? NULL : first(output, taking->name);
+        if (block) {
+            taking->most--;
+            taking->entries -= taking->name == WR_ORDER;
+            wn_lock_take(&output->taking);
+            output->lent += sizeof *block + block->size;
+            wn_lock_give(&output->taking);
+            *name = taking->name;
+            return block;
+        }
+        if (taking->name == WR_ORDER)
+            return NULL;
+        taking->name++;
+    }
+    return NULL;
 }

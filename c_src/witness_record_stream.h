@@ -27,7 +27,8 @@
 extern void *(*wr_alloc)(size_t bytes);
 extern void (*wr_free)(void *memory);
 
-typedef enum { WR_ORDER, WR_DATA, WR_PROCESSES } wr_name;
+/* In the order in which they are taken. */
+typedef enum { WR_PROCESSES, WR_DATA, WR_ORDER } wr_name;
 #define WR_STREAMS 3
 
 /* WR_VERIFY: recording, but who has sent a message is not what its label says. */
@@ -47,6 +48,7 @@ typedef struct wr_block {
 typedef struct {
     wn_lock lock;
     wr_block *open, *first, *last; /* the one that is added to; those that are sealed, oldest first */
+    uint64_t sealed;               /* so many there are of those */
     uint64_t bytes;                /* that were added in all */
     char apart[64];
 } wr_stream;
@@ -99,9 +101,19 @@ void wr_stream_seal(wr_output *output, wr_name name);
 /* That were added in all. */
 uint64_t wr_stream_bytes(wr_output *output, wr_name name);
 
-/* The writer comes again: what it has taken was handled. */
-void wr_handled(wr_output *output);
-/* The oldest sealed block, which is the caller's to free with `wr_free`; NULL: there is none. */
-wr_block *wr_stream_take(wr_output *output, wr_name name);
+/*
+ * The writer comes: what it had taken was handled. It takes at most so many blocks. Births and data that an entry refers
+ * to were added before it, so blocks of entries that are there when the writer comes are taken after all that has
+ * been added to the other streams by then; not at all, if those are too many.
+ */
+typedef struct {
+    unsigned most;
+    wr_name name;
+    uint64_t entries; /* so many blocks of them may be taken */
+} wr_taking;
+
+wr_taking wr_take_begin(wr_output *output, unsigned most);
+/* The next block, which is the caller's to free with `wr_free`, and of which stream; NULL: that is all. */
+wr_block *wr_take_next(wr_output *output, wr_taking *taking, wr_name *name);
 
 #endif

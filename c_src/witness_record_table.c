@@ -31,22 +31,6 @@ void wr_recorder_free(wr_recorder *recorder)
     free(recorder->leaves);
 }
 
-bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
-{
-    wr_recorder_clear(recorder);
-    wr_output_clear(&recorder->output);
-    recorder->slots = calloc(slots, sizeof *recorder->slots);
-    if (!recorder->slots)
-        return false;
-    recorder->mask = slots - 1;
-    recorder->ids = 0;
-    atomic_store(&recorder->outside, 0);
-    atomic_store(&recorder->born, 0);
-    atomic_store(&recorder->ended, 0);
-    wr_output_open(&recorder->output, budget, order, full_ids);
-    return true;
-}
-
 static void clear(wr_recorder *recorder)
 {
     for (size_t i = 0; recorder->slots && i <= recorder->mask; i++)
@@ -78,6 +62,24 @@ void wr_recorder_clear(wr_recorder *recorder)
     wn_lock_take(&recorder->whole);
     clear(recorder);
     wn_lock_give(&recorder->whole);
+}
+
+bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
+{
+    wn_lock_take(&recorder->whole);
+    clear(recorder);
+    wr_output_clear(&recorder->output);
+    recorder->slots = calloc(slots, sizeof *recorder->slots);
+    recorder->mask = slots - 1;
+    recorder->ids = 0;
+    atomic_store(&recorder->outside, 0);
+    atomic_store(&recorder->born, 0);
+    atomic_store(&recorder->ended, 0);
+    bool good = recorder->slots != NULL;
+    if (good)
+        wr_output_open(&recorder->output, budget, order, full_ids);
+    wn_lock_give(&recorder->whole);
+    return good;
 }
 
 /* --- memory, with the recorder's lock ------------------------------------------------ */

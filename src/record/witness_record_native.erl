@@ -184,8 +184,8 @@ hash(_, _) -> erlang:nif_error(not_loaded).
 %% --- the writer ------------------------------------------------------------------------
 
 -doc """
-At most so many pieces, whole sub-traces or records each, in the order of their stream, and those of `data` before those of `order` that
-refer to them. What was taken the last time counts as handled then, and is not charged to the budget any more. One process
+At most so many pieces, of about 64 KB, whole sub-traces or records each, in the order of their stream; births and data before
+the entries that refer to them. What was taken the last time counts as handled then, and is not charged to the budget any more. One process
 takes.
 """.
 -spec take(Max :: non_neg_integer()) -> {[{stream(), binary()}], state()}.

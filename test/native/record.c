@@ -54,7 +54,7 @@ static void append(bytes *to, const uint8_t *from, size_t size)
 }
 
 typedef struct {
-    bytes stream[2]; /* WR_ORDER, WR_DATA */
+    bytes stream[2]; /* order, data */
     uint64_t numbers[2];
     bool born, ended;
     uint64_t parent, place, spawned;
@@ -144,22 +144,20 @@ static void read_sub_traces(recording *r, int name, const uint8_t *at, const uin
 /* At most so many blocks. False: there was none. */
 static bool take(wr_output *from, recording *r, unsigned most)
 {
-    static const wr_name names[] = {WR_PROCESSES, WR_DATA, WR_ORDER};
     bool some = false;
-    wr_handled(from);
-    for (int i = 0; i < 3; i++) {
-        wr_block *block;
-        for (; most > 0 && (block = wr_stream_take(from, names[i])); most--) {
-            const uint8_t *end = block->bytes + block->used;
-            CHECK(block->used > 0);
-            r->taken += block->used;
-            if (names[i] == WR_PROCESSES)
-                read_records(r, block->bytes, end);
-            else
-                read_sub_traces(r, names[i] == WR_DATA, block->bytes, end);
-            wr_free(block);
-            some = true;
-        }
+    wr_taking taking = wr_take_begin(from, most);
+    wr_block *block;
+    wr_name name;
+    while ((block = wr_take_next(from, &taking, &name))) {
+        const uint8_t *end = block->bytes + block->used;
+        CHECK(block->used > 0);
+        r->taken += block->used;
+        if (name == WR_PROCESSES)
+            read_records(r, block->bytes, end);
+        else
+            read_sub_traces(r, name == WR_DATA, block->bytes, end);
+        wr_free(block);
+        some = true;
     }
     return some;
 }
@@ -386,7 +384,6 @@ static void closed(wr_recorder *r)
     while (take(&r->output, &taken, 100)) {
     }
     wr_recorder_clear(r);
-    wr_output_clear(&r->output);
     EQUAL(wn_budget_used(&r->output.budget), 0);
     wr_recorder_free(r);
     free(r);
@@ -687,6 +684,38 @@ static void without_memory_it_ends(void)
     closed(r);
 }
 
+/* Whoever flushes or not, and however few are taken at a time: what is taken can be decoded as it comes. */
+static void data_and_births_are_taken_before_their_entries(void)
+{
+    uint64_t random = 99;
+    for (unsigned most = 1; most <= 17; most += 4) {
+        wr_recorder *r = opened(LARGE, 64, false);
+        uint64_t seeds[3], steps[3] = {0}, seen[3] = {0}, left[3];
+        uint32_t ids[3];
+        for (uint32_t k = 0; k < 3; k++) {
+            ids[k] = spawns(r, MAIN, PID(2 + k));
+            seeds[k] = left[k] = random_next(&random);
+        }
+        for (int i = 0; i < 300000; i++) {
+            uint32_t k = random_below(&random, 3);
+            entry e = next_of(&seeds[k]), found;
+            CHECK(record(&r->output, wr_mine(r, ids[k], PID(2 + k)), &e, steps[k]++));
+            while (i % 1000 == 0 && take(&r->output, &taken, most)) {
+                for (k = 0; k < 3; k++) {
+                    trace *t = trace_of(&taken, ids[k]);
+                    CHECK(t->born || t->stream[0].size == 0);
+                    for (; step(&taken, t, &found); seen[k]++) {
+                        e = next_of(&left[k]);
+                        is_entry(&found, &e, seen[k]);
+                    }
+                }
+            }
+        }
+        CHECK(seen[0] > 0);
+        closed(r);
+    }
+}
+
 /* What was taken counts until the taker comes again. */
 static void what_the_writer_has_is_charged_until_it_comes_again(void)
 {
@@ -848,6 +877,7 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
     X(a_recording_without_room_ends_and_keeps_what_it_has)                                                             \
     X(a_flush_that_ends_the_recording_hands_over_what_there_is)                                                        \
     X(without_memory_it_ends)                                                                                          \
+    X(data_and_births_are_taken_before_their_entries)                                                                  \
     X(what_the_writer_has_is_charged_until_it_comes_again)                                                             \
     X(it_can_begin_again)
 
