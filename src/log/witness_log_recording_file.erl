@@ -71,7 +71,7 @@ compressor() ->
     Z.
 
 -doc "A block of these bytes; compressed, where that makes it smaller.".
--spec block(iodata(), zlib:zstream() | none) -> iodata().
+-spec block(iodata(), zlib:zstream() | none) -> iolist().
 block(Bytes, Compressor) ->
     Length = iolist_size(Bytes),
     Length =< ?MAX_BLOCK orelse error(too_large, [Length]),

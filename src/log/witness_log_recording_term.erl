@@ -107,7 +107,7 @@ local(Bytes, Size, Left, Atoms) when byte_size(Bytes) >= Size ->
     maybe
         <<_Arity, Place:20/binary, Variables:32, Rest/binary>> ?= Bytes,
         {ok, Module, _} ?= atom(Rest, Atoms),
-        Key = <<"fun ", (binary:encode_hex(erlang:md5([atom_to_binary(Module), $: | Place])))/binary>>,
+        Key = <<"fun ", (binary:encode_hex(erlang:md5([atom_to_binary(Module), ~":", Place])))/binary>>,
         true ?= is_atom(witness_log_atoms:intern(Key, Atoms)),
         walk(Rest, Left + 3 + Variables, Atoms)
     else
