@@ -17,7 +17,7 @@ ratios and the worst one.
 
 -spec main([string()]) -> no_return().
 main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
-    Set = list_to_existing_atom(Set0),
+    Set = list_to_atom(Set0),
     Work = filename:join(Programs, "work"),
     ok = filelib:ensure_path(Work),
     Given = #{programs => Programs, schedulers => Schedulers, set => Set, work => Work, options => term(Options0)},

@@ -178,6 +178,8 @@ record(Case, Run, Config) -> witness_record:record(options(file(Case, ".rec", Co
 
 results_and_output_are_those_of_a_plain_run(Config) ->
     Out = proplists:get_value(programs, Config),
+    %% It builds itself the first time, and says so.
+    #{exit := 0} = witness(Config, ["--version"]),
     Plain = witness_command:run(Config, "/bin/sh", ["-c", "echo typed | erl -noshell -pa '" ++ Out ++
                                                          "' -s witness_recorded_ends printing -s init stop"]),
     Dir = file(?FUNCTION_NAME, ".rec", Config),

@@ -72,7 +72,7 @@ stopped. Reasons are `normal`, or text.
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {config, file:filename(), term()}
-                | {application, atom(), term()} | {weave, term()} | {vm, term()} | {native, term()}.
+                | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}.
 
 -doc "Records a program to its end.".
 -spec record(options()) -> {ok, summary()} | {error, reason()}.
@@ -180,10 +180,8 @@ format_error({dir, Dir, exists}) ->
 format_error({dir, Dir, Reason}) -> [name(Dir), ~": ", file:format_error(Reason)];
 format_error({folder, Dir}) -> [~"there is no folder ", name(Dir)];
 format_error({config, File, Reason}) -> [name(File), ~": ", file:format_error(Reason)];
-format_error({application, App, {Code, Problem}}) when is_list(Problem) ->
-    [~"application ", witness_event:format_term(App, 100), ~": ", atom_to_binary(Code), ~": ", Problem];
-format_error({application, App, Reason}) ->
-    [~"application ", witness_event:format_term(App, 100), ~": ", witness_event:format_term(Reason, 500)];
+format_error({application, App, not_found}) ->
+    [~"there is no application ", witness_event:format_term(App, 100), ~" in the folders of code"];
 format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
 format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];

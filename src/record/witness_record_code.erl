@@ -25,7 +25,8 @@ loaded when all that the recorder needs has been.
 prepare(Options) ->
     User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
-        {ok, Apps} ?= applications(wanted(Options, User), User),
+        ok ?= there([App || #{app := App} <- [Options]] ++ maps:get(weave, Options, []), User),
+        Apps = applications(wanted(Options, User), User),
         woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options)
     end.
 
@@ -68,7 +69,7 @@ elixir(Options, User) ->
 %% Applications with their folders, and what they need.
 applications(Names, User) -> applications(lists:uniq(Names), User, #{}).
 
-applications([], _, Found) -> {ok, [{App, Dir} || App := Dir <- Found, Dir =/= none]};
+applications([], _, Found) -> [{App, Dir} || App := Dir <- Found, Dir =/= none];
 applications([App | Names], User, Found) when is_map_key(App, Found) -> applications(Names, User, Found);
 applications([App | Names], User, Found) ->
     case folder(App, User) of
@@ -76,7 +77,13 @@ applications([App | Names], User, Found) ->
             Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
             applications(Names ++ Needs, User, Found#{App => Dir});
         %% An optional application that is not there.
-        none when map_size(Found) > 1 -> applications(Names, User, Found#{App => none});
+        none -> applications(Names, User, Found#{App => none})
+    end.
+
+there([], _) -> ok;
+there([App | Apps], User) ->
+    case folder(App, User) of
+        {ok, _} -> there(Apps, User);
         none -> {error, {application, App, not_found}}
     end.
 

@@ -23,7 +23,7 @@ recorded with its content. It says nothing to them.
 -behaviour(gen_server).
 
 -export([main/0, ending/0]).
--export([start_link/0, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([start_application/1]).
 
 -record(state, {port :: port(),
@@ -42,7 +42,7 @@ recorded with its content. It says nothing to them.
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
 main() ->
-    Child = #{id => ?MODULE, start => {?MODULE, start_link, []}, restart => temporary, shutdown => ?SHUTDOWN},
+    Child = #{id => ?MODULE, start => {?MODULE, start_link, [group_leader()]}, restart => temporary, shutdown => ?SHUTDOWN},
     {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
     ok.
 
@@ -52,11 +52,13 @@ ending() ->
     try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
 
 -doc false.
-start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+start_link(Leader) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Leader, []).
 
 -doc false.
-init([]) ->
+init(Leader) ->
     process_flag(trap_exit, true),
+    %% The program has it from here. That of the supervisor is an application's.
+    true = group_leader(Leader, self()),
     %% Whoever looks after this VM hears of signals, and passes them on.
     ok = os:set_signal(sigterm, ignore),
     {ok, #state{port = open_port({fd, 3, 4}, [binary, {packet, 4}])}}.
