@@ -177,11 +177,15 @@ application(#state{job = #{app := App}}) -> App.
 text(normal) -> normal;
 text(Reason) -> witness_event:format_term(Reason, 2000).
 
-%% What the root has left behind may still work. Whatever those have spawned before they ended is found then.
+%% What the root has left behind may still work. Whatever those have spawned before they ended is found then. If nobody was
+%% born meanwhile, everybody who is alive was in the list; otherwise one of it may have ended, and left a child.
 look(#state{ended = Ended} = State) ->
-    case [Pid || Pid <- processes(), in_tree(Pid)] of
-        [] -> leave(finish(Ended, State));
-        Living -> State#state{living = #{monitor(process, Pid) => Pid || Pid <- Living}}
+    #{born := Before} = witness_record_native:info(),
+    Living = [Pid || Pid <- processes(), in_tree(Pid)],
+    case {Living, witness_record_native:info()} of
+        {[], #{born := Before}} -> leave(finish(Ended, State));
+        {[], #{}} -> look(State);
+        {_, #{}} -> State#state{living = #{monitor(process, Pid) => Pid || Pid <- Living}}
     end.
 
 %% Processes that applications have started on behalf of recorded ones do not hold the recording open.

@@ -26,8 +26,7 @@ forever() ->
 printing() ->
     io:format("one ~ts~n", [~"zwei"]),
     io:put_chars(standard_error, "to standard error\n"),
-    io:format("read ~tp~n", [io:get_line("")]),
-    io:format("cost ~p~n", [erlang:phash2({self(), node()})]).
+    io:format("read ~tp on ~p~n", [io:get_line(""), node()]).
 
 -doc "The last of its processes outlives the first one.".
 late() ->
