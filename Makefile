@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina clean
+.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -98,6 +98,9 @@ bench-logs: ## Measure how fast logs are checked, and in how much memory
 
 bench-savina: ## Measure how long the benchmarks of the Savina suite take, unwatched
 	@$(toolchain) && bench/savina/run
+
+bench-record: ## Measure what recording costs: the benchmarks of the Savina suite, unrecorded against recorded
+	@$(toolchain) && bench/record
 
 clean: ## Remove what was built here; the toolchain stays in the cache
 	@rm -rf _build

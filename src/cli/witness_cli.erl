@@ -75,6 +75,7 @@ perform(Arguments) ->
             {log, Options} -> show_recording(Options);
             {run, Options} -> run_system(Options);
             {check, Options} -> check_log(Options);
+            {record, Options} -> record(Options);
             {attach, Options} -> attach(Options)
         end
     catch
@@ -156,6 +157,12 @@ check_log(#{log := Log} = Options) ->
     end,
     Given = maps:with([instrument, format, follow, skip_malformed, max_atoms, max_line, save, from], Options),
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
+
+record(Options) ->
+    case witness_cli_record:run(Options) of
+        {ok, Code} -> Code;
+        {error, Text} -> refused(~"record", Text)
+    end.
 
 attach(Options) ->
     {_, Properties} = properties(~"attach", Options),

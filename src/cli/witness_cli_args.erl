@@ -12,7 +12,7 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | attach | compile | demo | explore | bench | log, Options :: #{atom() => term()}}
+                | {run | check | record | log | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -20,6 +20,7 @@ by its internal name; here they are told in the words that the user has written.
 -define(COMMANDS, [{"demo", "shows Witness at work: finds a bug in a small web service"},
                    {"run", "runs a system and watches it"},
                    {"check", "checks a log of what a system did"},
+                   {"record", "runs a program and records what made its run what it was"},
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
@@ -109,9 +110,10 @@ overview() ->
 %% Declarations
 
 command() ->
-    #{commands => #{"run" => run(), "check" => check(), "attach" => witness_cli_attach:command(),
-                  "compile" => compile(), "demo" => demo(),
-                  "explore" => witness_cli_explore:command(), "log" => witness_cli_log:command(), "bench" => witness_cli_bench:command()}}.
+    #{commands => #{"run" => run(), "check" => check(), "record" => witness_cli_record:command(),
+                  "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
+                  "demo" => demo(), "explore" => witness_cli_explore:command(),
+                  "bench" => witness_cli_bench:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "

@@ -17,6 +17,8 @@ in RFC 3339).
 - `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
   `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
   one behind the word at `column`; `code` is a short name for the kind of finding;
+- `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why it has ended before the program), `ended` (how the program
+  has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text where it was asked for.
 
@@ -27,7 +29,7 @@ the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `rea
 Terms are text, cut to a limit. What does not apply is `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
@@ -105,6 +107,20 @@ covered(#{spec := Spec, name := Name, actions := Actions}) ->
     {[{spec, text(Spec)}, {name, text(Name)},
       {actions, [{[{line, Line}, {column, Column}, {text, text(Text)}, {decides, null(Decides)}, {taken, Taken}]}
                  || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}]}.
+
+-doc "The summary of a recording, with its folder and how long it took.".
+-spec recording(map(), header()) -> iolist().
+recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwoven := Unwoven, elapsed_ms := Elapsed} = Summary,
+          Header) ->
+    Files = case Summary of
+        #{files := Known} -> {[{Kind, maps:get(bytes, maps:get(Kind, Known))} || Kind <- [order, data, processes]]};
+        #{} -> null
+    end,
+    line(recording, Header, [{dir, text(Dir)}, {outcome, as_text(Outcome)}, {ended, as_text(Ended)}, {status, Status},
+                             {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven}, {elapsed_ms, Elapsed}]).
+
+as_text(Atom) when is_atom(Atom) -> Atom;
+as_text(Term) -> term(Term).
 
 -doc "A diagnostic of the compiler of specifications.".
 -spec diagnostic(witness_spec:diagnostic(), header()) -> iolist().

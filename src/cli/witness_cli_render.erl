@@ -8,7 +8,7 @@ actions that were never taken, since what never happened was not tested, but non
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([warning/2, summary/3, progress/2]).
+-export([warning/2, summary/3, recording/3, progress/2]).
 
 -export_type([reasons/0]).
 
@@ -106,6 +106,46 @@ unseen(#{coverage := Coverage}, Look) ->
 action({File, Line, Column, Text}, #{width := Width}) ->
     Place = [witness_text:clean(File), $:, integer_to_binary(Line), $:, integer_to_binary(Column), ~": "],
     [Place, witness_text:cut(witness_text:clean(Text), max(20, Width - 10 - string:length(Place)))].
+
+-doc "The summary of a recording, with its folder and how long it took, and the exit code.".
+-spec recording(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, 0 | 3, witness_text:look()) ->
+    unicode:chardata().
+recording(#{dir := Dir, elapsed_ms := Elapsed, ended := Ended, vm := Status} = Summary, Code, Look) ->
+    Rows = [[~"program", ended(Ended, Status)],
+            [~"recorded", [[[witness_text:count(Count, ~"process", ~"processes"), ~", "] || #{born := Count} <- [Summary]],
+                           ~"in ", seconds(Elapsed)]]]
+           ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]] || #{files := Files} <- [Summary]],
+    lines(witness_text:columns(Rows) ++ [~"", recorded(Code, Summary, witness_text:clean(Dir), Look)]).
+
+ended({returned, normal}, _) -> ~"returned";
+ended({returned, Reason}, _) -> [~"crashed: ", Reason];
+ended({stopped, App, normal}, _) -> [~"the application ", atom_to_binary(App), ~" has stopped"];
+ended({stopped, App, Reason}, _) -> [~"the application ", atom_to_binary(App), ~" has ended: ", Reason];
+ended(halted, Status) -> [~"its VM has ended, with status ", integer_to_binary(Status)];
+ended(stopped, _) -> ~"was stopped".
+
+size(order, #{order := #{bytes := Bytes}}) -> [~"ordering ", bytes(Bytes)];
+size(Kind, Files) ->
+    #{Kind := #{bytes := Bytes}} = Files,
+    [~", ", atom_to_binary(Kind), $\s, bytes(Bytes)].
+
+bytes(Bytes) when Bytes < 1000 -> [integer_to_binary(Bytes), ~" B"];
+bytes(Bytes) when Bytes < 1_000_000 -> [float_to_binary(Bytes / 1000, [{decimals, 1}]), ~" kB"];
+bytes(Bytes) -> [float_to_binary(Bytes / 1_000_000, [{decimals, 1}]), ~" MB"].
+
+recorded(0, _, Dir, Look) -> [witness_text:style(good, ~"RECORDED", Look), ~" in ", Dir, ~"."];
+recorded(3, Summary, Dir, Look) ->
+    [witness_text:style(doubtful, ~"INCOMPLETE", Look), ~", in ", Dir, ~": ", witness_text:list(missing(Summary)), ~"."].
+
+missing(#{outcome := Outcome, ended := Ended, unwoven := Unwoven}) ->
+    [missing_reason(Reason) || {ended, Reason} <- [Outcome]] ++ [~"the program was stopped" || Ended =:= stopped] ++
+        [[~"messages were taken in code that is not woven, if ",
+          witness_text:list([atom_to_binary(Module) || Module <- Unwoven]), ~" takes any"] || Unwoven =/= []].
+
+missing_reason({vm, Status}) -> [~"the VM has ended with status ", integer_to_binary(Status), ~" in the middle of it"];
+missing_reason(budget) -> ~"the disk was slower than the program for too long";
+missing_reason({file, File, Reason}) -> [witness_text:clean(File), ~": ", file:format_error(Reason)];
+missing_reason(Reason) -> [~"the recorder has ended: ", witness_event:format_term(Reason, ?TERM)].
 
 seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
 seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].

@@ -31,10 +31,13 @@ version() -> 1.
 -spec plan() -> witness_weave:plan().
 plan() -> plan([]).
 
--doc "The same with the modules of these folders: calls of those with native functions are recorded.".
+-doc """
+The same with the modules of these folders: calls of those with native functions are recorded. So is that by which a module is
+loaded when it is needed: the messages that a process takes for that are none of the program's.
+""".
 -spec plan([file:filename_all()]) -> witness_weave:plan().
 plan(Dirs) ->
-    Natives = lists:usort(lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])),
+    Natives = lists:usort([{code, ensure_loaded, 1} | lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])]),
     #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, callbacks => false,
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.

@@ -1,0 +1,121 @@
+-module(witness_record_costs).
+-moduledoc """
+What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options])`, where `Programs` is
+the folder of the benchmarks of `m:witness_savina`, and the others are as for `bench/record`.
+
+A sample is a VM of its own, which runs a benchmark to warm up and then as often as takes so many milliseconds without
+recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is
+recorded.
+
+The table has for each benchmark: the medians without and with recording; the ratio of these, with the range of the
+middle half of the ratios of pairs; bytes of ordering, before compression, for each message that the recording has a
+sender for; and all bytes that were recorded in a second, before compression. Under it stand the geometric mean of the
+ratios and the worst one.
+""".
+
+-export([main/1, sample/5]).
+
+-spec main([string()]) -> no_return().
+main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
+    Set = list_to_atom(Set0),
+    Work = filename:join(Programs, "work"),
+    ok = filelib:ensure_path(Work),
+    Given = #{programs => Programs, schedulers => Schedulers, set => Set, work => Work, options => term(Options0)},
+    N = list_to_integer(Samples),
+    io:format("OTP ~s, ~s scheduler(s), parameters ~w, ~w sample(s) of at least ~s ms, options ~w~n",
+              [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given)]),
+    io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~8s ~8s~n",
+              ["", "runs", "plain ms", "recorded", "ratio", "middle half", "B/msg", "MB/s"]),
+    Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- chosen(Names)],
+    Mean = math:exp(lists:sum([math:log(Ratio) || {_, Ratio} <- Ratios]) / length(Ratios)),
+    {Worst, Most} = lists:last(lists:keysort(2, Ratios)),
+    io:format("geometric mean ~.3f, worst ~.3f (~w)~n~n", [Mean, Most, Worst]),
+    ok = file:del_dir_r(Work),
+    halt(0).
+
+term(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text ++ "."),
+    {ok, Term} = erl_parse:parse_term(Tokens),
+    Term.
+
+chosen("all") -> witness_savina:names();
+chosen(Names) ->
+    Known = #{atom_to_list(Name) => Name || Name <- witness_savina:names()},
+    [case Known of
+         #{Text := Name} -> Name;
+         #{} ->
+             io:format(standard_error, "there is no benchmark ~ts; there are ~ts~n",
+                       [Text, lists:join(", ", maps:keys(Known))]),
+             halt(2)
+     end || Text <- string:split(Names, ",", all)].
+
+benchmark(Name, Samples, Milliseconds, Given) ->
+    Runs = repetitions(Name, Milliseconds, Given, 1),
+    %% The first recording weaves what is not in the cache.
+    _ = taken(recorded, Name, 1, Given),
+    Pairs = [pair(I, Name, Runs, Given) || I <- lists:seq(1, Samples)],
+    Plain = witness_savina_times:quartile(2, [Wall || {#{wall := Wall}, _} <- Pairs]),
+    Recorded = witness_savina_times:quartile(2, [Wall || {_, #{wall := Wall}} <- Pairs]),
+    Each = [B / A || {#{wall := A}, #{wall := B}} <- Pairs],
+    {_, #{order := Order, bytes := Bytes, messages := Messages, seconds := Seconds}} = lists:last(Pairs),
+    Ratio = Recorded / Plain,
+    io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~8.2f ~8.2f~n",
+              [Name, Runs, Plain / 1000, Recorded / 1000, Ratio, witness_savina_times:quartile(1, Each),
+               witness_savina_times:quartile(3, Each), Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
+    {Name, Ratio}.
+
+repetitions(Name, Milliseconds, Given, Runs) ->
+    case taken(plain, Name, Runs, Given) of
+        #{wall := Wall} when Wall * Runs < Milliseconds * 1000 ->
+            repetitions(Name, Milliseconds, Given, max(2 * Runs, min(10 * Runs, ceil(Milliseconds * 1000 / Wall))));
+        #{} -> Runs
+    end.
+
+pair(I, Name, Runs, Given) when I rem 2 =:= 1 ->
+    Plain = taken(plain, Name, Runs, Given),
+    {Plain, taken(recorded, Name, Runs, Given)};
+pair(_, Name, Runs, Given) ->
+    Recorded = taken(recorded, Name, Runs, Given),
+    {taken(plain, Name, Runs, Given), Recorded}.
+
+%% Microseconds of a run, and for a recording what it has cost to write.
+taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
+    File = filename:join(Work, "sample"),
+    _ = file:delete(File),
+    More = run(How, {?MODULE, sample, [Name, Set, Runs, How, File]}, Given),
+    {ok, Bytes} = file:read_file(File),
+    Sample = maps:merge(binary_to_term(Bytes), More),
+    io:format(standard_error, "~w ~w ~.2f ms~n", [Name, How, maps:get(wall, Sample) / 1000]),
+    Sample.
+
+run(plain, {M, F, Args}, #{programs := Programs, schedulers := Schedulers}) ->
+    Call = lists:flatten(io_lib:format("~w:~w(~s)", [M, F, lists:join(",", [io_lib:format("~p", [A]) || A <- Args])])),
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [nouse_stdio, exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode",
+                                                       "interactive", "+S", Schedulers ++ ":" ++ Schedulers,
+                                                       "-pa", Programs, "-eval", Call ++ ", halt(0)."]}]),
+    receive {Port, {exit_status, 0}} -> #{} end;
+run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Work, options := Options}) ->
+    Dir = filename:join(Work, "recording"),
+    {ok, #{outcome := recorded, ended := {returned, normal}} = Summary} =
+        witness_record:record(Options#{run => MFA, dir => Dir, pa => [Programs],
+                                       vm_args => ["+S", Schedulers ++ ":" ++ Schedulers]}),
+    #{files := #{order := #{raw := Order}, data := #{raw := Data}, processes := #{raw := Processes}}} = Summary,
+    Messages = messages(Dir),
+    ok = file:del_dir_r(Dir),
+    #{order => Order, bytes => Order + Data + Processes, messages => Messages}.
+
+messages(Dir) ->
+    {ok, R} = witness_log_recording:open(Dir),
+    lists:sum([lists:sum(maps:values(Demand)) || Id <- witness_log_recording:ids(R),
+                                                 {ok, Demand} <- [witness_log_recording:demand(Id, R)]]).
+
+-doc "What the VM of a sample runs.".
+-spec sample(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), plain | recorded, file:filename()) ->
+    ok.
+sample(Name, Set, Runs, _, File) ->
+    Begin = erlang:monotonic_time(microsecond),
+    _ = witness_savina_times:sample(Name, Set, max(1, Runs div 10)),
+    Sample = witness_savina_times:sample(Name, Set, Runs),
+    Seconds = (erlang:monotonic_time(microsecond) - Begin) / 1.0e6,
+    ok = file:write_file(File, term_to_binary(Sample#{seconds => Seconds})).

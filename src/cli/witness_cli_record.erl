@@ -1,0 +1,151 @@
+-module(witness_cli_record).
+-moduledoc """
+`witness record`: runs a program in a VM of its own, and records it.
+
+Results go to standard output when the program has ended, behind what it printed itself, and progress to standard error.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | the run was recorded, however the program ended |
+| 2 | wrong usage or bad input: nothing has run |
+| 3 | the recording has ended before the program, or does not hold all that it did |
+
+An interrupt brings the program to its end: for an application that is how it ends; otherwise the recording counts as
+ended early.
+""".
+
+-export([run/1, command/0]).
+
+-export_type([options/0]).
+
+-doc "See `command/0`.".
+-type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), output => string(), pa => [string()],
+                     weave => [string()], config => string(), app => string(), system => string()}.
+
+-doc "The declaration of the command, for `m:witness_cli_args`.".
+-spec command() -> argparse:command().
+command() ->
+    #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and records what made this run what it was: "
+               "which messages each process took, in which order and from whom, and what it learned from outside. The "
+               "arguments are Erlang terms; nothing in them is evaluated.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nThe recording ends when the function has returned and all processes that it has spawned have "
+               "ended, when the application has stopped, or at an interrupt (Ctrl-C or SIGTERM)."
+               "\n\nExit codes: 0 recorded, however the program ended; 2 wrong usage or bad input; 3 the recording "
+               "ended early or cannot be trusted.\n\n"
+               "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
+               "  witness log calc.rec\n"],
+      arguments => [
+        #{name => output, short => $o, long => "-output", type => string,
+          help => {"[-o DIR | --output DIR]", ["the folder of the recording, which must be empty if it exists; "
+                                               "otherwise it is named after the time, recording-..."]}}
+        | witness_cli_args:shared([pa])] ++ [
+        #{name => contents, long => "-contents", type => boolean, default => false,
+          help => {"[--contents]", ["record each message, too"]}},
+        #{name => hash, long => "-hash", type => boolean, default => false,
+          help => {"[--hash]", ["record a hash of each message"]}},
+        #{name => weave, long => "-weave", action => append, type => string,
+          help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
+                                        ".app files of the program name; may be repeated"]}},
+        #{name => config, long => "-config", type => string,
+          help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
+        #{name => json, long => "-json", type => boolean, default => false,
+          help => {"[--json]", ["one JSON object a line on standard output; what the program prints goes to "
+                                 "standard error"]}},
+        #{name => app, long => "-app", type => string,
+          help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
+        #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
+      ]}.
+
+-doc "Records; the exit code, or an error of the user.".
+-spec run(options()) -> {ok, 0..3} | {error, unicode:chardata()}.
+run(#{json := Json} = Options) ->
+    maybe
+        {ok, Program} ?= program(Options),
+        {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        ok ?= witness_cli_setup:load_elixir(module(Program), Folders),
+        ok ?= there(Program),
+        {ok, Applications} ?= applications(maps:get(weave, Options, [])),
+        ok = witness_cli_signal:catch_interrupts(),
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        Begin = erlang:monotonic_time(millisecond),
+        Dir = maps:get(output, Options, default_name()),
+        Given = maps:merge(maps:with([contents, hash, config], Options),
+                           #{dir => Dir, pa => Folders, weave => Applications, on_progress => progress()}),
+        {ok, Recording} ?= started(witness_record:start(maps:merge(Given, Program))),
+        {ok, Summary} ?= awaited(Recording),
+        All = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
+        Code = code(All, Program),
+        tell(Json, Out, All, Code),
+        {ok, Code}
+    end.
+
+program(#{app := _, system := _}) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
+program(#{app := Text}) ->
+    maybe
+        {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
+        {ok, #{app => App}}
+    end;
+program(#{system := Text}) ->
+    maybe
+        {ok, Call} ?= witness_cli_call:parse(Text),
+        {ok, #{run => Call}}
+    end;
+program(#{}) -> {error, ~"'mod:fun(args)' or --app APP is expected, and not there"}.
+
+%% An application of Elixir is told by the folders.
+module(#{run := {Module, _, _}}) -> Module;
+module(#{app := _}) -> erlang.
+
+there(#{run := Call}) -> witness_cli_call:check(Call);
+there(#{app := _}) -> ok.
+
+applications([]) -> {ok, []};
+applications([Text | Texts]) ->
+    maybe
+        {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
+        {ok, Apps} ?= applications(Texts),
+        {ok, [App | Apps]}
+    end.
+
+default_name() ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
+    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
+
+%% Nobody watches what a program is waiting for where there is no terminal.
+progress() ->
+    case witness_cli_io:terminal(stderr) of
+        true -> fun(Text) -> witness_cli_io:note([$\r, Text, ~"\e[K"]) end;
+        false -> fun(_) -> ok end
+    end.
+
+started({error, Reason}) -> {error, witness_record:format_error(Reason)};
+started({ok, _} = Started) -> Started.
+
+%% Another process waits, so that this one hears of interrupts meanwhile.
+awaited(Recording) ->
+    Self = self(),
+    {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness_record:await(Recording, infinity)} end),
+    awaited(Recording, Waiter).
+
+awaited(Recording, Waiter) ->
+    receive
+        {awaited, {ok, Summary}} -> {ok, Summary};
+        {awaited, {error, Reason}} -> {error, witness_record:format_error(Reason)};
+        {'DOWN', Waiter, process, _, Reason} when Reason =/= normal -> error({recording_died, Reason});
+        interrupt ->
+            witness_cli_io:note(~"interrupted: the recording comes to its end; once more ends it at once\n"),
+            ok = witness_record:stop(Recording),
+            awaited(Recording, Waiter);
+        _ -> awaited(Recording, Waiter)
+    end.
+
+code(#{outcome := {ended, _}}, _) -> 3;
+code(#{ended := stopped}, #{run := _}) -> 3;
+code(#{unwoven := [_ | _]}, _) -> 3;
+code(#{}, _) -> 0.
+
+tell(true, Out, Summary, _) ->
+    witness_cli_io:print(Out, witness_cli_json:recording(Summary, witness_cli_json:header(node())));
+tell(false, Out, Summary, Code) ->
+    witness_cli_io:print(Out, witness_cli_render:recording(Summary, Code, witness_cli_io:look())).

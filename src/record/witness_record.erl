@@ -1,0 +1,195 @@
+-module(witness_record).
+-moduledoc """
+Records a program: runs it in a VM of its own, and keeps what made this run what it was.
+
+```erlang
+1> witness_record:record(#{run => {shop, demo, [10]}, pa => ["ebin"], dir => "shop.rec"}).
+{ok,#{outcome => recorded,ended => {returned,normal},processes => 12,entries => 3107,...}}
+2> {ok, Recording} = witness_log_recording:open("shop.rec").
+```
+
+The program is not changed, but its modules and those of OTP are: woven copies of them (`m:witness_weave_cache`) tell
+which message each `receive` has taken, and what calls have returned whose results nobody can compute again. They are
+made once, and kept in a folder of the cache. The VM is a child of this one, with the same standard input, output and
+error, and is told what to do over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; files:
+`docs/internals/record.md`.
+
+## Errors
+
+What the user can get wrong is `{error, Reason}`, before anything runs; `format_error/1` makes text of it. How the
+program ends is no error: a crash is recorded like everything else.
+""".
+
+-export([record/1, start/1, await/2, stop/1, format_error/1]).
+
+-export_type([options/0, recording/0, summary/0, ended/0, reason/0]).
+
+-doc """
+- `run` or `app`: the function to call, or the application to start with all that it needs. One of them, always;
+- `dir`: the folder of the recording, always. It is made; it may be there if it is empty;
+- `pa`: folders of compiled modules, the first one first. They are woven;
+- `weave`: applications of OTP that are woven besides `kernel`, `stdlib` and those that the program names (see
+  `m:witness_record_code`);
+- `config`: a `sys.config` file for the VM;
+- `contents`, `hash`: record each message too, or a hash of it;
+- `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
+- `compress`: whether the files are compressed (true);
+- `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
+- `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
+- `cache`: the folder that keeps what was woven;
+- `on_progress`: called with what is done meanwhile, as text.
+""".
+-type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
+                     pa => [file:filename()], weave => [atom()], config => file:filename(), contents => boolean(),
+                     hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
+                     vm_args => [string()], cache => file:filename(),
+                     on_progress => fun((unicode:chardata()) -> term())}.
+
+-doc "A program that is being recorded: the process that looks after its VM.".
+-type recording() :: pid().
+
+-doc """
+How the program ended: its first process, with the reason; the application; the VM, by `halt` or `init:stop`; or it was
+stopped. Reasons are `normal`, or text.
+""".
+-type ended() :: {returned, Reason :: term()} | {stopped, application, Reason :: term()} | halted | stopped.
+
+-doc """
+- `outcome`: `recorded`, or `{ended, Reason}` when the recording has ended before the program: what it holds is right,
+  but not all;
+- `ended`: how the program did;
+- `vm`: the exit status of its VM; one above 128 is that of a signal;
+- `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
+  recorded;
+- `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
+  the VM has ended without notice.
+""".
+-type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
+                     unwoven := [module()],
+                     born => non_neg_integer(), files => witness_record_writer:summary()}.
+
+-doc "What was wrong with the options, or with what they name.".
+-type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
+                | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
+                | {config, file:filename(), term()}
+                | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}.
+
+-doc "Records a program to its end.".
+-spec record(options()) -> {ok, summary()} | {error, reason()}.
+record(Options) ->
+    maybe
+        {ok, Recording} ?= start(Options),
+        await(Recording, infinity)
+    end.
+
+-doc """
+Weaves what is not in the cache, and starts the program. When the caller ends, the recording is brought to its end, and
+the VM with it.
+""".
+-spec start(options()) -> {ok, recording()} | {error, reason()}.
+start(Options) ->
+    maybe
+        ok ?= check(Options),
+        ok ?= check_files(Options),
+        {ok, Code} ?= witness_record_code:prepare(Options),
+        ok ?= make_folder(Options),
+        witness_record_vm:start(Options, Code)
+    end.
+
+-doc "Waits for the end of the program. `{error, timeout}`: it goes on.".
+-spec await(recording(), timeout()) -> {ok, summary()} | {error, reason() | timeout}.
+await(Recording, Timeout) -> witness_record_vm:await(Recording, Timeout).
+
+-doc "Brings the recording to its end, and the program with it. `await/2` then has the summary.".
+-spec stop(recording()) -> ok.
+stop(Recording) -> witness_record_vm:stop(Recording).
+
+%% --- options ---------------------------------------------------------------------
+
+check(#{run := _, app := _}) -> {error, {exclusive, run, app}};
+check(#{dir := _} = Options) when is_map_key(run, Options); is_map_key(app, Options) ->
+    case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
+        [] -> ok;
+        [{Name, Value} | _] -> {error, {bad_option, Name, Value}}
+    end;
+check(#{dir := _}) -> {error, {missing_option, run}};
+check(#{}) -> {error, {missing_option, dir}}.
+
+valid(run, {M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
+valid(app, App) -> is_atom(App);
+valid(weave, Apps) -> is_list(Apps) andalso lists:all(fun is_atom/1, Apps);
+valid(Name, Value) when Name =:= dir; Name =:= config; Name =:= cache -> is_name(Value);
+valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
+valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
+valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
+valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
+valid(on_progress, Fun) -> is_function(Fun, 1);
+valid(_, _) -> false.
+
+is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
+
+check_files(Options) ->
+    maybe
+        ok ?= first_error([folder(Dir) || Dir <- maps:get(pa, Options, [])]),
+        ok ?= first_error([config(File) || #{config := File} <- [Options]]),
+        empty(maps:get(dir, Options))
+    end.
+
+first_error(Results) -> hd([Error || {error, _} = Error <- Results] ++ [ok]).
+
+folder(Dir) ->
+    case filelib:is_dir(Dir) of
+        true -> ok;
+        false -> {error, {folder, Dir}}
+    end.
+
+config(File) ->
+    case file:consult(File) of
+        {ok, _} -> ok;
+        {error, Reason} -> {error, {config, File, Reason}}
+    end.
+
+empty(Dir) ->
+    case file:list_dir_all(Dir) of
+        {ok, []} -> ok;
+        {ok, _} -> {error, {dir, Dir, exists}};
+        {error, enoent} -> ok;
+        {error, enotdir} -> {error, {dir, Dir, exists}};
+        {error, Reason} -> {error, {dir, Dir, Reason}}
+    end.
+
+%% Contents of messages are nobody else's business.
+make_folder(#{dir := Dir}) ->
+    maybe
+        ok ?= filelib:ensure_path(Dir),
+        ok ?= file:change_mode(Dir, 8#700)
+    else
+        {error, Reason} -> {error, {dir, Dir, Reason}}
+    end.
+
+-doc "An error as text.".
+-spec format_error(reason() | timeout) -> unicode:chardata().
+format_error({bad_option, Name, Value}) ->
+    [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
+format_error({missing_option, run}) -> ~"option run, or app, is expected, and not there";
+format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
+format_error({exclusive, A, B}) ->
+    [~"options ", atom_to_binary(A), ~" and ", atom_to_binary(B), ~" exclude each other"];
+format_error({dir, Dir, exists}) ->
+    [name(Dir), ~": a recording needs a folder that is empty, or not there yet"];
+format_error({dir, Dir, Reason}) -> [name(Dir), ~": ", file:format_error(Reason)];
+format_error({folder, Dir}) -> [~"there is no folder ", name(Dir)];
+format_error({config, File, Reason}) -> [name(File), ~": ", file:format_error(Reason)];
+format_error({application, App, not_found}) ->
+    [~"there is no application ", witness_event:format_term(App, 100), ~" in the folders of code"];
+format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
+format_error({native, Reason}) ->
+    [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];
+format_error({vm, Reason}) -> [~"the VM of the program could not be started: ", witness_event:format_term(Reason, 500)];
+format_error(timeout) -> ~"the program still runs".
+
+name(Name) ->
+    case unicode:characters_to_binary(Name) of
+        Text when is_binary(Text) -> Text;
+        _ -> witness_event:format_term(Name, 500)
+    end.

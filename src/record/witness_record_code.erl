@@ -1,0 +1,106 @@
+-module(witness_record_code).
+-moduledoc """
+Which code a recorded program runs: woven modules, in folders that its VM looks into first.
+
+Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app`
+files there name, and the applications that the user names. A module that is not woven runs all the same, but the
+messages that it takes are not in the recording, so it is named in the summary.
+""".
+
+-export([prepare/1, cache/1]).
+
+-export_type([code/0]).
+
+-doc """
+Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
+every VM knows: while it boots, it would look there first; modules that were left as they are, but
+for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
+loaded when all that the recorder needs has been.
+""".
+-type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
+                  calls := #{mfa() => non_neg_integer()}, handler := file:filename()}.
+
+-doc "Weaves what the cache does not have.".
+-spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
+prepare(Options) ->
+    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
+    maybe
+        ok ?= there([App || #{app := App} <- [Options]] ++ maps:get(weave, Options, []), User),
+        Apps = applications(wanted(Options, User), User),
+        woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options)
+    end.
+
+woven(Dirs, Options) ->
+    Plan = #{natives := Natives} = witness_record_calls:plan(Dirs),
+    Tell = maps:get(on_progress, Options, fun(_) -> ok end),
+    Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
+    maybe
+        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}),
+        Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
+        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Plan#{except => []}, cache(Options)),
+        {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
+               calls => witness_record_calls:calls(Plan),
+               unwoven => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
+    else
+        {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
+        {error, Reason} -> {error, {weave, Reason}}
+    end.
+
+-doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
+-spec cache(witness_record:options()) -> file:filename_all().
+cache(#{cache := Dir}) -> filename:absname(Dir);
+cache(#{}) ->
+    Base = case os:getenv("WITNESS_CACHE") of
+        Set when Set =:= false; Set =:= "" -> filename:basedir(user_cache, "witness");
+        Set -> filename:absname(Set)
+    end,
+    filename:join(Base, "woven").
+
+wanted(Options, User) ->
+    [kernel, stdlib | [App || #{app := App} <- [Options]]] ++ maps:get(weave, Options, []) ++ elixir(Options, User)
+        ++ [App || Dir <- User, File <- filelib:wildcard("*.app", Dir), App <- needs(filename:join(Dir, File))].
+
+elixir(Options, User) ->
+    Module = case Options of #{run := {M, _, _}} -> atom_to_list(M); #{} -> "" end,
+    IsElixir = lists:prefix("Elixir.", Module) orelse
+        lists:any(fun(Dir) -> filelib:wildcard("Elixir.*.beam", Dir) =/= [] end, User),
+    [App || IsElixir, App <- [elixir, logger]].
+
+%% Applications with their folders, and what they need.
+applications(Names, User) -> applications(lists:uniq(Names), User, #{}).
+
+applications([], _, Found) -> [{App, Dir} || App := Dir <- Found, Dir =/= none];
+applications([App | Names], User, Found) when is_map_key(App, Found) -> applications(Names, User, Found);
+applications([App | Names], User, Found) ->
+    case folder(App, User) of
+        {ok, Dir} ->
+            Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
+            applications(Names ++ Needs, User, Found#{App => Dir});
+        %% An optional application that is not there.
+        none -> applications(Names, User, Found#{App => none})
+    end.
+
+there([], _) -> ok;
+there([App | Apps], User) ->
+    case folder(App, User) of
+        {ok, _} -> there(Apps, User);
+        none -> {error, {application, App, not_found}}
+    end.
+
+folder(App, User) ->
+    File = atom_to_list(App) ++ ".app",
+    case [Dir || Dir <- User, filelib:is_regular(filename:join(Dir, File))] of
+        [Dir | _] -> {ok, Dir};
+        [] ->
+            case code:lib_dir(App) of
+                {error, bad_name} -> none;
+                Dir -> {ok, filename:join(Dir, "ebin")}
+            end
+    end.
+
+needs(File) ->
+    case file:consult(File) of
+        {ok, [{application, _, Keys}]} ->
+            [App || Key <- [applications, included_applications], App <- proplists:get_value(Key, Keys, [])];
+        _ -> []
+    end.

@@ -1,0 +1,222 @@
+-module(witness_record_node).
+-moduledoc """
+Records, inside the VM of the program that is recorded.
+
+`main/0` is what that VM is started with. It talks to `m:witness_record_vm` over two file descriptors, and does what
+makes up a recording, in this order:
+
+1. the native recorder and the writer are started;
+2. every process of the VM but those of the recorder gets the trace flags `procs` and `set_on_spawn` in a session of its
+   own, so that the recorder is told of each birth before the child can act, and of each end;
+3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it
+   is born with, as with every other process that woven code spawns;
+4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
+   in memory is written, with the list of modules.
+
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first. `init:stop` ends the
+supervisors of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same
+end.
+
+*Why this process does not disturb.* It is outside: it has no identifier, so what it says to a recorded process is
+recorded with its content. It says nothing to them.
+""".
+-behaviour(gen_server).
+
+-export([main/0, ending/0]).
+-export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start_application/1]).
+
+-record(state, {port :: port(),
+                writer :: pid() | undefined,
+                session :: trace:session() | undefined,
+                job = #{} :: map(),
+                root :: {pid(), reference()} | undefined,
+                living = #{} :: #{reference() => pid()},
+                master :: reference() | undefined,
+                ended = stopped :: witness_record:ended(),
+                phase = waiting :: waiting | running | draining | finished}).
+
+%% Milliseconds that the writer may take at the end, before a supervisor loses patience.
+-define(SHUTDOWN, 120_000).
+
+-doc "Starts to listen. Called while the VM boots.".
+-spec main() -> ok.
+main() ->
+    Child = #{id => ?MODULE, start => {?MODULE, start_link, [group_leader()]}, restart => temporary, shutdown => ?SHUTDOWN},
+    {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
+    ok.
+
+-doc "Brings the recording to its end. Called by recorded processes that are about to end the VM.".
+-spec ending() -> ok.
+ending() ->
+    try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
+
+-doc false.
+start_link(Leader) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Leader, []).
+
+-doc false.
+init(Leader) ->
+    process_flag(trap_exit, true),
+    %% The program has it from here. That of the supervisor is an application's.
+    true = group_leader(Leader, self()),
+    %% Whoever looks after this VM hears of signals, and passes them on.
+    ok = os:set_signal(sigterm, ignore),
+    {ok, #state{port = open_port({fd, 3, 4}, [binary, {packet, 4}])}}.
+
+-doc false.
+handle_call(ending, _, State) -> {reply, ok, finish(halted, State)}.
+
+-doc false.
+handle_cast(_, State) -> {noreply, State}.
+
+-doc false.
+handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
+    case binary_to_term(Data) of
+        {start, Job} -> {noreply, begin_job(Job, State)};
+        stop -> {noreply, leave(finish(stopped, State))}
+    end;
+handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, leave(finish(stopped, State))};
+handle_info({'DOWN', Ref, process, _, Reason}, #state{root = {_, Ref}} = State) -> {noreply, root_ended(Reason, State)};
+handle_info({'DOWN', Ref, process, _, Reason}, #state{master = Ref} = State) ->
+    {noreply, leave(finish({stopped, application(State), text(Reason)}, State))};
+handle_info({'DOWN', Ref, process, _, _}, #state{phase = draining, living = Living} = State)
+  when is_map_key(Ref, Living) ->
+    case maps:remove(Ref, Living) of
+        Left when map_size(Left) =:= 0 -> {noreply, look(State#state{living = Left})};
+        Left -> {noreply, State#state{living = Left}}
+    end;
+handle_info(_, State) -> {noreply, State}.
+
+-doc false.
+terminate(_, State) -> finish(halted, State).
+
+%% --- begin -----------------------------------------------------------------------
+
+begin_job(Job, State) ->
+    maybe
+        ok ?= woven(Job),
+        ok ?= native(Job),
+        ok = witness_record_runtime:start((maps:with([calls, contents, hash], Job))#{ending => fun ending/0}),
+        ok = handler(Job),
+        {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
+        Session = session(Writer),
+        ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
+        Begun = State#state{job = Job, writer = Writer, session = Session, phase = running},
+        tell(running, Begun),
+        Begun#state{root = spawn_recorded(first(Job), Session)}
+    else
+        {error, Reason} ->
+            tell({refused, Reason}, State),
+            leave(State#state{phase = finished})
+    end.
+
+%% A folder that is not looked into first would mean a recording with nothing in it.
+woven(#{woven := Folders}) ->
+    Loaded = code:which(gen_server),
+    case lists:any(fun(Folder) -> filename:dirname(Loaded) =:= Folder end, Folders) of
+        true -> ok;
+        false -> {error, {weave, {not_in_use, Loaded}}}
+    end.
+
+native(Job) ->
+    maybe
+        ok ?= witness_record_native:available(),
+        witness_record_native:start(maps:with([budget, full_ids], Job))
+    else
+        {error, Reason} -> {error, {native, Reason}}
+    end.
+
+%% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
+handler(#{handler := Folder}) ->
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_native]),
+    File = filename:join(Folder, "error_handler.beam"),
+    {ok, Object} = file:read_file(File),
+    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
+    {module, error_handler} = code:load_binary(error_handler, File, Object),
+    ok.
+
+header(Job) ->
+    Options = maps:with([contents, hash, full_ids, compress, budget], Job),
+    maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
+                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls], Job)).
+
+%% The recorder's own processes, and what they may start, are not in the session.
+session(Writer) ->
+    {Module, TracerState} = witness_record_native:tracer(),
+    Session = trace:session_create(?MODULE, {Module, TracerState}, []),
+    [trace:process(Session, Pid, true, [procs, set_on_spawn]) || Pid <- processes(), Pid =/= self(), Pid =/= Writer],
+    Session.
+
+%% This process is in the session for this moment, so that its child is.
+spawn_recorded({M, F, Args}, Session) ->
+    _ = trace:process(Session, self(), true, [procs, set_on_spawn]),
+    {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
+    _ = trace:process(Session, self(), false, [procs, set_on_spawn]),
+    {Root, Ref}.
+
+first(#{run := MFA}) -> MFA;
+first(#{app := App}) -> {?MODULE, start_application, [App]}.
+
+-doc false.
+-spec start_application(atom()) -> no_return().
+start_application(App) -> exit({witness_started, application:ensure_all_started(App)}).
+
+%% --- end -------------------------------------------------------------------------
+
+root_ended({witness_started, {ok, _}}, #state{job = #{app := App}} = State) ->
+    case application_controller:get_master(App) of
+        undefined -> leave(finish({stopped, App, normal}, State));
+        Master -> State#state{master = monitor(process, Master)}
+    end;
+root_ended({witness_started, {error, Reason}}, #state{job = #{app := App}} = State) ->
+    leave(finish({stopped, App, text(Reason)}, State));
+root_ended(Reason, State) -> look(State#state{phase = draining, ended = {returned, text(Reason)}}).
+
+application(#state{job = #{app := App}}) -> App.
+
+text(normal) -> normal;
+text(Reason) -> witness_event:format_term(Reason, 2000).
+
+%% What the root has left behind may still work. Whatever those have spawned before they ended is found then. If nobody was
+%% born meanwhile, everybody who is alive was in the list; otherwise one of it may have ended, and left a child.
+look(#state{ended = Ended} = State) ->
+    #{born := Before} = witness_record_native:info(),
+    Living = [Pid || Pid <- processes(), in_tree(Pid)],
+    case {Living, witness_record_native:info()} of
+        {[], #{born := Before}} -> leave(finish(Ended, State));
+        {[], #{}} -> look(State);
+        {_, #{}} -> State#state{living = #{monitor(process, Pid) => Pid || Pid <- Living}}
+    end.
+
+%% Processes that applications have started on behalf of recorded ones do not hold the recording open.
+in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_application(Pid) =:= undefined.
+
+%% Once: whoever ends the recording first says how it ended.
+finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
+  when Phase =:= running; Phase =:= draining ->
+    ok = witness_record_native:flush(),
+    {Outcome, Written} = case witness_record_writer:finish(Writer, modules(Job)) of
+        {ok, Summary} -> {recorded, Summary};
+        {ended, Reason, Summary} -> {{ended, Reason}, Summary}
+    end,
+    true = trace:session_destroy(Session),
+    #{born := Born} = witness_record_native:info(),
+    tell({finished, #{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
+         State),
+    State#state{phase = finished};
+finish(_, State) -> State.
+
+%% An application, and what it needs, is stopped in good order.
+leave(#state{job = #{app := _}} = State) ->
+    ok = init:stop(),
+    State;
+leave(_) -> halt(0, [{flush, true}]).
+
+modules(#{woven := Folders}) ->
+    [{Module, Module:module_info(md5), is_list(File) andalso lists:member(filename:dirname(File), Folders)}
+     || {Module, File} <- code:all_loaded()].
+
+unwoven(#{unwoven := Names}) -> [Name || Name <- Names, code:is_loaded(Name) =/= false].
+
+tell(Message, #state{port = Port}) ->
+    try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

@@ -1,0 +1,145 @@
+-module(witness_record_vm).
+-moduledoc """
+Looks after the VM of a program that is recorded, from outside.
+
+That VM has standard input, output and error of this one, so that a program reads and prints as in a plain run. Over two
+more file descriptors it is told what to do, and tells what becomes of it:
+
+```
+this process                                   witness_record_node, there
+     | ------------------ {start, Job} ------------------> |
+     | <------- running | {refused, Reason} -------------- |
+     | <------- {finished, Summary} ---------------------- |  the VM ends
+     | ------------------ stop ---------------------------> |  at any time: come to an end
+```
+
+When the VM ends without `finished`, it was halted or killed: what was written until then can be read. When this
+process, or its owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
+""".
+-behaviour(gen_server).
+
+-export([start/2, await/2, stop/1, arguments/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(state, {job :: map(),
+                code :: witness_record_code:code(),
+                options :: witness_record:options(),
+                owner :: reference() | gone,
+                port :: port() | undefined,
+                started = none :: none | gen_server:from() | running,
+                waiting = [] :: [gen_server:from()],
+                told = none :: none | {finished, map()} | {refused, term()},
+                result = none :: none | {ok, witness_record:summary()} | {error, witness_record:reason()}}).
+
+-doc "Starts the VM; returns when the program runs.".
+-spec start(witness_record:options(), witness_record_code:code()) ->
+    {ok, pid()} | {error, witness_record:reason()}.
+start(Options, Code) ->
+    {ok, Pid} = gen_server:start(?MODULE, {self(), Options, Code}, []),
+    case gen_server:call(Pid, started, infinity) of
+        ok -> {ok, Pid};
+        {error, _} = Error ->
+            ok = gen_server:stop(Pid),
+            Error
+    end.
+
+-doc "Waits for the end of the VM.".
+-spec await(pid(), timeout()) -> {ok, witness_record:summary()} | {error, witness_record:reason() | timeout}.
+await(Pid, Timeout) ->
+    try
+        gen_server:call(Pid, await, Timeout)
+    catch
+        exit:{timeout, _} -> {error, timeout}
+    end.
+
+-doc "Has the program come to its end.".
+-spec stop(pid()) -> ok.
+stop(Pid) -> gen_server:cast(Pid, stop).
+
+-doc """
+The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first,
+but while the VM boots, when modules of OTP are all that is loaded, the first one.
+""".
+-spec arguments(witness_record:options(), witness_record_code:code()) -> [string()].
+arguments(Options, #{woven := Woven, plain := Plain}) ->
+    Own = filename:dirname(code:which(?MODULE)),
+    ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode", "interactive"]
+        ++ maps:get(vm_args, Options, [])
+        ++ [Argument || #{config := File} <- [Options], Argument <- ["-config", filename:absname(File)]]
+        ++ ["-pa", Own | lists:reverse(Plain)] ++ lists:reverse(Woven).
+
+-doc false.
+init({Owner, Options, Code}) ->
+    State = #state{job = job(Options, Code), code = Code, options = Options, owner = monitor(process, Owner)},
+    {ok, State, {continue, open}}.
+
+job(Options, Code) ->
+    Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
+    Used = maps:with([woven, unwoven, calls, handler], Code),
+    maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, Used).
+
+-doc false.
+handle_continue(open, #state{options = Options, code = Code, job = Job} = State) ->
+    process_flag(trap_exit, true),
+    Arguments = arguments(Options, Code) ++ ["-s", "witness_record_node", "main"],
+    Port = open_port({spawn_executable, erl()}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments}]),
+    {noreply, told(Port, {start, Job}, State#state{port = Port})}.
+
+erl() -> filename:join([code:root_dir(), "bin", "erl"]).
+
+%% A VM that has ended cannot be told anything; its end is on its way.
+told(Port, Message, State) ->
+    try port_command(Port, term_to_binary(Message)) of
+        true -> State
+    catch
+        error:badarg -> State
+    end.
+
+-doc false.
+handle_call(started, From, #state{result = none, started = none} = State) -> {noreply, State#state{started = From}};
+handle_call(started, _, #state{result = none} = State) -> {reply, ok, State};
+handle_call(await, From, #state{result = none, waiting = Waiting} = State) ->
+    {noreply, State#state{waiting = [From | Waiting]}};
+handle_call(await, _, #state{result = Result} = State) -> {reply, Result, State};
+handle_call(started, _, #state{result = {error, _} = Error} = State) -> {reply, Error, State};
+handle_call(started, _, State) -> {reply, ok, State}.
+
+-doc false.
+handle_cast(stop, State) -> {noreply, stopping(State)}.
+
+stopping(#state{result = none, port = Port} = State) -> told(Port, stop, State);
+stopping(State) -> State.
+
+-doc false.
+handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
+    %% It comes from our own code, in a VM that runs with the rights of this one.
+    {noreply, heard(binary_to_term(Data), State)};
+handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) -> ended(Status, State);
+handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner, result = none} = State) ->
+    {noreply, stopping(State#state{owner = gone})};
+handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) -> {stop, normal, State};
+handle_info(_, State) -> {noreply, State}.
+
+heard(running, #state{started = {_, _} = From} = State) ->
+    gen_server:reply(From, ok),
+    State#state{started = running};
+heard(running, State) -> State#state{started = running};
+heard({finished, _} = Told, State) -> State#state{told = Told};
+heard({refused, _} = Told, State) -> State#state{told = Told}.
+
+ended(_, #state{owner = gone} = State) -> {stop, normal, State};
+ended(Status, #state{started = Started, waiting = Waiting} = State) ->
+    Result = result(Status, State),
+    [gen_server:reply(From, Result) || From <- Waiting],
+    case Started of
+        {_, _} when element(1, Result) =:= error -> gen_server:reply(Started, Result);
+        {_, _} -> gen_server:reply(Started, ok);
+        _ -> ok
+    end,
+    {noreply, State#state{result = Result, waiting = []}}.
+
+result(Status, #state{told = {finished, Summary}}) -> {ok, Summary#{vm => Status}};
+result(_, #state{told = {refused, Reason}}) -> {error, Reason};
+result(Status, #state{told = none, started = running}) ->
+    {ok, #{outcome => {ended, {vm, Status}}, ended => halted, vm => Status, unwoven => []}};
+result(Status, #state{told = none}) -> {error, {vm, {exit_status, Status}}}.

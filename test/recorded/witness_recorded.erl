@@ -1,0 +1,78 @@
+-module(witness_recorded).
+-moduledoc """
+What the programs of `m:witness_record_SUITE` write down about themselves while they are recorded: each process, next to
+each of its steps, in a table that the first process owns. At the end the table goes to a file.
+
+A step that is noted is one of
+
+- `{message, From, Msg}`: a `receive` has taken a message of this process;
+- `{content, Msg}`: it has taken a message that no process has sent, such as one of a timer or a port;
+- `timeout`: the time of a `receive` was over;
+- `{spawn, Pid}`: it has spawned this process;
+- `{result, {M, F, A}, Value}`: this call has returned this value;
+- `{either, [[Step]]}`: one of these sequences, where a library knows which.
+
+`'_'` in a message stands for anything.
+""".
+
+-export([run/3, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2]).
+-export([monitored/1, monitored/2, result/2, either/1, ended/2]).
+
+-define(TABLE, witness_recorded_journal).
+
+-doc "The first process of a recorded program: the result of the function is in the file with the steps.".
+run(Module, Function, File) ->
+    ?TABLE = ets:new(?TABLE, [named_table, public, ordered_set, {write_concurrency, true}]),
+    Result = case Function of
+        {Name, Args} -> apply(Module, Name, Args);
+        Name -> Module:Name()
+    end,
+    Steps = ets:tab2list(?TABLE),
+    ok = file:write_file(File, term_to_binary(#{result => Result, root => self(), steps => Steps})).
+
+note(Step) ->
+    Number = case get(?TABLE) of undefined -> 1; Last -> Last + 1 end,
+    put(?TABLE, Number),
+    true = ets:insert(?TABLE, {{self(), Number}, Step}),
+    ok.
+
+-doc "The first thing that a process says: who has spawned it.".
+born(Parent) ->
+    true = ets:insert(?TABLE, {{born, self()}, Parent}),
+    ok.
+
+message(From, Msg) -> note({message, From, Msg}).
+
+content(Msg) -> note({content, Msg}).
+
+timeout() -> note(timeout).
+
+-doc "Spawns, and notes it.".
+spawned(Fun) -> spawned(Fun, []).
+
+spawned(Fun, Options) ->
+    Parent = self(),
+    Pid = spawn_opt(fun() -> born(Parent), Fun() end, Options),
+    note({spawn, Pid}),
+    Pid.
+
+-doc "The same with a monitor.".
+monitored(Fun) -> monitored(Fun, []).
+
+monitored(Fun, Options) ->
+    Parent = self(),
+    {Pid, Ref} = spawn_opt(fun() -> born(Parent), Fun() end, [monitor | Options]),
+    note({spawn, Pid}),
+    {Pid, Ref}.
+
+-doc "Notes what a call has returned.".
+result(MFA, Value) ->
+    note({result, MFA, Value}),
+    Value.
+
+either(Alternatives) -> note({either, Alternatives}).
+
+-doc "How a process has ended, as somebody else has heard.".
+ended(Pid, Reason) ->
+    true = ets:insert(?TABLE, {{ended, Pid}, Reason}),
+    ok.

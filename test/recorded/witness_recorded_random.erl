@@ -1,0 +1,134 @@
+-module(witness_recorded_random).
+-moduledoc """
+Runs a program that somebody has generated: a term, which says what a process does. Every program ends.
+
+| Step | |
+|---|---|
+| `{spawn, Steps, Options}` | a child does these |
+| `{send, To, Tag}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
+| `{take, Tags, Time}` | receives a message with one of these tags, or with any |
+| `{timer, Time, Tag}` | a message later |
+| `{register, Name}`, `{monitor, To}`, `{link, To}`, `{kill, To, Reason}` | |
+| `{count, Key}` | adds to a counter that all share |
+| `{busy, N}`, `{trap, Bool}`, `{exit, Reason}`, `hibernate` | |
+""".
+
+-import(witness_recorded, [message/2, content/1, timeout/0, result/2, ended/2]).
+
+-export([start_all/1, proceed/2]).
+
+-define(COUNTERS, witness_recorded_counters).
+
+-doc "Runs programs, one after the other, each until all of its processes have ended.".
+start_all(Programs) ->
+    ?COUNTERS = ets:new(?COUNTERS, [named_table, public]),
+    true = register(witness_recorded_main, self()),
+    lists:foreach(fun start/1, Programs).
+
+start(Steps) ->
+    %% Whatever belongs to the program has this group leader.
+    Leader = witness_recorded:spawned(fun() -> receive never -> ok end end),
+    _ = child(Steps, Leader, []),
+    wait(Leader),
+    exit(Leader, kill).
+
+wait(Leader) ->
+    case [Pid || Pid <- processes(), Pid =/= Leader, process_info(Pid, group_leader) =:= {group_leader, Leader}] of
+        [] -> ok;
+        Pids ->
+            lists:foreach(fun(Pid) ->
+                Ref = monitor(process, Pid),
+                receive {'DOWN', Ref, process, Pid, Reason} = Down ->
+                    content(Down),
+                    Reason =:= noproc orelse ended(Pid, Reason)
+                end
+            end, Pids),
+            wait(Leader)
+    end.
+
+child(Steps, Leader, Options) ->
+    Parent = self(),
+    witness_recorded:spawned(fun() ->
+        group_leader(Leader, self()),
+        proceed(Steps, [self(), Parent])
+    end, Options).
+
+-doc "What a process still does, with whom it knows.".
+proceed([], _) -> ok;
+proceed([hibernate | Steps], Known) ->
+    self() ! {awake, self(), self()},
+    erlang:hibernate(?MODULE, proceed, [[{take, [awake], 0} | Steps], Known]);
+proceed([Step | Steps], Known) -> proceed(Steps, step(Step, Known)).
+
+step({spawn, Steps, Options}, Known) -> Known ++ [child(Steps, group_leader(), Options)];
+step({send, To, Tag}, Known) ->
+    known(To, Known) ! {Tag, self(), lists:last(Known)},
+    Known;
+step({send_name, Name, Tag}, Known) ->
+    _ = try Name ! {Tag, self(), lists:last(Known)} catch error:badarg -> nobody end,
+    Known;
+step({take, Tags, Time}, Known) -> take(Tags, Time, Known);
+step({timer, Time, Tag}, Known) ->
+    _ = erlang:send_after(Time, self(), {timer, Tag}),
+    Known;
+step({register, Name}, Known) ->
+    _ = try register(Name, self()) catch error:badarg -> false end,
+    Known;
+step({monitor, To}, Known) ->
+    _ = monitor(process, known(To, Known)),
+    Known;
+step({link, To}, Known) ->
+    _ = try link(known(To, Known)) catch error:noproc -> false end,
+    Known;
+step({kill, To, Reason}, Known) ->
+    exit(known(To, Known), Reason),
+    Known;
+step({count, Key}, Known) ->
+    _ = result({ets, update_counter, 4}, ets:update_counter(?COUNTERS, Key, 1, {Key, 0})),
+    Known;
+step({busy, N}, Known) ->
+    busy(N),
+    Known;
+step({trap, Bool}, Known) ->
+    _ = process_flag(trap_exit, Bool),
+    Known;
+step({exit, Reason}, _) -> exit(Reason).
+
+%% The first process's parent waits for the program, and takes nothing of it: nobody may know it.
+known(I, Known) ->
+    case lists:nth(I rem length(Known) + 1, Known) of
+        Pid when Pid =:= self() -> self();
+        Pid -> case lists:member(Pid, outside()) of true -> self(); false -> Pid end
+    end.
+
+outside() -> [whereis(witness_recorded_main)].
+
+take(any, Time, Known) ->
+    receive Msg -> taken(Msg, Known) after Time -> late(Known) end;
+take(Tags, 0, Known) ->
+    receive
+        {Tag, _, _} = Msg when is_map_key(Tag, #{a => 1, b => 1}), hd(Tags) =:= Tag -> taken(Msg, Known);
+        {Tag, _, _} = Msg when tl(Tags) =:= [Tag] -> taken(Msg, Known)
+    after 0 -> late(Known)
+    end;
+take([Tag | _], Time, Known) ->
+    receive
+        {Tag, _, _} = Msg -> taken(Msg, Known);
+        {'DOWN', _, _, _, _} = Msg -> taken(Msg, Known);
+        {timer, Tag} = Msg -> taken(Msg, Known)
+    after Time -> late(Known)
+    end.
+
+taken({_, From, Other} = Msg, Known) when is_pid(From), is_pid(Other), element(1, Msg) =/= 'EXIT' ->
+    message(From, Msg),
+    lists:uniq(Known ++ [From, Other]);
+taken(Msg, Known) ->
+    content(Msg),
+    Known.
+
+late(Known) ->
+    timeout(),
+    Known.
+
+busy(0) -> ok;
+busy(N) -> busy(N - 1).

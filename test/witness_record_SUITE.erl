@@ -1,0 +1,236 @@
+-module(witness_record_SUITE).
+-moduledoc """
+Programs that note each of their steps (`test/recorded`), recorded in a VM of their own: the recording says exactly the
+same. And how a recording begins and ends.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [{group, Group} || {Group, _, _} <- groups()].
+
+groups() ->
+    Programs = [Case || {Case, _, _, _} <- programs()],
+    [{one_scheduler, [], Programs}, {two_schedulers, [], Programs},
+     {ends, [], [savina, halting_keeps_all, stopping_keeps_all, stop_ends_it, a_killed_vm_leaves_what_was_written,
+                 processes_that_live_longer_are_waited_for, a_crash_is_recorded, a_recording_ends_with_its_owner]},
+     {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself,
+                    an_interrupt_ends_it, what_is_wrong_is_named]}].
+
+%% Case, function of a program, and how closely its processes note what they do.
+programs() ->
+    [{selective_receives, witness_recorded_mailbox, selective, exact},
+     {registered_names, witness_recorded_mailbox, names, exact},
+     {five_thousand_processes, witness_recorded_mailbox, many, exact},
+     {replies_to_aliases, witness_recorded_mailbox, aliases, exact},
+     {hibernation, witness_recorded_mailbox, asleep, exact},
+     {spawn_requests, witness_recorded_mailbox, requested, exact},
+     {processes_of_proc_lib, witness_recorded_mailbox, tasks, exact},
+     {a_relay_that_is_not_woven, witness_recorded_mailbox, relayed, verified},
+     {calls_with_timeouts, witness_recorded_server, calls, exact},
+     {a_state_machine, witness_recorded_machine, events, exact},
+     {restarts_of_a_supervisor, witness_recorded_tree, restarts, exact},
+     {deaths_and_signals, witness_recorded_signals, deaths, exact},
+     {kills_at_any_point, witness_recorded_signals, kills, exact},
+     {timers, witness_recorded_signals, timers, within},
+     {shared_tables, witness_recorded_outside, tables, exact},
+     {calls_that_are_not_determined, witness_recorded_outside, calls, exact},
+     {ports, witness_recorded_outside, ports, within},
+     {sockets, witness_recorded_outside, sockets, within},
+     {files, witness_recorded_outside, files, within},
+     {another_node, witness_recorded_outside, node, within}].
+
+init_per_suite(Config) ->
+    Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
+    ok = filelib:ensure_path(Out),
+    ok = witness_record_programs:compile(Out),
+    [{programs, Out} | Config].
+
+end_per_suite(_) -> ok.
+
+init_per_group(one_scheduler, Config) -> [{vm_args, ["+S", "1:1"]} | Config];
+init_per_group(_, Config) -> [{vm_args, ["+S", "2:2"]} | Config].
+
+end_per_group(_, _) -> ok.
+
+%% --- programs --------------------------------------------------------------------
+
+selective_receives(Config) -> program(?FUNCTION_NAME, Config).
+registered_names(Config) -> program(?FUNCTION_NAME, Config).
+five_thousand_processes(Config) -> program(?FUNCTION_NAME, Config).
+replies_to_aliases(Config) -> program(?FUNCTION_NAME, Config).
+hibernation(Config) -> program(?FUNCTION_NAME, Config).
+spawn_requests(Config) -> program(?FUNCTION_NAME, Config).
+processes_of_proc_lib(Config) -> program(?FUNCTION_NAME, Config).
+a_relay_that_is_not_woven(Config) -> program(?FUNCTION_NAME, Config).
+calls_with_timeouts(Config) -> program(?FUNCTION_NAME, Config).
+a_state_machine(Config) -> program(?FUNCTION_NAME, Config).
+restarts_of_a_supervisor(Config) -> program(?FUNCTION_NAME, Config).
+deaths_and_signals(Config) -> program(?FUNCTION_NAME, Config).
+kills_at_any_point(Config) -> program(?FUNCTION_NAME, Config).
+timers(Config) -> program(?FUNCTION_NAME, Config).
+shared_tables(Config) -> program(?FUNCTION_NAME, Config).
+calls_that_are_not_determined(Config) -> program(?FUNCTION_NAME, Config).
+ports(Config) -> program(?FUNCTION_NAME, Config).
+sockets(Config) -> program(?FUNCTION_NAME, Config).
+files(Config) -> program(?FUNCTION_NAME, Config).
+another_node(Config) -> program(?FUNCTION_NAME, Config).
+
+program(Case, Config) ->
+    {Case, Module, Function, Strictness} = lists:keyfind(Case, 1, programs()),
+    File = file(Case, ".journal", Config),
+    Dir = file(Case, ".rec", Config),
+    {ok, Summary} = witness_record:record(options(Dir, {witness_recorded, run, [Module, Function, File]}, Config)),
+    ct:pal("~p", [Summary]),
+    ?assertMatch(#{outcome := recorded, ended := {returned, normal}, vm := 0}, Summary),
+    {Journal = #{result := Result}, Recorded = #{entries := Entries}} = witness_record_comparison:both(File, Dir),
+    ct:pal("result ~tp, ~b processes, ~b entries",
+           [Result, map_size(Entries), lists:sum([length(List) || _ := List <- Entries])]),
+    ?assertEqual([], lists:sublist(witness_record_comparison:differences(Journal, Recorded, Strictness), 5)).
+
+options(Dir, Run, Config) ->
+    Out = proplists:get_value(programs, Config),
+    Unwoven = [witness_record_programs:unwoven(Out) || {_, _, [_, relayed, _]} <- [Run]],
+    #{run => Run, dir => Dir, pa => [Out | Unwoven], vm_args => proplists:get_value(vm_args, Config)}.
+
+%% Each group has files of its own.
+file(Case, Extension, Config) ->
+    Unique = integer_to_list(erlang:unique_integer([positive])),
+    filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case) ++ "-" ++ Unique ++ Extension).
+
+%% --- ends ------------------------------------------------------------------------
+
+savina(Config) ->
+    File = file(?FUNCTION_NAME, ".results", Config),
+    {ok, #{outcome := recorded, ended := {returned, normal}}} =
+        record(?FUNCTION_NAME, {witness_recorded_ends, savina, [File]}, Config),
+    {ok, Results} = file:read_file(File),
+    Recorded = [{Name, verified(Result)} || {Name, {ok, Result}} <- binary_to_term(Results)],
+    Plain = [{Name, verified(Result)} || Name <- witness_savina:names(),
+                                         {ok, Result} <- [witness_savina:run(Name, small)]],
+    ?assertEqual(Plain, Recorded).
+
+%% What does not depend on the schedule.
+verified(Result) -> maps:without([denied, returned, waiting, kept, height, found], Result).
+
+halting_keeps_all(Config) -> ends_by_itself(halt, 5, Config).
+
+stopping_keeps_all(Config) -> ends_by_itself(stop, 6, Config).
+
+ends_by_itself(How, Status, Config) ->
+    Dir = file(How, ".rec", Config),
+    {ok, Summary} = witness_record:record(options(Dir, {witness_recorded_ends, halting, [How]}, Config)),
+    ?assertMatch(#{outcome := recorded, ended := halted, vm := Status}, Summary),
+    #{entries := Entries} = witness_record_comparison:recorded(Dir),
+    ?assertEqual(200, lists:sum([length([from || {from, _} <- List]) || _ := List <- Entries])).
+
+a_killed_vm_leaves_what_was_written(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, Summary} = witness_record:record(options(Dir, {witness_recorded_ends, halting, [kill]}, Config)),
+    ?assertMatch(#{outcome := {ended, {vm, 137}}, ended := halted, vm := 137}, Summary),
+    {ok, R} = witness_log_recording:open(Dir),
+    ?assertMatch(#{complete := false}, witness_log_recording:info(R)),
+    {ok, Processes} = witness_log_recording:processes(R),
+    Taken = [N || #{id := Id} <- Processes, {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand],
+    ?assertEqual(200, lists:sum(Taken)).
+
+stop_ends_it(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, Recording} = witness_record:start(options(Dir, {witness_recorded_ends, forever, []}, Config)),
+    ?assertEqual({error, timeout}, witness_record:await(Recording, 0)),
+    ok = witness_record:stop(Recording),
+    ?assertMatch({ok, #{outcome := recorded, ended := stopped}}, witness_record:await(Recording, infinity)),
+    #{entries := _} = witness_record_comparison:recorded(Dir).
+
+processes_that_live_longer_are_waited_for(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, #{outcome := recorded}} = witness_record:record(options(Dir, {witness_recorded_ends, late, []}, Config)),
+    #{entries := Entries} = witness_record_comparison:recorded(Dir),
+    ?assertEqual(3, map_size(Entries)),
+    ?assertEqual([{exit, normal}], lists:uniq([lists:last(List) || _ := List <- Entries])).
+
+a_crash_is_recorded(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, Summary} = witness_record:record(options(Dir, {witness_recorded_ends, crashing, []}, Config)),
+    ?assertMatch(#{outcome := recorded, ended := {returned, <<"{program_is_wrong,", _/binary>>}}, Summary),
+    #{entries := #{1 := Entries}} = witness_record_comparison:recorded(Dir),
+    ?assertMatch({exit, {program_is_wrong, [_ | _]}}, lists:last(Entries)).
+
+a_recording_ends_with_its_owner(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    Self = self(),
+    {Owner, Ref} = spawn_monitor(fun() ->
+        {ok, Recording} = witness_record:start(options(Dir, {witness_recorded_ends, forever, []}, Config)),
+        Self ! {started, self(), Recording},
+        receive never -> ok end
+    end),
+    Looking = receive {started, Owner, Recording} -> monitor(process, Recording) end,
+    exit(Owner, kill),
+    receive {'DOWN', Ref, process, Owner, killed} -> ok end,
+    receive {'DOWN', Looking, process, _, normal} -> ok end,
+    #{entries := _} = witness_record_comparison:recorded(Dir).
+
+record(Case, Run, Config) -> witness_record:record(options(file(Case, ".rec", Config), Run, Config)).
+
+%% --- the command -----------------------------------------------------------------
+
+results_and_output_are_those_of_a_plain_run(Config) ->
+    Out = proplists:get_value(programs, Config),
+    %% It builds itself the first time, and says so.
+    #{exit := 0} = witness(Config, ["--version"]),
+    Plain = witness_command:run(Config, "/bin/sh", ["-c", "echo typed | erl -noshell -pa '" ++ Out ++
+                                                         "' -s witness_recorded_ends printing -s init stop"]),
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    Command = ["echo typed | '", witness(Config), "' record -o '", Dir, "' --pa '", Out,
+               "' 'witness_recorded_ends:printing()'"],
+    Recorded = witness_command:run(Config, "/bin/sh", ["-c", Command]),
+    ?assertMatch(#{exit := 0}, Recorded),
+    #{stdout := Printed, stderr := Error} = Plain,
+    #{stdout := <<Printed:(byte_size(Printed))/binary, Summary/binary>>, stderr := Error} = Recorded,
+    witness_command:contains(Summary, [~"recorded"]).
+
+json_has_standard_output_for_itself(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    #{exit := 0, stdout := Output} =
+        witness(Config, ["record", "--json", "-o", Dir, "--pa", proplists:get_value(programs, Config),
+                         "witness_recorded_ends:late()"]),
+    ?assertMatch(#{~"v" := 1, ~"type" := ~"recording", ~"outcome" := ~"recorded", ~"processes" := 3},
+                 json:decode(Output)).
+
+an_interrupt_ends_it(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "interrupted"),
+    Port = witness_command:start(Config, Errors, witness(Config),
+                                 ["record", "-o", Dir, "--pa", proplists:get_value(programs, Config),
+                                  "witness_recorded_ends:forever()"]),
+    Before = witness_command:until(Port, ~"running", ~""),
+    ok = witness_command:signal(Port, "INT"),
+    ?assertMatch({3, _}, witness_command:collect(Port, Before)),
+    #{entries := _} = witness_record_comparison:recorded(Dir).
+
+what_is_wrong_is_named(Config) ->
+    Out = proplists:get_value(programs, Config),
+    Full = proplists:get_value(priv_dir, Config),
+    Call = "witness_recorded_ends:late()",
+    [begin
+         #{exit := Code, stdout := ~"", stderr := Error} = witness(Config, ["record" | Arguments]),
+         ?assertEqual(2, Code),
+         witness_command:contains(Error, [~"witness record: " | Words])
+     end || {Arguments, Words} <- [
+         {[], [~"'mod:fun(args)' or --app APP is expected"]},
+         {["--pa", Out, Call, "--app", "kernel"], [~"exclude each other"]},
+         {["--pa", Out, "-o", Full, Call], [~"a folder that is empty"]},
+         {["--pa", "nowhere", Call], [~"--pa: there is no folder nowhere"]},
+         {["--pa", Out, "witness_recorded_ends:lat()"], [~"lat"]},
+         {["--app", "nobody_has_this"], [~"nobody_has_this"]},
+         {["--pa", Out, "--config", "nowhere.config", Call], [~"nowhere.config"]},
+         {["--pa", Out, "--weave", "nobody_has_this", Call], [~"nobody_has_this"]},
+         {["--contets", Call], [~"did you mean --contents?"]}]],
+    ok.
+
+witness(Config) ->
+    filename:join([witness_checkout:root(proplists:get_value(data_dir, Config)), "bin", "witness"]).
+
+witness(Config, Arguments) -> witness_command:run(Config, witness(Config), Arguments).
