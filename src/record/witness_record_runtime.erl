@@ -36,7 +36,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
--dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1]}, {no_return, [raised/5]}]).
+-dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1]}]).
 
 -define(KEY, '$witness_record').
 
@@ -301,6 +301,7 @@ outside(Do, Me) ->
         put(?KEY, Me)
     end.
 
+-spec raised(error | exit | throw, term(), erlang:raise_stacktrace(), non_neg_integer(), pos_integer()) -> no_return().
 raised(Class, Reason, Stack, Number, Me) ->
     ok = witness_record_native:raise(Me, Number, {Class, Reason}),
     erlang:raise(Class, Reason, Stack).

@@ -36,8 +36,6 @@ debug information), what is part of the VM, what the plan excepts, and Witness i
 -doc "A module that is left as it is, with the reason.".
 -type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
 
--dialyzer({no_return, [weave/4]}).
-
 %% Raised when what is on disk gets another form.
 -define(FORMAT, 1).
 -define(WOVEN, "woven").
@@ -135,11 +133,11 @@ weave(Items, Plan, CacheDir, Options) ->
                 Work()
         end
     end,
-    Workers = [spawn_monitor(fun() -> exit(try Work() catch throw:Thrown -> {thrown, Thrown} end) end)
+    Workers = [spawn_monitor(fun() -> try Work() catch throw:Thrown -> exit({thrown, Thrown}) end end)
                || _ <- lists:seq(1, min(tuple_size(All), erlang:system_info(schedulers_online)))],
     Ends = [receive {'DOWN', Monitor, process, Worker, Reason} -> Reason end || {Worker, Monitor} <- Workers],
     _ = [throw(Thrown) || {thrown, Thrown} <- Ends],
-    ok = lists:foreach(fun(ok) -> ok; (Reason) -> error(Reason) end, Ends).
+    ok = lists:foreach(fun(normal) -> ok; (Reason) -> error(Reason) end, Ends).
 
 woven({Module, {File, Original}, _}, Plan, Own) ->
     Left = [Why || {Why, true} <- [{own, is_map_key(Module, Own)},
