@@ -16,7 +16,7 @@ groups() ->
     [{one_scheduler, [], Programs}, {two_schedulers, [], Programs},
      {ends, [], [savina, halting_keeps_all, stopping_keeps_all, stop_ends_it, a_killed_vm_leaves_what_was_written,
                  processes_that_live_longer_are_waited_for, a_crash_is_recorded, a_recording_ends_with_its_owner]},
-     {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself,
+     {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself, an_application_is_recorded,
                     an_interrupt_ends_it, what_is_wrong_is_named]}].
 
 %% Case, function of a program, and how closely its processes note what they do.
@@ -198,6 +198,23 @@ json_has_standard_output_for_itself(Config) ->
                          "witness_recorded_ends:late()"]),
     ?assertMatch(#{~"v" := 1, ~"type" := ~"recording", ~"outcome" := ~"recorded", ~"processes" := 3},
                  json:decode(Output)).
+
+%% Its processes are descendants of the application controller, which is none of the program's.
+an_application_is_recorded(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    Programs = proplists:get_value(programs, Config),
+    App = witness_recorded_application,
+    Resource = {application, App, [{description, "for tests"}, {vsn, "1"}, {modules, [App]}, {registered, []},
+                                   {applications, [kernel, stdlib]}, {mod, {App, []}}]},
+    ok = file:write_file(filename:join(Programs, atom_to_list(App) ++ ".app"), io_lib:format("~p.~n", [Resource])),
+    #{exit := 0, stdout := Output} = witness(Config, ["record", "-o", Dir, "--pa", Programs, "--app", atom_to_list(App)]),
+    witness_command:contains(Output, [~"answered 385", ~"recorded"]),
+    #{entries := All, parents := Parents} = witness_record_comparison:recorded(Dir),
+    %% One takes the answers of the other, which is its child, and that one its requests.
+    Takes = fun(Id) -> [From || {from, From} <- maps:get(Id, All)] end,
+    Pairs = [{Top, Server} || Top := _ <- All, Server := _ <- All, maps:get(Server, Parents) =:= Top,
+                              Takes(Top) =:= lists:duplicate(10, Server), Takes(Server) =:= lists:duplicate(10, Top)],
+    ?assertMatch([_], Pairs).
 
 an_interrupt_ends_it(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),

@@ -96,7 +96,7 @@ begin_job(Job, State) ->
     maybe
         ok ?= woven(Job),
         ok ?= native(Job),
-        ok = witness_record_runtime:start((maps:with([calls, contents, hash], Job))#{ending => fun ending/0}),
+        ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
         ok = handler(Job),
         {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
         Session = session(Writer),
@@ -109,6 +109,10 @@ begin_job(Job, State) ->
             tell({refused, Reason}, State),
             leave(State#state{phase = finished})
     end.
+
+%% The processes of applications are spawned by the controller's.
+starting(#{app := _}) -> #{ending => fun ending/0, adopting => whereis(application_controller)};
+starting(#{}) -> #{ending => fun ending/0}.
 
 %% A folder that is not looked into first would mean a recording with nothing in it.
 woven(#{woven := Folders}) ->

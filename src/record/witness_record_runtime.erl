@@ -48,9 +48,10 @@ From now on processes are recorded that were spawned by recorded ones, or by `ro
 - `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
 - `ending`: called before a recorded process ends the VM.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
+- `adopting`: a process that is outside, whose children are recorded.
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()),
-              contents => boolean(), hash => boolean()}) -> ok.
+              contents => boolean(), hash => boolean(), adopting => pid()}) -> ok.
 start(Options) ->
     All = #{contents := Contents, hash := Hash} =
         maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end,
@@ -227,13 +228,15 @@ sent(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlan
 -doc false.
 -spec spawn(module(), atom(), [term()]) -> term().
 spawn(erlang, Function, Args) ->
-    case me() of
-        0 -> erlang:apply(erlang, Function, Args);
-        Me ->
-            case elsewhere(Args) of
-                true -> remote(erlang, Function, Args, Me);
-                false -> child(Function, Args, Me)
-            end
+    case {me(), elsewhere(Args)} of
+        {0, true} -> erlang:apply(erlang, Function, Args);
+        {0, false} ->
+            case persistent_term:get(?MODULE, off) of
+                #{adopting := Parent} when Parent =:= self() -> child(Function, Args, 0);
+                _ -> erlang:apply(erlang, Function, Args)
+            end;
+        {Me, true} -> remote(erlang, Function, Args, Me);
+        {Me, false} -> child(Function, Args, Me)
     end.
 
 %% With a node come a fun, or a module, a function and its arguments.
