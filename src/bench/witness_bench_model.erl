@@ -227,7 +227,7 @@ system(Model = #{seed := Seed, work_us := Work, payload_bytes := Bytes}, Measure
 %% A process that loads code on the way asks the code server for it, and these are events of its trace.
 used() ->
     [witness_bench_plan, witness_bench_shape, witness_bench_random, witness_bench_member, witness_bench_work,
-     witness_bench_response, witness_bench_histogram, witness_bench_welford,
+     witness_bench_response, witness_bench_histogram, witness_bench_welford, witness_bench_statistics,
      rand, counters, atomics, ets, lists, maps, math, binary].
 
 -doc "The modules that the processes of a model run in: what is woven to monitor them inline.".

@@ -1,7 +1,7 @@
 -module(witness_recorded_mailbox).
 -moduledoc "Plain processes and their mailboxes.".
 
--import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, spawned/2, monitored/1, ended/2]).
+-import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, monitored/1, ended/2]).
 
 -export([selective/0, names/0, many/0, aliases/0, asleep/0, requested/0, tasks/0, relayed/0]).
 -export([awake/1, task/2, child/1]).

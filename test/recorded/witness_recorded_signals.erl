@@ -1,7 +1,7 @@
 -module(witness_recorded_signals).
 -moduledoc "Links, monitors, deaths at any point, and timers.".
 
--import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, spawned/2, monitored/1, ended/2]).
+-import(witness_recorded, [message/2, content/1, timeout/0, spawned/2, monitored/1, ended/2]).
 
 -export([deaths/0, kills/0, timers/0]).
 
