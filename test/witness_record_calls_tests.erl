@@ -25,11 +25,12 @@ unknown(Module, Left) ->
 numbers_are_those_of_the_list_test() ->
     Calls = ?C:calls(),
     ?assertEqual(lists:seq(0, map_size(Calls) - 1), lists:sort(maps:values(Calls))),
-    [?assertEqual(Number, ?C:number(M, F, A)) || {M, F, A} := Number <- Calls],
+    Listed = maps:without(maps:keys(maps:get(natives, ?C:plan())), Calls),
+    [?assertEqual(Number, ?C:number(M, F, A)) || {M, F, A} := Number <- Listed],
     [case ?C:class(M, F, A) of
          {Class, Given} -> ?assertEqual({Number, true}, {Given, Class =:= result orelse Class =:= foreign});
          Class -> ?assert(lists:member(Class, [send, spawn, information]))
-     end || {M, F, A} := Number <- Calls].
+     end || {M, F, A} := Number <- Listed].
 
 %% These stand in recordings that were made before: new ones come at the end of the list.
 numbers_stay_test() ->
@@ -62,4 +63,4 @@ native_modules_test() ->
     ?assert(is_map_key({crypto, strong_rand_bytes, 1}, Natives)),
     ?assertNot(is_map_key({crypto, module_info, 0}, Natives)),
     ?assertEqual(lists:seq(0, map_size(Calls) - 1), lists:sort(maps:values(Calls))),
-    ?assertEqual(#{}, maps:get(natives, ?C:plan())).
+    ?assertEqual([{code, ensure_loaded, 1}], maps:keys(maps:get(natives, ?C:plan()))).

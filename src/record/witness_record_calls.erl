@@ -27,7 +27,10 @@ tests say so.
 -spec version() -> pos_integer().
 version() -> 1.
 
--doc "The plan by which modules are woven for recording, where no modules have native functions but those of the VM.".
+-doc """
+The plan by which modules are woven for recording, where no modules have native functions but those of the VM. What stands
+under `natives` are functions that a recording takes for such: `code:ensure_loaded/1` with them.
+""".
 -spec plan() -> witness_weave:plan().
 plan() -> plan([]).
 
