@@ -63,8 +63,15 @@ settle_rounds(_, 0) -> ok;
 settle_rounds(Source, N) ->
     Ref = make_ref(),
     Tracers = gen_server:call(Source, tracers, infinity),
+    Pinged = [{T, monitor(process, T)} || T <- Tracers],
     lists:foreach(fun(T) -> T ! {scripted, ping, {self(), Ref}} end, Tracers),
-    lists:foreach(fun(T) -> receive {pong, T, Ref} -> ok end end, Tracers),
+    %% One that was idle may go meanwhile.
+    lists:foreach(fun({T, Monitor}) ->
+        receive
+            {pong, T, Ref} -> demonitor(Monitor, [flush]);
+            {'DOWN', Monitor, process, T, _} -> gone
+        end
+    end, Pinged),
     settle_rounds(Source, N - 1).
 
 -doc "The tracers in whose sessions a process is on.".
