@@ -3,6 +3,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-define(IDLER, witness_bench_idler).
+
 -compile(export_all).
 
 -define(EVENT, 30_000).
@@ -86,31 +88,9 @@ here(Config) -> witness_bench_run:run(Config#{model => model()}).
 
 %% --- idle times ------------------------------------------------------------------
 
-%% The system: a server that answers at once, and a client that is asked to wait before each request. The server is idle at
-%% least as long, and never longer than it lives.
--define(PAUSE, 3).
--define(REQUESTS, 20).
-
-client() ->
-    process_flag(trap_exit, true),
-    Server = spawn_link(?MODULE, server, [self()]),
-    lists:foreach(fun(N) ->
-        receive after ?PAUSE -> ok end,
-        Server ! {self(), N},
-        receive {Server, N} -> ok end
-    end, lists:seq(1, ?REQUESTS)),
-    Server ! stop,
-    receive {'EXIT', Server, normal} -> ok end.
-
-server(Client) ->
-    receive
-        {Client, N} -> Client ! {self(), N}, server(Client);
-        stop -> ok
-    end.
-
 idle_times_are_those_of_the_system(_) ->
-    Subject = #{system => fun(Measures) -> {?MODULE, measured_client, [Measures]} end, modules => [?MODULE],
-                signatures => [#{signature => {?MODULE, server, 1}, role => member}],
+    Subject = #{system => fun(Measures) -> {?IDLER, measured, [Measures]} end, modules => [?IDLER],
+                signatures => [#{signature => {?IDLER, server, 1}, role => member}],
                 processes => #{root => 0, member => 1}},
     lists:foreach(fun(Mode) ->
         {ok, Checked} = witness_bench_run:check(#{mode => Mode, analysis => idle_time}),
@@ -118,15 +98,10 @@ idle_times_are_those_of_the_system(_) ->
         #{mean_ns := Mean, count := Count, monitors := 1} = Idle,
         ct:pal("~w: ~p of ~w ms", [Mode, Idle, Duration]),
         %% The last message, `stop', comes at once.
-        ?assertEqual(?REQUESTS + 1, Count),
-        ?assert(Mean * Count >= ?REQUESTS * ?PAUSE * 1.0e6),
+        ?assertEqual(?IDLER:requests() + 1, Count),
+        ?assert(Mean * Count >= ?IDLER:requests() * ?IDLER:pause() * 1.0e6),
         ?assert(Mean * Count =< Duration * 1.0e6)
     end, [inline, outline_evm, central_evm | [outline_native || witness_trace_native:available() =:= ok]]).
-
-measured_client(Measures) ->
-    Local = witness_bench_response:open(Measures),
-    client(),
-    witness_bench_response:close(Local).
 
 measured(Subject, Config) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({measured, witness_bench_measure:run(Subject, Config)}) end),
@@ -216,8 +191,8 @@ what_crashes_is_an_error(_) ->
     ?assertEqual({error, {system, crash}}, measured(Subject, Checked)),
     %% A monitor that crashes is nothing that the system does.
     {ok, Idle} = witness_bench_run:check(#{mode => outline_evm, options => #{timestamps => false}, analysis => idle_time}),
-    Server = #{system => fun(Measures) -> {?MODULE, measured_client, [Measures]} end, modules => [?MODULE],
-               signatures => [#{signature => {?MODULE, server, 1}, role => member}], processes => unknown},
+    Server = #{system => fun(Measures) -> {?IDLER, measured, [Measures]} end, modules => [?IDLER],
+               signatures => [#{signature => {?IDLER, server, 1}, role => member}], processes => unknown},
     {error, {unsound, [Text]}} = measured(Server, Idle),
     ?assertMatch({match, _}, re:run(Text, "a monitor has crashed: .*badarith")),
     ?assertMatch({error, {samples, enoent}}, here(#{samples => "/nowhere/at/all.csv"})).

@@ -19,7 +19,6 @@ keeper_test_() ->
          {"a process goes from original code into woven code and back", fun there_and_back/0},
          {"what a process in woven code would die of is refused", fun woven_in_use/0},
          {"funs that were made in woven code can be called when it is not there any more", fun stored_funs/0},
-         {"funs of the original code can be called while it is restored", fun called_funs/0},
          {"what waits to be restored can be taken over", fun taken_over/0},
          {"all modules are loaded, or none", fun none/0},
          {"a module has one owner", fun one_owner/0},
@@ -147,25 +146,6 @@ stored_funs() ->
     ?assertEqual(1, Call()),
     ok = witness_weave:restore(self()),
     ?assertEqual(1, Call()).
-
-%% Thousands of processes have to be asked what code they run: many calls come while the original code is purged.
-called_funs() ->
-    Fun = ?A:version_fun(),
-    Others = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 5000)],
-    Callers = [spawn_monitor(fun() -> call(Fun) end) || _ <- lists:seq(1, 4)],
-    [begin
-         ok = witness_weave:load(woven([?A]), self()),
-         %% It has to wait when one of them has just been in the fun.
-         _ = witness_weave:restore(self()),
-         eventually(fun() -> witness_weave_keeper:status() =:= #{} end)
-     end || _ <- lists:seq(1, 10)],
-    [Pid ! stop || {Pid, _} <- Callers],
-    [?assertEqual(normal, receive {'DOWN', Ref, process, Pid, Reason} -> Reason end) || {Pid, Ref} <- Callers],
-    [exit(Pid, kill) || Pid <- Others].
-
-call(Fun) ->
-    1 = Fun(),
-    receive stop -> ok after 0 -> call(Fun) end.
 
 taken_over() ->
     Before = md5(?A),

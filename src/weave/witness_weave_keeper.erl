@@ -214,8 +214,13 @@ release(Owner) ->
 restore_all(Modules) -> [Woven || Woven <- Modules, not restored(Woven)].
 
 %% What others have loaded or deleted since is theirs.
-restored(#woven{module = Module, md5 = Md5, original = Original}) ->
+restored(#woven{module = Module, md5 = Md5, file = File, original = Original}) ->
     case loaded(Module) of
-        Md5 -> witness_weave_replace:with(Module, Original) andalso ets:delete(?MODULE, Module);
-        _ -> ets:delete(?MODULE, Module)
+        Md5 ->
+            case code:soft_purge(Module) andalso code:load_binary(Module, File, Original) of
+                {module, Module} -> ets:delete(?MODULE, Module);
+                _ -> false
+            end;
+        _ ->
+            ets:delete(?MODULE, Module)
     end.
