@@ -64,8 +64,7 @@ run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, 
                 timestamps => maps:get(analysis, Config) =:= idle_time,
                 verdict => fun(Verdict, Info) -> told(Verdict, Info, Verdicts) end,
                 options => maps:get(options, Config)},
-    _ = application:load(witness),
-    ok = loaded(Modules),
+    ok = witness_bench_model:load(Modules),
     lists:foreach(fun erlang:garbage_collect/1, processes()),
     maybe
         {ok, Collector} ?= collector(Measures, Config),
@@ -94,16 +93,6 @@ run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, 
 
 idle(Idle, #{analysis := idle_time}, Result) -> Result#{idle => witness_bench_idle:summary(Idle)};
 idle(_, _, Result) -> Result.
-
-%% Who calls a module for the first time sends a message to the code server, which would be an event of the trace. So
-%% everything is loaded that the processes of the system call.
-loaded(Modules) ->
-    {ok, Ours} = application:get_key(witness, modules),
-    Bench = [M || M <- Ours, lists:prefix("witness_bench_", atom_to_list(M))],
-    Called = [M || Caller <- Modules ++ Bench,
-                   {ok, {_, [{imports, Calls}]}} <- [beam_lib:chunks(code:which(Caller), [imports])],
-                   {M, _, _} <- Calls],
-    lists:foreach(fun code:ensure_loaded/1, lists:usort(Modules ++ Bench ++ Called)).
 
 histogram(Measures, Result = #{response := Response}) ->
     Histogram = [tuple_to_list(Counted) || Counted <- witness_bench_response:histogram(Measures)],

@@ -18,7 +18,8 @@ The keys, with their values and defaults, are listed in `docs/benchmarks.md`.
 | `tree` | processes that pass each request on to children of their own (`m:witness_bench_tree`) |
 """.
 
--export([parse/1, of_shapes/0, prepare/1, fixed/1, plan/1, system/2, modules/1, signatures/1, processes/1, member/1]).
+-export([parse/1, of_shapes/0, prepare/1, fixed/1, plan/1, system/2, load/1]).
+-export([modules/1, signatures/1, processes/1, member/1]).
 
 -export_type([model/0, signature/0]).
 
@@ -221,14 +222,22 @@ system(Model = #{seed := Seed, work_us := Work, payload_bytes := Bytes}, Measure
     Setup = (maps:with([share, stages, group, depth, branch], Model))#{
         seed => Seed, rounds => witness_bench_work:rounds(Work), node => maps:get(node, Model, node()),
         payload => binary:copy(<<0>>, Bytes), failures => witness_bench_member:failures(Model)},
-    ok = code:ensure_modules_loaded(used() ++ modules(Model)),
+    ok = load(modules(Model)),
     {witness_bench_master, start, [Model, Setup, Measures]}.
 
-%% A process that loads code on the way asks the code server for it, and these are events of its trace.
-used() ->
-    [witness_bench_plan, witness_bench_shape, witness_bench_random, witness_bench_member, witness_bench_work,
-     witness_bench_response, witness_bench_histogram, witness_bench_welford, witness_bench_statistics,
-     rand, counters, atomics, ets, lists, maps, math, binary].
+-doc """
+Loads modules, those of the benchmarks, and all that they call. Who calls a module for the first time sends a message
+to the code server, which would be an event of the trace.
+""".
+-spec load([module()]) -> ok.
+load(Modules) ->
+    _ = application:load(witness),
+    {ok, Ours} = application:get_key(witness, modules),
+    Bench = [M || M <- Ours, lists:prefix("witness_bench_", atom_to_list(M))],
+    Called = [M || Caller <- Modules ++ Bench,
+                   {ok, {_, [{imports, Calls}]}} <- [beam_lib:chunks(code:which(Caller), [imports])],
+                   {M, _, _} <- Calls],
+    lists:foreach(fun code:ensure_loaded/1, lists:usort(Modules ++ Bench ++ Called)).
 
 -doc "The modules that the processes of a model run in: what is woven to monitor them inline.".
 -spec modules(model()) -> [module()].
