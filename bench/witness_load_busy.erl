@@ -3,16 +3,10 @@
 -behaviour(witness_monitor).
 
 -export([init/3, handle_event/2]).
--export([compute/1]).
 
 -spec init(witness_event:signature(), pid(), Rounds) -> {ok, Rounds} when Rounds :: pos_integer().
 init(_, _, Rounds) -> {ok, Rounds}.
 
 -spec handle_event(witness_event:event(), pos_integer()) -> {ok, pos_integer()} | {verdict, yes, busy}.
 handle_event({exit, _, _, _}, _) -> {verdict, yes, busy};
-handle_event(_, Rounds) -> ok = compute(Rounds), {ok, Rounds}.
-
--doc "A computation that takes a time in proportion to its rounds.".
--spec compute(non_neg_integer()) -> ok.
-compute(0) -> ok;
-compute(Rounds) -> _ = erlang:phash2(Rounds), compute(Rounds - 1).
+handle_event(_, Rounds) -> ok = witness_bench_work:spin(Rounds), {ok, Rounds}.

@@ -25,7 +25,7 @@ numbers are those of the load.
 -spec main([string()]) -> no_return().
 main([Load, Repetitions, Modes, Analyses | Numbers]) ->
     N = list_to_integer(Repetitions),
-    Rounds = rounds(5),
+    Rounds = witness_bench_work:rounds(5),
     io:format("OTP ~s, ~w scheduler(s), ~s load ~s, medians of ~w~n",
               [erlang:system_info(otp_release), erlang:system_info(schedulers_online), Load,
                lists:join(" ", Numbers), N]),
@@ -42,12 +42,6 @@ warm_up({Load, [Workers | Others]}) -> {Load, [min(Workers, 200) | Others]}.
 analysis("none", _) -> {none, {witness_load_monitor, empty}};
 analysis("sequence", _) -> {sequence, {witness_load_monitor, check}};
 analysis("5us", Rounds) -> {'5us', {witness_load_busy, Rounds}}.
-
-%% The fastest of several: whatever disturbs makes it slower.
-rounds(Microseconds) ->
-    Many = 200_000,
-    Times = [element(1, timer:tc(fun() -> witness_load_busy:compute(Many) end)) || _ <- lists:seq(1, 20)],
-    max(1, round(Microseconds * Many / lists:min(Times))).
 
 told(I, V, Result = #{system := T}) ->
     io:format(standard_error, "~w: ~ts ~.2f s~n", [I, name(V), T / 1.0e6]),

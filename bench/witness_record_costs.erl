@@ -26,7 +26,7 @@ main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
               [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given)]),
     io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~8s ~8s~n",
               ["", "runs", "plain ms", "recorded", "ratio", "middle half", "B/msg", "MB/s"]),
-    Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- chosen(Names)],
+    Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- witness_savina_times:chosen(Names)],
     Mean = math:exp(lists:sum([math:log(Ratio) || {_, Ratio} <- Ratios]) / length(Ratios)),
     {Worst, Most} = lists:last(lists:keysort(2, Ratios)),
     io:format("geometric mean ~.3f, worst ~.3f (~w)~n~n", [Mean, Most, Worst]),
@@ -37,17 +37,6 @@ term(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text ++ "."),
     {ok, Term} = erl_parse:parse_term(Tokens),
     Term.
-
-chosen("all") -> witness_savina:names();
-chosen(Names) ->
-    Known = #{atom_to_list(Name) => Name || Name <- witness_savina:names()},
-    [case Known of
-         #{Text := Name} -> Name;
-         #{} ->
-             io:format(standard_error, "there is no benchmark ~ts; there are ~ts~n",
-                       [Text, lists:join(", ", maps:keys(Known))]),
-             halt(2)
-     end || Text <- string:split(Names, ",", all)].
 
 benchmark(Name, Samples, Milliseconds, Given) ->
     Runs = repetitions(Name, Milliseconds, Given, 1),

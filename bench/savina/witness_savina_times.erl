@@ -9,7 +9,7 @@ The table has, for each run of a benchmark: the median of the samples' wall-cloc
 the middle half's width over the median, and the median of the CPU time that the node took.
 """.
 
--export([main/1, sample/3, quartile/2]).
+-export([main/1, chosen/1, sample/3, quartile/2]).
 
 -spec main([string()]) -> no_return().
 main([Set0, Samples, Milliseconds, Names]) ->
@@ -27,6 +27,8 @@ set("savina") -> savina;
 set("somns") -> somns;
 set("small") -> small.
 
+-doc "The benchmarks that were named, with commas between them, or `all`. Ends the VM where one is not known.".
+-spec chosen(string()) -> [witness_savina:name()].
 chosen("all") -> witness_savina:names();
 chosen(Names) ->
     Known = #{atom_to_list(Name) => Name || Name <- witness_savina:names()},
@@ -75,10 +77,5 @@ table(Repeated, Samples) ->
     end, Repeated).
 
 -doc "The first, second (median) or third quartile, between the two nearest numbers in proportion.".
--spec quartile(1..3, [number(), ...]) -> float().
-quartile(Q, Numbers) ->
-    Sorted = lists:sort(Numbers),
-    Place = (length(Sorted) - 1) * Q / 4,
-    Below = lists:nth(trunc(Place) + 1, Sorted),
-    Above = lists:nth(ceil(Place) + 1, Sorted),
-    Below + (Above - Below) * (Place - trunc(Place)).
+-spec quartile(1..3, [number(), ...]) -> number().
+quartile(Q, Numbers) -> witness_bench_statistics:quantile(Q / 4, Numbers).
