@@ -209,10 +209,14 @@ named(Function, Name, To, Rest, Me) ->
 remote(Module, Function, Args, Me) ->
     ok = verify(),
     _ = erlang:seq_trace(sequential_trace_token, []),
+    labelled_again(Module, Function, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
+
+%% The token is another's while the call is done.
+labelled_again(Module, Function, Args, Tell, Me) ->
     try erlang:apply(Module, Function, Args) of
         Value ->
             _ = erlang:seq_trace(label, Me),
-            ok = sent(Function, Args, Value, Me),
+            ok = Tell(Value),
             Value
     catch
         Class:Reason:Stack ->
@@ -247,16 +251,7 @@ elsewhere(_) -> false.
 %% The child is born with the label.
 child(Function, Args, Me) ->
     _ = erlang:seq_trace(label, witness_record_native:child()),
-    try erlang:apply(erlang, Function, Args) of
-        Value ->
-            _ = erlang:seq_trace(label, Me),
-            ok = spawned(Function, Args, Value, Me),
-            Value
-    catch
-        Class:Reason:Stack ->
-            _ = erlang:seq_trace(label, Me),
-            raised(Class, Reason, Stack, number(erlang, Function, length(Args)), Me)
-    end.
+    labelled_again(erlang, Function, Args, fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
 
 spawned(_, _, Child, _) when is_pid(Child) -> ok;
 spawned(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
