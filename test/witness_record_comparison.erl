@@ -7,7 +7,7 @@ step of the other:
 
 | Noted | Recorded |
 |---|---|
-| `{message, From, Msg}` | `{from, Id}` of that process; `{content, Msg}` if it is the process itself, or not recorded |
+| `{message, From, Msg}` | `{from, Id}` of that process; `{content, Msg}` if it is not recorded, or may be if it is the process itself |
 | `{content, Msg}` | `{content, Msg}` |
 | `timeout` | `timeout` |
 | `{spawn, Pid}` | `{spawn, Id}` |
@@ -145,7 +145,6 @@ match([], [], ended, _) -> {differ, none, no_exit}.
 
 same({message, '_', _}, {from, _}, _, _) -> true;
 same({message, Self, Msg}, {content, Other}, Self, _) -> alike(Msg, Other);
-same({message, Self, _}, _, Self, _) -> false;
 same({message, From, _}, {from, Id}, _, Ids) -> maps:get(From, Ids, none) =:= Id;
 same({message, From, Msg}, {content, Other}, _, Ids) -> not is_map_key(From, Ids) andalso alike(Msg, Other);
 same({content, Msg}, {content, Other}, _, _) -> alike(Msg, Other);

@@ -44,7 +44,7 @@ fault_is_found({_, Module, Find, Replace}, Plan) ->
 
 faults_of_replacing() ->
     [{Name, witness_weave_expr, Find, Replace} || {Name, Find, Replace} <- [
-        {"every send is done by the code", "[is_local(G, ToVar)], [Send(ToVar, MsgVar)]},", "[[{atom, G, true}]], [Send(ToVar, MsgVar)]},"},
+        {"every send is done by the code", "[is_another(G, ToVar)], [Send(ToVar, MsgVar)]},", "[[{atom, G, true}]], [Send(ToVar, MsgVar)]},"},
         {"what is sent to others is sent the wrong way round", "[ToVar, MsgVar], Context),\n               [{'if'",
          "[MsgVar, ToVar], Context),\n               [{'if'"},
         {"a time that is over is the value", "[remote(generated(Anno), Context, timeout, []) | After]",

@@ -115,22 +115,25 @@ functions_of_the_module_itself_test() ->
     Woven = witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE}),
     ?assertMatch([{function, "ets, lookup, 2"}, {result, _}], lists:sort(told(function(f, Woven)))).
 
-%% A process of this node is sent to by the code alone, and whatever else is not.
+%% Another process of this node is sent to by the code alone, and whatever else is not.
 replaced_sends_test() ->
     load(witness_weave:weave(witness_weave_source:forms(
         "-module(witness_weave_case).\n-export([f/2, g/2]).\nf(P, M) -> P ! M.\ng(P, M) -> erlang:send(P, M).\n"),
         #{runtime => ?MODULE, sends => replaced})),
     register(witness_weave_case, self()),
+    Test = self(),
+    Relay = spawn_link(fun Relay() -> receive hello -> Test ! hello, Relay(); stop -> ok end end),
     try
         [begin
              ?assertEqual({F, To, hello}, {F, To, ?M:F(To, hello)}),
              receive hello -> ok end,
              ?assertEqual(Told, erase(sent))
-         end || F <- [f, g], {To, Told} <- [{self(), undefined}, {witness_weave_case, witness_weave_case},
+         end || F <- [f, g], {To, Told} <- [{Relay, undefined}, {self(), self()}, {witness_weave_case, witness_weave_case},
                                             {{witness_weave_case, node()}, {witness_weave_case, node()}}]],
         ?assertError(badarg, ?M:f(witness_weave_nobody, hello)),
         ?assertError(badarg, ?M:f(1.5, hello))
     after
+        Relay ! stop,
         erase(sent),
         unregister(witness_weave_case),
         forget()

@@ -10,7 +10,8 @@ the label then says who has sent it, and one call reads it and puts the own one 
 | `From`, the label after a message was taken | Who sent it | Recorded |
 |---|---|---|
 | another identifier | that process | its identifier |
-| the own one | nobody: a timer, a port, a signal, which leave the token as it is; or the process itself | the message |
+| the own one, negated | the process itself: who sends to himself has this label for that moment | its identifier |
+| the own one | nobody: a timer, a port, a signal, which leave the token as it is | the message |
 | 0, or there is no token | a process that is not recorded | the message |
 
 Messages that tell of the end of a process, and replies to requests to spawn, with whatever tag (`{_, reference(), ok,
@@ -23,7 +24,8 @@ recorded and no native code is needed: woven modules of OTP run from the first m
 
 **Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the
 first message to another node on, and whenever it was asked for (`verify/0`), the sender that the VM has noted in the
-token is looked at as well before an identifier is believed.
+token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may have
+taken the process's own message and left its token behind.
 
 **Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting
 one has no effect. `process_info(_, sequential_trace_token)` shows the recorder's.
@@ -36,7 +38,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
--dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1]}]).
+-dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1, own/2, also/4]}]).
 
 -define(KEY, '$witness_record').
 
@@ -128,22 +130,34 @@ taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
         ok -> ok;
         verify -> looked_at(Msg, From, Me)
     end;
+taken(Msg, From, Me) when From =:= -Me ->
+    case witness_record_native:took(Me, Me) of
+        ok -> ok;
+        verify -> own(Msg, Me)
+    end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
+
+own(Msg, Me) ->
+    case persistent_term:get(?MODULE, off) of
+        #{trusted := true} = Told -> also(Msg, Me, Me, Told);
+        _ -> witness_record_native:content(Me, Msg)
+    end.
 
 %% The token names the process that has sent with it, whoever's label it has. Of one that has ended nobody knows who it
 %% was: what it has sent is recorded itself, which is always right, if longer.
 looked_at(Msg, From, Me) ->
-    #{contents := Contents, hash := Hash, trusted := Trusted} =
+    #{trusted := Trusted} = Told =
         persistent_term:get(?MODULE, #{contents => false, hash => false, trusted => false}),
     case Trusted orelse is_sender(From) of
-        true ->
-            ok = witness_record_native:from(Me, From),
-            _ = [witness_record_native:contents(Me, Msg) || Contents],
-            _ = [witness_record_native:hash(Me, Msg) || Hash],
-            ok;
-        false ->
-            witness_record_native:content(Me, Msg)
+        true -> also(Msg, From, Me, Told);
+        false -> witness_record_native:content(Me, Msg)
     end.
+
+also(Msg, From, Me, #{contents := Contents, hash := Hash}) ->
+    ok = witness_record_native:from(Me, From),
+    _ = [witness_record_native:contents(Me, Msg) || Contents],
+    _ = [witness_record_native:hash(Me, Msg) || Hash],
+    ok.
 
 is_sender(From) ->
     {sequential_trace_token, {_, _, _, Sender, _}} = process_info(self(), sequential_trace_token),
@@ -178,17 +192,27 @@ send(erlang, Function, [To | Rest] = Args) ->
         Me ->
             case destination(To) of
                 plain -> erlang:apply(erlang, Function, Args);
+                own when length(Rest) =:= 1 -> to_own(hd(Rest), Me);
+                own -> erlang:apply(erlang, Function, Args);
                 {name, Name} -> named(Function, Name, To, Rest, Me);
                 remote -> remote(erlang, Function, Args, Me)
             end
     end.
 
+destination(To) when To =:= self() -> own;
 destination(To) when is_atom(To) -> {name, To};
 destination({Name, Node}) when is_atom(Name), Node =:= node() -> {name, Name};
 destination({Name, Node}) when is_atom(Name), is_atom(Node) -> remote;
 destination(To) when is_pid(To), node(To) =/= node() -> remote;
 destination(To) when is_reference(To), node(To) =/= node() -> remote;
 destination(_) -> plain.
+
+%% Nothing fails here: the label is always the own one again. With options it could, and the message is recorded itself.
+to_own(Msg, Me) ->
+    _ = erlang:seq_trace(label, -Me),
+    self() ! Msg,
+    _ = erlang:seq_trace(label, Me),
+    Msg.
 
 %% What is looked up is what is sent to. If it ends in between, the message is lost, as it is when it ends just after.
 named(Function, Name, To, Rest, Me) ->
@@ -200,6 +224,9 @@ named(Function, Name, To, Rest, Me) ->
         undefined ->
             ok = witness_record_native:named(Me, undefined),
             erlang:apply(erlang, Function, [To | Rest]);
+        Found when Found =:= self(), length(Rest) =:= 1 ->
+            ok = witness_record_native:named(Me, Found),
+            to_own(hd(Rest), Me);
         Found ->
             ok = witness_record_native:named(Me, Found),
             erlang:apply(erlang, Function, [Found | Rest])

@@ -127,17 +127,17 @@ send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
            #{sends := replaced} ->
                %% What the compiler makes of a send fails as `erlang:send/2', however it is written.
                StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context),
-               [{'if', G, [{clause, G, [], [is_local(G, ToVar)], [Send(ToVar, MsgVar)]},
+               [{'if', G, [{clause, G, [], [is_another(G, ToVar)], [Send(ToVar, MsgVar)]},
                            {clause, G, [], [[{atom, G, true}]], [StandIn]}]}]
        end]},
      N + 3};
 send(Anno, Name, _, Args, Context, N) ->
     {stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, Name}, Args, Context), N}.
 
-%% A guard: a process of this node.
-is_local(G, To) ->
+%% A guard: another process of this node.
+is_another(G, To) ->
     Guard = fun(Name, Args) -> {call, G, {remote, G, {atom, G, erlang}, {atom, G, Name}}, Args} end,
-    [Guard(is_pid, [To]), {op, G, '=:=', Guard(node, [To]), Guard(node, [])}].
+    [Guard(is_pid, [To]), {op, G, '=:=', Guard(node, [To]), Guard(node, [])}, {op, G, '=/=', To, Guard(self, [])}].
 
 timeout(_, {atom, _, infinity}, After, _) -> After;
 timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno), Context, timeout, []) | After];
