@@ -133,7 +133,7 @@ told(contents, Entries) when is_list(Entries) ->
 told(hash, Entries) when is_list(Entries) ->
     lists:append([case Entry of {hash, Hash} -> [Hash]; {content, Msg} -> [told(hash, Msg)]; _ -> [] end || Entry <- Entries]);
 told(contents, Msg) -> Msg;
-told(hash, Msg) -> erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32).
+told(hash, Msg) -> <<(erlang:phash2(Msg)):32/little, (erlang:phash2([Msg])):32/little>>.
 
 full_identifiers_change_nothing(Config) ->
     {Journal, Recorded} = recorded(witness_recorded_mailbox, selective, full_ids, Config),
@@ -157,10 +157,9 @@ modules_that_were_not_woven_are_named(Config) ->
          ?assertEqual([], Modules -- Unwoven),
          ?assertEqual([], [Module || Module <- Unwoven, not lists:member(Module, Modules), Case =/= made]),
          {Journal, Recorded} = witness_record_comparison:both(File, Dir),
-         ?assertEqual([], witness_record_comparison:differences(Journal, Recorded, Strictness))
-     end || {Case, Args, Modules, Strictness} <- [{found, [Folder], [witness_recorded_relay], verified},
-                                                  {loaded, [Folder], [witness_recorded_relay], verified},
-                                                  {made, [], [witness_recorded_made, compile], within}]],
+         ?assertEqual([], witness_record_comparison:differences(Journal, Recorded, within))
+     end || {Case, Args, Modules} <- [{found, [Folder], [witness_recorded_relay]}, {loaded, [Folder], [witness_recorded_relay]},
+                                      {made, [], [witness_recorded_made, compile]}]],
     Call = io_lib:format("witness_recorded:run(witness_recorded_dynamic, {found, [~p]}, ~p)",
                          [Folder, file(found, ".journal", Config)]),
     #{exit := 3, stdout := Output} =
