@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
+.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -55,6 +55,16 @@ oracle: ## A million random formulas with traces: monitors and the evaluator of 
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
+
+record-props: ## 2,000 random programs, recorded: the recording is exactly what their processes have noted
+	@$(toolchain) && WITNESS_RECORD_PROGRAMS=2000 rebar3 eunit --module=witness_record_props_tests
+
+record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; goes on where it was interrupted
+	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
+	  rebar3 eunit --module=witness_record_writer_tests
+
+record-soak: ## Record at full message rate for ten minutes: memory does not grow; slow and full disks end recordings only
+	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE
 
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm

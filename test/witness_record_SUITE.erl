@@ -14,6 +14,8 @@ all() -> [{group, Group} || {Group, _, _} <- groups()].
 groups() ->
     Programs = [Case || {Case, _, _, _} <- programs()],
     [{one_scheduler, [], Programs}, {two_schedulers, [], Programs},
+     {options, [], [contents_and_hashes_are_those_of_the_messages, full_identifiers_change_nothing,
+                    modules_that_were_not_woven_are_named]},
      {ends, [], [savina, halting_keeps_all, stopping_keeps_all, stop_ends_it, a_killed_vm_leaves_what_was_written,
                  processes_that_live_longer_are_waited_for, a_crash_is_recorded, a_recording_ends_with_its_owner]},
      {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself, an_application_is_recorded,
@@ -35,7 +37,14 @@ programs() ->
      {deaths_and_signals, witness_recorded_signals, deaths, exact},
      {kills_at_any_point, witness_recorded_signals, kills, exact},
      {timers, witness_recorded_signals, timers, within},
+     {ends_that_go_from_link_to_link, witness_recorded_signals, chains, exact},
+     {messages_that_look_like_signals, witness_recorded_signals, forged, exact},
+     {monitors_that_are_given_up, witness_recorded_signals, patience, exact},
      {shared_tables, witness_recorded_outside, tables, exact},
+     {shared_memory, witness_recorded_shared, memory, exact},
+     {an_application_that_is_started_and_stopped, witness_recorded_services, application, within},
+     {servers_and_sys, witness_recorded_services, system, within},
+     {functions_that_are_values, witness_recorded_dynamic, functions, within},
      {calls_that_are_not_determined, witness_recorded_outside, calls, exact},
      {ports, witness_recorded_outside, ports, within},
      {sockets, witness_recorded_outside, sockets, within},
@@ -71,6 +80,13 @@ restarts_of_a_supervisor(Config) -> program(?FUNCTION_NAME, Config).
 deaths_and_signals(Config) -> program(?FUNCTION_NAME, Config).
 kills_at_any_point(Config) -> program(?FUNCTION_NAME, Config).
 timers(Config) -> program(?FUNCTION_NAME, Config).
+ends_that_go_from_link_to_link(Config) -> program(?FUNCTION_NAME, Config).
+messages_that_look_like_signals(Config) -> program(?FUNCTION_NAME, Config).
+monitors_that_are_given_up(Config) -> program(?FUNCTION_NAME, Config).
+shared_memory(Config) -> program(?FUNCTION_NAME, Config).
+an_application_that_is_started_and_stopped(Config) -> program(?FUNCTION_NAME, Config).
+servers_and_sys(Config) -> program(?FUNCTION_NAME, Config).
+functions_that_are_values(Config) -> program(?FUNCTION_NAME, Config).
 shared_tables(Config) -> program(?FUNCTION_NAME, Config).
 calls_that_are_not_determined(Config) -> program(?FUNCTION_NAME, Config).
 ports(Config) -> program(?FUNCTION_NAME, Config).
@@ -99,6 +115,57 @@ options(Dir, Run, Config) ->
 file(Case, Extension, Config) ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
     filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case) ++ "-" ++ Unique ++ Extension).
+
+%% --- options ---------------------------------------------------------------------
+
+contents_and_hashes_are_those_of_the_messages(Config) ->
+    [begin
+         {Journal, #{ids := Ids, entries := Entries} = Recorded} = recorded(witness_recorded_mailbox, selective, Option, Config),
+         %% A message of a process that has ended is there with its contents in any case.
+         ?assertEqual([], witness_record_comparison:differences(Journal, Recorded, verified)),
+         [?assertEqual({Pid, Noted}, {Pid, lists:sublist(told(Option, maps:get(maps:get(Pid, Ids), Entries)), length(Noted))})
+          || Pid := Steps <- maps:get(steps, Journal),
+             Noted <- [[told(Option, Msg) || {message, _, Msg} <- Steps]]]
+     end || Option <- [contents, hash]].
+
+told(contents, Entries) when is_list(Entries) ->
+    [Msg || {Kind, Msg} <- Entries, Kind =:= contents orelse Kind =:= content];
+told(hash, Entries) when is_list(Entries) ->
+    lists:append([case Entry of {hash, Hash} -> [Hash]; {content, Msg} -> [told(hash, Msg)]; _ -> [] end || Entry <- Entries]);
+told(contents, Msg) -> Msg;
+told(hash, Msg) -> <<(erlang:phash2(Msg)):32/little, (erlang:phash2([Msg])):32/little>>.
+
+full_identifiers_change_nothing(Config) ->
+    {Journal, Recorded} = recorded(witness_recorded_mailbox, selective, full_ids, Config),
+    ?assertEqual([], witness_record_comparison:differences(Journal, Recorded, exact)).
+
+recorded(Module, Function, Option, Config) ->
+    File = file(Function, ".journal", Config),
+    Dir = file(Function, ".rec", Config),
+    Options = options(Dir, {witness_recorded, run, [Module, Function, File]}, Config),
+    {ok, #{outcome := recorded}} = witness_record:record(Options#{Option => true}),
+    witness_record_comparison:both(File, Dir).
+
+%% From a folder that was not named, from a file, made by the program: known even when they are gone.
+modules_that_were_not_woven_are_named(Config) ->
+    Folder = witness_record_programs:unwoven(proplists:get_value(programs, Config)),
+    [begin
+         File = file(Case, ".journal", Config),
+         Dir = file(Case, ".rec", Config),
+         Run = {witness_recorded, run, [witness_recorded_dynamic, {Case, Args}, File]},
+         {ok, #{outcome := recorded, unwoven := Unwoven}} = witness_record:record(options(Dir, Run, Config)),
+         ?assertEqual([], Modules -- Unwoven),
+         ?assertEqual([], [Module || Module <- Unwoven, not lists:member(Module, Modules), Case =/= made]),
+         {Journal, Recorded} = witness_record_comparison:both(File, Dir),
+         ?assertEqual([], witness_record_comparison:differences(Journal, Recorded, within))
+     end || {Case, Args, Modules} <- [{found, [Folder], [witness_recorded_relay]}, {loaded, [Folder], [witness_recorded_relay]},
+                                      {made, [], [witness_recorded_made, compile]}]],
+    Call = io_lib:format("witness_recorded:run(witness_recorded_dynamic, {found, [~p]}, ~p)",
+                         [Folder, file(found, ".journal", Config)]),
+    #{exit := 3, stdout := Output} =
+        witness(Config, ["record", "-o", file(found, ".rec", Config), "--pa", proplists:get_value(programs, Config),
+                         lists:flatten(Call)]),
+    witness_command:contains(Output, [~"INCOMPLETE", ~"witness_recorded_relay"]).
 
 %% --- ends ------------------------------------------------------------------------
 
@@ -236,7 +303,7 @@ what_is_wrong_is_named(Config) ->
          ?assertEqual(2, Code),
          witness_command:contains(Error, [~"witness record: " | Words])
      end || {Arguments, Words} <- [
-         {[], [~"'mod:fun(args)' or --app APP is expected"]},
+         {[], [~"'mod:fun(args)', --app APP or --mix DIR is expected"]},
          {["--pa", Out, Call, "--app", "kernel"], [~"exclude each other"]},
          {["--pa", Out, "-o", Full, Call], [~"a folder that is empty"]},
          {["--pa", "nowhere", Call], [~"--pa: there is no folder nowhere"]},

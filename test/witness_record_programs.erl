@@ -1,7 +1,7 @@
 -module(witness_record_programs).
 -moduledoc "The programs that are recorded in tests: those of `test/recorded`, and the benchmarks of Savina.".
 
--export([compile/1, unwoven/1]).
+-export([compile/1, compile_elixir/1, unwoven/1]).
 
 -doc "Compiles them into a folder.".
 -spec compile(file:filename()) -> ok.
@@ -15,6 +15,22 @@ compile(Out) ->
         {ok, _} = compile:file(File, [return_errors | Options])
     end, [File || Folder <- ["test/recorded", "bench/savina"],
                   File <- filelib:wildcard(filename:join([root(), Folder, "*.erl"]))]).
+
+-doc "Compiles those in Elixir.".
+-spec compile_elixir(file:filename()) -> ok.
+compile_elixir(Out) ->
+    ok = filelib:ensure_path(Out),
+    Port = open_port({spawn_executable, os:find_executable("elixirc")},
+                     [{args, ["-o", Out, filename:join(root(), "test/recorded/recorded.ex")]},
+                      exit_status, stderr_to_stdout, binary]),
+    compiled(Port, []).
+
+compiled(Port, Printed) ->
+    receive
+        {Port, {data, Data}} -> compiled(Port, [Printed, Data]);
+        {Port, {exit_status, 0}} -> ok;
+        {Port, {exit_status, _}} -> error({elixirc, iolist_to_binary(Printed)})
+    end.
 
 root() -> witness_checkout:root(filename:dirname(code:which(?MODULE))).
 

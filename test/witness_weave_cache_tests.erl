@@ -15,7 +15,8 @@ setup() ->
 tests() ->
     [{woven_once, fun woven_once/1}, {what_has_changed_is_woven_alone, fun what_has_changed_is_woven_alone/1},
      {another_plan, fun another_plan/1}, {what_is_left, fun what_is_left/1}, {names, fun names/1}, {damaged, fun damaged/1},
-     {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {nowhere, fun nowhere/1}].
+     {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {bounded, fun bounded/1},
+     {bounded_while_others_use_it, fun bounded_while_others_use_it/1}, {nowhere, fun nowhere/1}].
 
 woven_once(Dir) ->
     {[Ebin], [], 2} = prepared(Dir, plan()),
@@ -88,15 +89,64 @@ natives(Dir) ->
     write(Dir, wc_c, "-export([g/1]).\nf() -> erlang:load_nif(\"x\", 0).\ng(X) -> X."),
     ?assertEqual([{wc_c, f, 0}, {wc_c, g, 1}], witness_weave_cache:natives(filename:join(Dir, "ebin"))).
 
+%% What was used within a week stays, and so does everything up to the limit.
+bounded(Dir) ->
+    {[First], [], 2} = prepared(Dir, plan()),
+    write(Dir, wc_b, "f() -> self() ! 2."),
+    {[Second], [], 1} = prepared(Dir, plan(), 0),
+    ?assert(filelib:is_dir(First)),
+    ok = age(cache(Dir)),
+    write(Dir, wc_b, "f() -> self() ! 3."),
+    {[Third], [], 1} = prepared(Dir, plan(), 1 bsl 30),
+    ?assert(lists:all(fun filelib:is_dir/1, [First, Second, Third])),
+    write(Dir, wc_b, "f() -> self() ! 4."),
+    {[Fourth], [], 1} = prepared(Dir, plan(), 0),
+    ?assertEqual(lists:sort([Third, Fourth]), filelib:wildcard(filename:join([cache(Dir), "sets", "*"]))),
+    %% The module that all have in common, and the last two of the other.
+    ?assertEqual(3, length(filelib:wildcard(filename:join([cache(Dir), "modules", "*"])))),
+    %% The oldest go first, and no more than have to.
+    ok = age(cache(Dir)),
+    ok = age(Third, 9),
+    Sizes = lists:sum([filelib:file_size(F) || F <- files(cache(Dir))]),
+    ok = witness_weave_cache_bound:shrink(cache(Dir), Sizes - 1),
+    ?assertEqual([false, true], [filelib:is_dir(Folder) || Folder <- [Third, Fourth]]),
+    %% Whatever is missing is made again.
+    ?assertMatch({[Fourth], [], 0}, prepared(Dir, plan(), 0)).
+
+bounded_while_others_use_it(Dir) ->
+    {[Ebin], [], 2} = prepared(Dir, plan()),
+    [begin
+         ok = age(cache(Dir)),
+         Others = [spawn_monitor(fun() -> prepared(Dir, (plan())#{timeouts => true, except => [{I, N}]}, 0) end) || N <- [1, 2]],
+         Users = [spawn_monitor(fun() -> {[Ebin], [], _} = prepared(Dir, plan()) end) || _ <- [1, 2, 3]],
+         [receive {'DOWN', Ref, process, P, Reason} -> ?assertEqual(normal, Reason) end || {P, Ref} <- Others ++ Users],
+         ?assertMatch({[Ebin], [], 0}, prepared(Dir, plan())),
+         ?assertEqual(2, length(filelib:wildcard("*.beam", Ebin)))
+     end || I <- lists:seq(1, 20)],
+    ?assertEqual([], [F || F <- filelib:wildcard(filename:join([cache(Dir), "*", "*"])), lists:member($., filename:basename(F))]).
+
+%% As if nobody had used any of it for eight days.
+age(Folder) ->
+    lists:foreach(fun(File) -> age_file(File, 8) end, files(Folder)).
+
+age(Folder, Days) -> lists:foreach(fun(File) -> age_file(File, Days) end, files(Folder)).
+
+age_file(File, Days) ->
+    Then = calendar:gregorian_seconds_to_datetime(
+        calendar:datetime_to_gregorian_seconds(calendar:local_time()) - Days * 86_400),
+    ok = file:change_time(File, Then).
+
 nowhere(Dir) ->
     ok = file:write_file(cache(Dir), ""),
     ?assertMatch({error, {_, _}}, witness_weave_cache:prepare([filename:join(Dir, "ebin")], plan(), cache(Dir))).
 
 %% The folders, what is left as it is, and how many modules had to be woven.
-prepared(Dir, Plan) ->
+prepared(Dir, Plan) -> prepared(Dir, Plan, 1 bsl 30).
+
+prepared(Dir, Plan, Limit) ->
     Count = counters:new(1, []),
     {ok, Ebins, NotWoven} = witness_weave_cache:prepare([filename:join(Dir, "ebin")], Plan, cache(Dir),
-                                                        #{progress => fun(_, _) -> counters:add(Count, 1, 1) end}),
+                                                        #{limit => Limit, progress => fun(_, _) -> counters:add(Count, 1, 1) end}),
     {Ebins, NotWoven, counters:get(Count, 1)}.
 
 plan() -> #{runtime => witness_weave_recorder}.

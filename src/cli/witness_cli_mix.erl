@@ -10,7 +10,15 @@ observes it. As with `mix run`, the folder of the project becomes the current on
 What Mix and the compiler print goes to standard error. Errors are text for people.
 """.
 
--export([prepare/1]).
+-export([prepare/1, export/1]).
+
+-export_type([exported/0]).
+
+-doc """
+A project for another VM: its applications, the folders of its code and that of its dependencies, and the parameters that Mix has
+set, for all applications.
+""".
+-type exported() :: #{apps := [atom()], folders := [file:filename()], environment := [{atom(), [{atom(), term()}]}]}.
 
 -doc "Prepares this VM for a project; the applications that it has, more than one for an umbrella.".
 -spec prepare(Folder :: string()) -> {ok, [atom()]} | {error, unicode:chardata()}.
@@ -27,6 +35,47 @@ prepare(Folder) ->
         {error, Reason} when is_atom(Reason) -> {error, [~"--mix: ", file:format_error(Reason)]};
         {error, Text} -> {error, Text}
     end.
+
+-doc "Prepares a project for a VM that does not have Mix.".
+-spec export(Folder :: string()) -> {ok, exported()} | {error, unicode:chardata()}.
+export(Folder) ->
+    maybe
+        ok ?= witness_cli_setup:load_elixir('Elixir.Mix', []),
+        {Paths, Before} = {code:get_path(), parameters()},
+        {ok, Apps} ?= prepare(Folder),
+        Elixir = filename:dirname(filename:dirname(filename:dirname(code:which(elixir)))),
+        Folders = [Path || Path <- code:get_path() -- Paths, not lists:prefix(Elixir ++ "/", Path)],
+        {ok, Environment} ?= transferable(maps:filter(fun(Key, Value) -> maps:find(Key, Before) =/= {ok, Value} end,
+                                                      parameters())),
+        {ok, #{apps => Apps, folders => [filename:absname(Path) || Path <- Folders], environment => Environment}}
+    end.
+
+%% Those of Mix itself are not the project's.
+parameters() ->
+    #{{App, Name} => Value || {App, _, _} <- application:loaded_applications(),
+                              not lists:member(App, [mix, ex_unit, iex, hex]),
+                              {Name, Value} <- application:get_all_env(App)}.
+
+transferable(Parameters) ->
+    case [Key || Key := Value <- Parameters, not is_transferable(Value)] of
+        [] ->
+            Groups = maps:groups_from_list(fun({{App, _}, _}) -> App end, fun({{_, Name}, Value}) -> {Name, Value} end,
+                                           maps:to_list(Parameters)),
+            {ok, lists:sort(maps:to_list(Groups))};
+        [{App, Name} | _] ->
+            {error, [~"--mix: the parameter ", atom_to_binary(Name), ~" of ", atom_to_binary(App),
+                     ~" holds a process, a port or a reference, which mean nothing in another VM"]}
+    end.
+
+is_transferable([Head | Tail]) -> is_transferable(Head) andalso is_transferable(Tail);
+is_transferable(Tuple) when is_tuple(Tuple) -> is_transferable(tuple_to_list(Tuple));
+is_transferable(Map) when is_map(Map) -> is_transferable(maps:to_list(Map));
+is_transferable(Fun) when is_function(Fun) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} -> true;
+        {type, local} -> is_transferable(element(2, erlang:fun_info(Fun, env)))
+    end;
+is_transferable(Term) -> not (is_pid(Term) orelse is_port(Term) orelse is_reference(Term)).
 
 in_order(File) ->
     Leader = group_leader(),

@@ -20,7 +20,8 @@ ended early.
 
 -doc "See `command/0`.".
 -type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), output => string(), pa => [string()],
-                     weave => [string()], config => string(), app => string(), system => string()}.
+                     weave => [string()], outside => [string()], config => string(), app => string(),
+                     mix => string(), system => string()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -47,6 +48,9 @@ command() ->
         #{name => weave, long => "-weave", action => append, type => string,
           help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
                                         ".app files of the program name; may be repeated"]}},
+        #{name => outside, long => "-outside", action => append, type => string,
+          help => {"[--outside APP]...", ["an application that is started before anything is recorded, so that its "
+                                          "processes are not; may be repeated"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
@@ -54,44 +58,67 @@ command() ->
                                  "standard error"]}},
         #{name => app, long => "-app", type => string,
           help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
+        #{name => mix, long => "-mix", type => string,
+          help => {"[--mix DIR]", ["record the application of the Mix project in this folder, compiled and configured "
+                                   "as by mix run; --app names one of an umbrella project; mod:fun(args) is called "
+                                   "when it has started"]}},
         #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
       ]}.
 
 -doc "Records; the exit code, or an error of the user.".
 -spec run(options()) -> {ok, 0..3} | {error, unicode:chardata()}.
-run(#{json := Json} = Options) ->
+run(Given) ->
     maybe
-        {ok, Program} ?= program(Options),
-        {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
+        {ok, Mix} ?= mix(Options),
+        {ok, Program} ?= program(Options, maps:get(apps, Mix, [])),
+        {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        Folders = Named ++ maps:get(folders, Mix, []),
         ok ?= witness_cli_setup:load_elixir(module(Program), Folders),
         ok ?= there(Program),
         {ok, Applications} ?= applications(maps:get(weave, Options, [])),
+        {ok, Outside} ?= applications(maps:get(outside, Options, [])),
         ok = witness_cli_signal:catch_interrupts(),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
-        Dir = maps:get(output, Options, default_name()),
-        Given = maps:merge(maps:with([contents, hash, config], Options),
-                           #{dir => Dir, pa => Folders, weave => Applications, on_progress => progress()}),
-        {ok, Recording} ?= started(witness_record:start(maps:merge(Given, Program))),
+        All = maps:merge(maps:with([contents, hash, config], Options),
+                         #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
+                           environment => maps:get(environment, Mix, []), on_progress => progress()}),
+        {ok, Recording} ?= started(witness_record:start(maps:merge(All, Program))),
         {ok, Summary} ?= awaited(Recording),
-        All = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
-        Code = code(All, Program),
-        tell(Json, Out, All, Code),
+        Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
+        Code = code(Told, Program),
+        tell(Json, Out, Told, Code),
         {ok, Code}
     end.
 
-program(#{app := _, system := _}) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
-program(#{app := Text}) ->
+%% A project of Mix is run in its folder.
+absolute(#{mix := _, output := Dir} = Options) ->
+    maps:merge(Options#{output => filename:absname(Dir)},
+               maps:map(fun(pa, Names) -> [filename:absname(Name) || Name <- Names];
+                           (config, Name) -> filename:absname(Name)
+                        end, maps:with([pa, config], Options)));
+absolute(Options) -> Options.
+
+mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
+mix(#{}) -> {ok, #{}}.
+
+program(#{app := _, system := _}, _) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
+program(#{app := Text}, _) ->
     maybe
         {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
         {ok, #{app => App}}
     end;
-program(#{system := Text}) ->
+program(#{system := Text}, Apps) ->
     maybe
         {ok, Call} ?= witness_cli_call:parse(Text),
-        {ok, #{run => Call}}
+        {ok, #{run => Call, applications => Apps}}
     end;
-program(#{}) -> {error, ~"'mod:fun(args)' or --app APP is expected, and not there"}.
+program(#{}, [App]) -> {ok, #{app => App}};
+program(#{}, []) -> {error, ~"'mod:fun(args)', --app APP or --mix DIR is expected, and not there"};
+program(#{}, Apps) ->
+    {error, [~"the project has the applications ", witness_text:list([atom_to_binary(App) || App <- Apps]),
+             ~": name one with --app"]}.
 
 %% An application of Elixir is told by the folders.
 module(#{run := {Module, _, _}}) -> Module;

@@ -30,6 +30,10 @@ program ends is no error: a crash is recorded like everything else.
 - `pa`: folders of compiled modules, the first one first. They are woven;
 - `weave`: applications of OTP that are woven besides `kernel`, `stdlib` and those that the program names (see
   `m:witness_record_code`);
+- `applications`: started before the function of `run` is called, and recorded too;
+- `outside`: applications that are started before anything is recorded, so that none of their processes is (see
+  `m:witness_record_source`). They are woven, lest they hand on who has sent what;
+- `environment`: parameters of applications, as for `application:set_env/2`. They come before those in files;
 - `config`: a `sys.config` file for the VM;
 - `contents`, `hash`: record each message too, or a hash of it;
 - `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
@@ -40,7 +44,8 @@ program ends is no error: a crash is recorded like everything else.
 - `on_progress`: called with what is done meanwhile, as text.
 """.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
-                     pa => [file:filename()], weave => [atom()], config => file:filename(), contents => boolean(),
+                     pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
+                     environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
                      vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term())}.
@@ -60,7 +65,7 @@ stopped. Reasons are `normal`, or text.
 - `ended`: how the program did;
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
 - `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
-  recorded;
+  recorded: without debug information, from folders that were not named, or made by the program;
 - `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
   the VM has ended without notice.
 """.
@@ -72,7 +77,7 @@ stopped. Reasons are `normal`, or text.
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {config, file:filename(), term()}
-                | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}.
+                | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}.
 
 -doc "Records a program to its end.".
 -spec record(options()) -> {ok, summary()} | {error, reason()}.
@@ -117,7 +122,9 @@ check(#{}) -> {error, {missing_option, dir}}.
 
 valid(run, {M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
 valid(app, App) -> is_atom(App);
-valid(weave, Apps) -> is_list(Apps) andalso lists:all(fun is_atom/1, Apps);
+valid(Name, Apps) when Name =:= weave; Name =:= applications; Name =:= outside ->
+    is_list(Apps) andalso lists:all(fun is_atom/1, Apps);
+valid(environment, Apps) -> is_list(Apps) andalso lists:all(fun is_environment/1, Apps);
 valid(Name, Value) when Name =:= dir; Name =:= config; Name =:= cache -> is_name(Value);
 valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
@@ -125,6 +132,10 @@ valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Nam
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
 valid(on_progress, Fun) -> is_function(Fun, 1);
 valid(_, _) -> false.
+
+is_environment({App, Parameters}) when is_atom(App), is_list(Parameters) ->
+    lists:all(fun({Name, _}) -> is_atom(Name); (_) -> false end, Parameters);
+is_environment(_) -> false.
 
 is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
 
@@ -182,6 +193,8 @@ format_error({folder, Dir}) -> [~"there is no folder ", name(Dir)];
 format_error({config, File, Reason}) -> [name(File), ~": ", file:format_error(Reason)];
 format_error({application, App, not_found}) ->
     [~"there is no application ", witness_event:format_term(App, 100), ~" in the folders of code"];
+format_error({application, App, {not_started, Reason}}) ->
+    [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];
 format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
 format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];

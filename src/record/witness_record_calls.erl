@@ -7,7 +7,7 @@ compute by itself.
 |---|---|---|
 | `result` | functions of the VM: time, names, references, system information, ETS and other memory that processes share | their results and exceptions, by the numbers below |
 | `foreign` | exported functions of modules that are not woven: those of the VM that work on files, sockets and compressed data, and modules with native functions | the same; what happens inside is outside |
-| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt` | what the recorder has to do in another way | see `m:witness_record_runtime` |
+| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load` | what the recorder has to do in another way | see `m:witness_record_runtime` |
 
 **Numbers.** A function that is listed here has its place in the list as its number; the smallest numbers take one
 byte in a recording, so the most frequent functions come first. Functions of modules that are not woven have the
@@ -36,11 +36,13 @@ plan() -> plan([]).
 
 -doc """
 The same with the modules of these folders: calls of those with native functions are recorded. So is that by which a module is
-loaded when it is needed: the messages that a process takes for that are none of the program's.
+loaded when it is needed: the messages that a process takes for that are none of the program's; and what a program reads of
+data sources.
 """.
 -spec plan([file:filename_all()]) -> witness_weave:plan().
 plan(Dirs) ->
-    Natives = lists:usort([{code, ensure_loaded, 1} | lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])]),
+    Natives = lists:usort([{code, ensure_loaded, 1} | witness_record_source:calls()]
+                          ++ lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])),
     #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, callbacks => false,
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
@@ -117,7 +119,7 @@ others() ->
        {get, dictionary, [0]}, {get_keys, dictionary, [0, 1]}, {erase, dictionary, [0]},
        {process_info, information, [1, 2]},
        {seq_trace, token, [2]}, {seq_trace_info, token, [1]}, {seq_trace_print, token, [1, 2]},
-       {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}]},
+       {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}, {prepare_loading, load, [2]}, {load_module, load, [2]}]},
      {prim_eval, [{'receive', wait, [2]}]}].
 
 results() ->
@@ -232,13 +234,13 @@ left(erlang) ->
      {is_tuple, [1]}, {length, [1]}, {list_to_atom, [1]}, {list_to_binary, [1]}, {list_to_bitstring, [1]},
      {list_to_existing_atom, [1]}, {list_to_float, [1]}, {list_to_integer, [1, 2]}, {list_to_pid, [1]},
      {list_to_port, [1]},
-     {list_to_ref, [1]}, {list_to_tuple, [1]}, {load_module, [2]}, {load_nif, [2]}, {make_tuple, [2, 3]},
+     {list_to_ref, [1]}, {list_to_tuple, [1]}, {load_nif, [2]}, {make_tuple, [2, 3]},
      {map_get, [2]},
      {map_size, [1]}, {match_spec_test, [3]}, {max, [2]}, {md5, [1]}, {md5_final, [1]}, {md5_init, [0]},
      {md5_update, [2]},
      {min, [2]}, {module_info, [0, 1]}, {nif_error, [1, 2]}, {node, [0, 1]}, {'not', [1]}, {'or', [2]}, {phash, [2]},
      {phash2, [1, 2]}, {pid_to_list, [1]}, {port_to_list, [1]}, {posixtime_to_universaltime, [1]}, {pre_loaded, [0]},
-     {prepare_loading, [2]}, {process_flag, [2]}, {purge_module, [1]}, {put, [2]}, {raise, [3]}, {ref_to_list, [1]},
+     {process_flag, [2]}, {purge_module, [1]}, {put, [2]}, {raise, [3]}, {ref_to_list, [1]},
      {'rem', [2]},
      {round, [1]}, {self, [0]}, {set_cookie, [1, 2]}, {set_cpu_topology, [1]}, {setelement, [3]}, {setnode, [2, 3]},
      {size, [1]},

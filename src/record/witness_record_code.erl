@@ -15,19 +15,21 @@ messages that it takes are not in the recording, so it is named in the summary.
 Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
 every VM knows: while it boots, it would look there first; modules that were left as they are, but
 for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
-loaded when all that the recorder needs has been.
+loaded when all that the recorder needs has been; applications that are not to be recorded.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
-                  calls := #{mfa() => non_neg_integer()}, handler := file:filename()}.
+                  calls := #{mfa() => non_neg_integer()}, handler := file:filename(), outside => [atom()]}.
 
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
 prepare(Options) ->
     User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
-        ok ?= there([App || #{app := App} <- [Options]] ++ maps:get(weave, Options, []), User),
+        ok ?= there(named(Options), User),
         Apps = applications(wanted(Options, User), User),
-        woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options)
+        {ok, Code} ?= woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options),
+        %% What every program of Elixir finds running.
+        {ok, Code#{outside => [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, [])}}
     end.
 
 woven(Dirs, Options) ->
@@ -57,8 +59,12 @@ cache(#{}) ->
     filename:join(Base, "woven").
 
 wanted(Options, User) ->
-    [kernel, stdlib | [App || #{app := App} <- [Options]]] ++ maps:get(weave, Options, []) ++ elixir(Options, User)
+    [kernel, stdlib | named(Options)] ++ elixir(Options, User)
         ++ [App || Dir <- User, File <- filelib:wildcard("*.app", Dir), App <- needs(filename:join(Dir, File))].
+
+named(Options) ->
+    [App || #{app := App} <- [Options]]
+        ++ lists:append([maps:get(Key, Options, []) || Key <- [applications, weave, outside]]).
 
 elixir(Options, User) ->
     Module = case Options of #{run := {M, _, _}} -> atom_to_list(M); #{} -> "" end,

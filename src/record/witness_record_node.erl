@@ -24,7 +24,7 @@ recorded with its content. It says nothing to them.
 
 -export([main/0, ending/0]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
--export([start_application/1]).
+-export([start_application/1, call/2]).
 
 -record(state, {port :: port(),
                 writer :: pid() | undefined,
@@ -96,6 +96,9 @@ begin_job(Job, State) ->
     maybe
         ok ?= woven(Job),
         ok ?= native(Job),
+        ok = application:set_env(maps:get(environment, Job, []), [{persistent, true}]),
+        ok ?= outside(maps:get(outside, Job, [])),
+        ok = witness_record_loads:start(maps:get(calls, Job)),
         ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
         ok = handler(Job),
         {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
@@ -110,9 +113,22 @@ begin_job(Job, State) ->
             leave(State#state{phase = finished})
     end.
 
-%% The processes of applications are spawned by the controller's.
-starting(#{app := _}) -> #{ending => fun ending/0, adopting => whereis(application_controller)};
-starting(#{}) -> #{ending => fun ending/0}.
+%% Nobody is recorded yet, and whom these processes spawn will not be.
+outside([]) -> ok;
+outside([App | Apps]) ->
+    case application:ensure_all_started(App) of
+        {ok, _} -> outside(Apps);
+        {error, Reason} -> {error, {application, App, {not_started, Reason}}}
+    end.
+
+starting(Job) ->
+    Told = #{ending => fun ending/0, loading => fun witness_record_loads:notice/2},
+    case Job of
+        %% The processes of applications are spawned by the controller's.
+        #{app := _} -> Told#{adopting => whereis(application_controller)};
+        #{applications := [_ | _]} -> Told#{adopting => whereis(application_controller)};
+        #{} -> Told
+    end.
 
 %% A folder that is not looked into first would mean a recording with nothing in it.
 woven(#{woven := Folders}) ->
@@ -132,7 +148,7 @@ native(Job) ->
 
 %% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_native]),
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_loads, witness_record_native]),
     File = filename:join(Folder, "error_handler.beam"),
     {ok, Object} = file:read_file(File),
     ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
@@ -140,7 +156,7 @@ handler(#{handler := Folder}) ->
     ok.
 
 header(Job) ->
-    Options = maps:with([contents, hash, full_ids, compress, budget], Job),
+    Options = maps:with([outside, contents, hash, full_ids, compress, budget], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
                  full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls], Job)).
 
@@ -158,12 +174,19 @@ spawn_recorded({M, F, Args}, Session) ->
     _ = trace:process(Session, self(), false, [procs, set_on_spawn]),
     {Root, Ref}.
 
+first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
 first(#{run := MFA}) -> MFA;
 first(#{app := App}) -> {?MODULE, start_application, [App]}.
 
 -doc false.
 -spec start_application(atom()) -> no_return().
 start_application(App) -> exit({witness_started, application:ensure_all_started(App)}).
+
+-doc false.
+-spec call([atom()], mfa()) -> term().
+call(Apps, {M, F, Args}) ->
+    [{ok, _} = application:ensure_all_started(App) || App <- Apps],
+    apply(M, F, Args).
 
 %% --- end -------------------------------------------------------------------------
 
@@ -211,7 +234,7 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
 finish(_, State) -> State.
 
 %% An application, and what it needs, is stopped in good order.
-leave(#state{job = #{app := _}} = State) ->
+leave(#state{job = Job} = State) when is_map_key(app, Job); is_map_key(applications, Job) ->
     ok = init:stop(),
     State;
 leave(_) -> halt(0, [{flush, true}]).
@@ -220,7 +243,8 @@ modules(#{woven := Folders}) ->
     [{Module, Module:module_info(md5), is_list(File) andalso lists:member(filename:dirname(File), Folders)}
      || {Module, File} <- code:all_loaded()].
 
-unwoven(#{unwoven := Names}) -> [Name || Name <- Names, code:is_loaded(Name) =/= false].
+unwoven(#{unwoven := Names}) ->
+    lists:usort([Name || Name <- Names, code:is_loaded(Name) =/= false] ++ witness_record_loads:unwoven()).
 
 tell(Message, #state{port = Port}) ->
     try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

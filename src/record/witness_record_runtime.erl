@@ -32,9 +32,9 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 """.
 -behaviour(witness_weave_runtime).
 
--export([start/1, stop/0, root/3, verify/0]).
+-export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
 -export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, apply/3, function/3]).
+         make_fun/3, halt/3, load/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
@@ -49,14 +49,16 @@ From now on processes are recorded that were spawned by recorded ones, or by `ro
 
 - `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
 - `ending`: called before a recorded process ends the VM.
+- `loading`: called with each module that is to be loaded, and its object code.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
 - `adopting`: a process that is outside, whose children are recorded.
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()),
+              loading => fun((module(), binary()) -> term()),
               contents => boolean(), hash => boolean(), adopting => pid()}) -> ok.
 start(Options) ->
     All = #{contents := Contents, hash := Hash} =
-        maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end,
+        maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, loading => fun(_, _) -> ok end,
                      contents => false, hash => false}, Options),
     #{verify := Verify} = witness_record_native:info(),
     %% Who has to tell more of a message than its sender comes by `looked_at/3' for that, and need not doubt the sender.
@@ -87,6 +89,10 @@ root(Module, Function, Args) ->
     {Pid, Monitor} = spawn_monitor(Module, Function, Args),
     _ = erlang:seq_trace(sequential_trace_token, []),
     {Pid, Monitor, Id}.
+
+-doc "Whether the calling process is recorded.".
+-spec is_recorded() -> boolean().
+is_recorded() -> me() =/= 0.
 
 %% The identifier of the process. It is asked for once.
 me() ->
@@ -368,6 +374,15 @@ halt(erlang, halt, Args) ->
         _ -> nobody
     end,
     erlang:apply(erlang, halt, Args).
+
+-doc false.
+-spec load(module(), atom(), [term()]) -> term().
+load(erlang, Function, [Module, Code] = Args) ->
+    _ = case persistent_term:get(?MODULE, off) of
+        #{loading := Notice} when is_atom(Module), is_binary(Code) -> Notice(Module, Code);
+        _ -> nobody
+    end,
+    erlang:apply(erlang, Function, Args).
 
 %% --- what is known at run time only ----------------------------------------------
 

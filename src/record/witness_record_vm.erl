@@ -74,8 +74,8 @@ init({Owner, Options, Code}) ->
     {ok, State, {continue, open}}.
 
 job(Options, Code) ->
-    Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
-    Used = maps:with([woven, unwoven, calls, handler], Code),
+    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget], Options),
+    Used = maps:with([woven, unwoven, calls, handler, outside], Code),
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, Used).
 
 -doc false.

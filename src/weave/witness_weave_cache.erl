@@ -18,6 +18,8 @@ CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is gi
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
 ```
 
+What nobody has used for a week is removed when all becomes too large (`m:witness_weave_cache_bound`).
+
 **Whoever dies, whoever comes second.** Every file and folder is written under another name and renamed when it is
 complete. Two that weave the same at the same time write the same. A folder in which a file is missing or has another
 size is made anew.
@@ -30,8 +32,12 @@ debug information), what is part of the VM, what the plan excepts, and Witness i
 
 -export_type([options/0, not_woven/0]).
 
--doc "`progress` is called when a module is woven, in any process: how many are, and how many have to be.".
--type options() :: #{progress => fun((Done :: non_neg_integer(), All :: non_neg_integer()) -> term())}.
+-doc """
+- `progress` is called when a module is woven, in any process: how many are, and how many have to be;
+- `limit`: bytes that the cache may have before what is old is removed (1 GiB).
+""".
+-type options() :: #{progress => fun((Done :: non_neg_integer(), All :: non_neg_integer()) -> term()),
+                     limit => non_neg_integer()}.
 
 -doc "A module that is left as it is, with the reason.".
 -type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
@@ -59,6 +65,8 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
         ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
         Done = [case Found of none -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
+        _ = [witness_weave_cache_bound:shrink(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
+             || lists:member(none, Known)],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
         throw:{file, File, Reason} -> {error, {File, Reason}}
@@ -170,6 +178,11 @@ set_folder(Set, CacheDir) ->
 
 known(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
+    %% First that it is used, then whether it is there; with it the modules, which another folder is made from.
+    _ = case witness_weave_cache_bound:used(filename:join(Dir, ?WOVEN)) of
+        renewed -> [witness_weave_cache_bound:used(module_file(Key, CacheDir)) || {_, _, Key} <- Set];
+        fresh -> []
+    end,
     maybe
         {ok, Binary} ?= file:read_file(filename:join(Dir, ?WOVEN)),
         {ok, {Sizes, NotWoven}} ?= decoded(Binary),
@@ -209,6 +222,7 @@ placed(New, Dir, Set, CacheDir) ->
 
 %% A file that is damaged is as good as none.
 stored(Key, CacheDir) ->
+    _ = witness_weave_cache_bound:used(module_file(Key, CacheDir)),
     maybe
         {ok, Binary} ?= file:read_file(module_file(Key, CacheDir)),
         {ok, Stored} ?= decoded(Binary),

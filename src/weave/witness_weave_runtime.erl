@@ -13,7 +13,7 @@ plan can lead to.
 """.
 
 -optional_callbacks([sent/2, timeout/0, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
-                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
+                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3, load/3,
                      callback/3, init/2]).
 
 -doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
@@ -78,6 +78,9 @@ process of this node, or may be none.
 
 -doc "`erlang:halt`.".
 -callback halt(module(), atom(), [term()]) -> no_return().
+
+-doc "`erlang:prepare_loading/2` and `erlang:load_module/2`, by which all code is loaded.".
+-callback load(module(), atom(), [term()]) -> term().
 
 -doc "`prim_eval:'receive'/2`, with which `erl_eval` takes messages.".
 -callback wait(module(), atom(), [term()]) -> term().

@@ -1,9 +1,9 @@
 -module(witness_recorded_signals).
 -moduledoc "Links, monitors, deaths at any point, and timers.".
 
--import(witness_recorded, [message/2, content/1, timeout/0, spawned/2, monitored/1, ended/2]).
+-import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, spawned/2, monitored/1, ended/2]).
 
--export([deaths/0, kills/0, timers/0]).
+-export([deaths/0, kills/0, timers/0, chains/0, forged/0, patience/0]).
 
 -doc "Every way to end, as links and monitors tell of it.".
 deaths() ->
@@ -58,6 +58,64 @@ drain(Pid, N) ->
 
 busy(0) -> ok;
 busy(N) -> busy(N - 1).
+
+-doc "Ends that go from link to link.".
+chains() ->
+    process_flag(trap_exit, true),
+    Me = self(),
+    lists:map(fun(N) ->
+        First = spawned(fun() -> receive never -> ok end end),
+        Linked = spawned(fun() -> link(First), Me ! {linked, self()}, receive never -> ok end end, [link]),
+        receive {linked, Linked} = M -> message(Linked, M) end,
+        Trapping = spawned(fun() ->
+            process_flag(trap_exit, true),
+            link(First),
+            Me ! {ready, self()},
+            receive {'EXIT', First, _} = Exit -> content(Exit), Me ! {heard, self(), Exit} end
+        end),
+        receive {ready, Trapping} = Ready -> message(Trapping, Ready) end,
+        exit(First, case N rem 3 of 0 -> kill; 1 -> boom; 2 -> {shutdown, N} end),
+        receive {'EXIT', Linked, Reason} = End -> content(End), ended(Linked, Reason), ended(First, Reason) end,
+        receive {heard, Trapping, _} = Heard -> message(Trapping, Heard) end
+    end, lists:seq(1, 9)).
+
+-doc "Messages that look like signals, but were sent: they are there with their contents, whoever has sent them.".
+forged() ->
+    Me = self(),
+    Ref = make_ref(),
+    Forger = spawned(fun() ->
+        [Me ! Msg || Msg <- [{'DOWN', Ref, process, Me, forged}, {'EXIT', Me, forged}, {spawn_reply, Ref, ok, Me},
+                             {tagged, Ref, ok, Me}, {plain, Ref}]]
+    end),
+    receive {'DOWN', Ref, process, Me, forged} = Down -> content(Down) end,
+    receive {'EXIT', Me, forged} = Exit -> content(Exit) end,
+    receive {spawn_reply, Ref, ok, Me} = Reply -> content(Reply) end,
+    receive {tagged, Ref, ok, Me} = Tagged -> content(Tagged) end,
+    receive {plain, Ref} = Plain -> message(Forger, Plain) end,
+    done.
+
+-doc "Monitors, by pid and by name, of processes that end about when somebody loses patience.".
+patience() ->
+    Me = self(),
+    lists:map(fun(N) ->
+        Pid = spawned(fun() ->
+            N rem 2 =:= 0 andalso register(witness_recorded_brief, self()),
+            Me ! {here, self()},
+            busy(N * 7919 rem 40_000)
+        end),
+        receive {here, Pid} = Here -> message(Pid, Here) end,
+        Ref = monitor(process, case N rem 2 of 0 -> witness_recorded_brief; 1 -> Pid end),
+        Heard = receive {'DOWN', Ref, process, _, _} = Down -> content(Down), down
+        after N rem 3 ->
+            timeout(),
+            demonitor(Ref, [flush]),
+            receive {'DOWN', Ref, process, _, _} -> flushed after 0 -> timeout(), late end
+        end,
+        exit(Pid, kill),
+        Gone = monitor(process, Pid),
+        receive {'DOWN', Gone, process, Pid, _} = End -> content(End) end,
+        Heard
+    end, lists:seq(1, 60)).
 
 -doc "Timers by their messages, timers that are cancelled, and waiting.".
 timers() ->

@@ -1,0 +1,73 @@
+-module(witness_record_httpd).
+-moduledoc """
+The requests of OTP's HTTP server as a data source (`m:witness_record_source`): a module for its option `modules`, which hands
+each request to a process of the program.
+
+```erlang
+inets:start(httpd, [{port, 8080}, {server_name, "shop"}, {server_root, "."}, {document_root, "."},
+                    {modules, [witness_record_httpd]}, {witness_record_handler, shop}]).
+```
+
+The process with the name `shop` takes `{http_request, Event, #{method := Method, path := Path}}`: that is recorded, and
+what it reads of the event besides:
+
+| Part | |
+|---|---|
+| `query` | what stands behind the `?`, or `""` |
+| `headers` | `[{Name, Value}]`; names in lower case |
+| `{header, Name}` | the value of one, or `undefined` |
+| `body` | |
+| `peer` | `{Port, Address}` of the client |
+
+All are strings, as the server has them. The answer is `{Status, Headers, Body}`, where names of headers are what the
+server expects, such as `{content_type, "text/plain"}`. Whoever does not answer in time (`witness_record_timeout`, 30,000
+milliseconds) gets a 504 for it, and a request to a process that is not there, or ends meanwhile, a 503.
+
+The application `inets` must be outside: `outside => [inets]` of `m:witness_record`.
+""".
+-behaviour(witness_record_source).
+
+-include_lib("inets/include/httpd.hrl").
+
+-export([do/1, event/1, read/2]).
+
+-define(TIMEOUT, 30_000).
+
+-doc false.
+do(#mod{data = Done} = Request) ->
+    case lists:keymember(response, 1, Done) orelse lists:keymember(status, 1, Done) of
+        true -> {proceed, Done};
+        false -> {proceed, [answered(deliver(Request), Request) | Done]}
+    end.
+
+deliver(#mod{config_db = Config} = Request) ->
+    case httpd_util:lookup(Config, witness_record_handler) of
+        undefined -> {error, noproc};
+        To ->
+            Timeout = httpd_util:lookup(Config, witness_record_timeout, ?TIMEOUT),
+            witness_record_source:deliver(?MODULE, To, Request, Timeout)
+    end.
+
+answered({ok, {Status, Headers, Body}}, _) ->
+    Length = integer_to_list(iolist_size(Body)),
+    {response, {response, [{code, Status}, {content_length, Length} | Headers], Body}};
+answered({error, timeout}, #mod{request_uri = Uri}) -> {status, {504, Uri, "no answer in time"}};
+answered({error, _}, #mod{request_uri = Uri}) -> {status, {503, Uri, "nobody answers"}}.
+
+-doc false.
+event(#mod{method = Method, request_uri = Uri}) ->
+    {Path, _} = parts(Uri),
+    {http_request, #{method => Method, path => Path}}.
+
+-doc false.
+read(query, #mod{request_uri = Uri}) -> element(2, parts(Uri));
+read(headers, #mod{parsed_header = Headers}) -> Headers;
+read({header, Name}, #mod{parsed_header = Headers}) -> proplists:get_value(Name, Headers);
+read(body, #mod{entity_body = Body}) -> Body;
+read(peer, #mod{init_data = #init_data{peername = Peer}}) -> Peer.
+
+parts(Uri) ->
+    case string:split(Uri, "?") of
+        [Path, Query] -> {Path, Query};
+        [Path] -> {Path, ""}
+    end.

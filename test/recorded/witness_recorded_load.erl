@@ -1,0 +1,82 @@
+-module(witness_recorded_load).
+-moduledoc """
+Pairs of processes that write to each other as fast as they can, and somebody who looks how much memory that takes: that
+of the VM, and what the recorder holds until it is written.
+""".
+
+-export([run/3, held_up/2]).
+
+-define(SAMPLE, 100).            % milliseconds
+-define(ROUNDS, 5_000).
+
+-doc "So many pairs for so many seconds; what was seen goes to a file.".
+run(Pairs, Seconds, File) ->
+    Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
+    Me = self(),
+    Pids = [spawn(fun() -> Me ! {rounds, self(), ping(spawn(fun pong/0), Until)} end) || _ <- lists:seq(1, Pairs)],
+    Samples = samples(Until, []),
+    Rounds = [receive {rounds, Pid, N} -> N end || Pid <- Pids],
+    ok = file:write_file(File, term_to_binary(#{samples => Samples, messages => 2 * lists:sum(Rounds)})).
+
+ping(Pong, Until) -> ping(Pong, Until, 0).
+
+ping(Pong, Until, N) when N rem ?ROUNDS =:= 0, N > 0 ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> round(Pong, Until, N);
+        false ->
+            Pong ! stop,
+            N
+    end;
+ping(Pong, Until, N) -> round(Pong, Until, N).
+
+%% Most of what is recorded is messages; now and then there is data.
+round(Pong, Until, N) ->
+    Pong ! {ping, self(), N},
+    receive {pong, N} -> ok end,
+    _ = N rem 16 =:= 0 andalso erlang:unique_integer(),
+    _ = N rem 64 =:= 0 andalso begin self() ! {data, N, ~"some data"}, receive {data, N, _} -> ok end end,
+    ping(Pong, Until, N + 1).
+
+pong() ->
+    receive
+        {ping, From, N} -> From ! {pong, N}, pong();
+        stop -> ok
+    end.
+
+samples(Until, Samples) ->
+    receive after ?SAMPLE -> ok end,
+    All = [sample() | Samples],
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> samples(Until, All);
+        false -> lists:reverse(All)
+    end.
+
+sample() ->
+    #{used := Used, budget := Budget} = witness_record_native:info(),
+    #{vm => erlang:memory(total), resident => resident(), used => Used, budget => Budget}.
+
+%% Bytes that the operating system has given to this VM.
+resident() ->
+    case file:read_file("/proc/self/statm") of
+        {ok, Text} ->
+            [_, Pages | _] = string:lexemes(Text, " "),
+            4096 * binary_to_integer(Pages);
+        {error, _} -> 0
+    end.
+
+-doc "The writer is held up until the recorder gives up; then the program does what it still has to do.".
+held_up(Pairs, File) ->
+    [Writer] = [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {witness_record_writer, init, 1}],
+    true = erlang:suspend_process(Writer),
+    Pids = [spawn(fun() -> ping(spawn(fun pong/0), infinity) end) || _ <- lists:seq(1, Pairs)],
+    Most = until_ended(0),
+    [exit(Pid, kill) || Pid <- Pids],
+    true = erlang:resume_process(Writer),
+    ok = file:write_file(File, term_to_binary(Most)).
+
+until_ended(Most) ->
+    #{state := State, used := Used} = witness_record_native:info(),
+    case State of
+        running -> receive after 1 -> until_ended(max(Used, Most)) end;
+        {ended, budget} -> max(Used, Most)
+    end.

@@ -1,0 +1,116 @@
+-module(witness_record_source_SUITE).
+-moduledoc """
+OTP's HTTP server as a data source, under a real client: the program answers what it answers when its server is recorded,
+the recording has what the program has read, and nothing of what it has not.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+-define(REQUESTS, 60).
+-define(BODY, 10_000).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [only_what_is_read_is_recorded, whoever_is_not_there_or_too_late].
+
+init_per_suite(Config) ->
+    Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
+    ok = witness_record_programs:compile(Out),
+    {ok, _} = application:ensure_all_started(inets),
+    [{programs, Out} | Config].
+
+end_per_suite(_) -> application:stop(inets).
+
+only_what_is_read_is_recorded(Config) ->
+    {Answers, SourceDir, Journal} = served(source, #{outside => [inets]}, Config),
+    {Answers, DirectDir, _} = served(direct, #{weave => [inets]}, Config),
+    ?assertEqual(?REQUESTS, length(Answers)),
+    {#{result := done} = Noted, Recorded} = witness_record_comparison:both(Journal, SourceDir),
+    ?assertEqual([], witness_record_comparison:differences(Noted, Recorded, within)),
+    ?assertEqual({15, 3, 0}, found(SourceDir)),
+    ?assertMatch({_, _, N} when N > 0, found(DirectDir)),
+    [Less, More] = [lists:sum([iolist_size(term_to_iovec(Entry)) || Entry <- entries(Dir)]) || Dir <- [SourceDir, DirectDir]],
+    Text = io_lib:format("~b requests with ~b bytes each: ~b bytes of data as they are used, ~b when the server is recorded",
+                         [?REQUESTS, ?BODY, Less, More]),
+    ct:pal("~s", [Text]),
+    io:format(user, "~s~n", [Text]),
+    ?assert(5 * Less < More).
+
+%% Nobody with the name; and one who is outside the recording is told like any other.
+whoever_is_not_there_or_too_late(Config) ->
+    Port = free_port(),
+    {ok, Server} = inets:start(httpd, [{port, Port}, {bind_address, {127, 0, 0, 1}}, {ipfamily, inet}, {server_name, "shop"},
+                                       {server_root, proplists:get_value(priv_dir, Config)},
+                                       {document_root, proplists:get_value(priv_dir, Config)},
+                                       {modules, [witness_record_httpd]}, {witness_record_handler, ?MODULE},
+                                       {witness_record_timeout, 50}]),
+    try
+        {{_, 503, _}, _, _} = request(Port, "/a?b=c", "x"),
+        true = register(?MODULE, self()),
+        Asking = spawn_monitor(fun() -> exit({told, request(Port, "/a?b=c", "x")}) end),
+        Event = receive {http_request, E, #{method := "POST", path := "/a"}} -> E end,
+        ?assertEqual({ok, "b=c"}, witness_record_source:read(Event, query)),
+        ?assertEqual({ok, "x"}, witness_record_source:read(Event, body)),
+        ?assertMatch({ok, {_, "127.0.0.1"}}, witness_record_source:read(Event, peer)),
+        ?assertMatch({error, {error, function_clause}}, witness_record_source:read(Event, nothing)),
+        {_, Ref} = Asking,
+        receive {'DOWN', Ref, process, _, {told, {{_, Status, _}, _, _}}} -> ?assertEqual(504, Status) end,
+        ?assertEqual({error, closed}, witness_record_source:read(Event, body)),
+        ?assertEqual({error, closed}, witness_record_source:answer(Event, {200, [], ""}))
+    after
+        unregister(?MODULE),
+        inets:stop(httpd, Server)
+    end.
+
+%% What the client was told, and where the recording is.
+served(Function, Options, Config) ->
+    {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Ready} = inet:port(Listening),
+    Port = free_port(),
+    Name = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Function)),
+    Run = {witness_recorded, run, [witness_recorded_shop, {Function, [Port, ?REQUESTS, Ready]}, Name ++ ".journal"]},
+    {ok, Recording} = witness_record:start(Options#{run => Run, dir => Name ++ ".rec",
+                                                    pa => [proplists:get_value(programs, Config)]}),
+    {ok, _} = gen_tcp:accept(Listening),
+    Answers = [begin
+                   {{_, 200, _}, _, Answer} = request(Port, path(N), body(N)),
+                   Answer
+               end || N <- lists:seq(1, ?REQUESTS)],
+    {ok, Summary} = witness_record:await(Recording, infinity),
+    ct:pal("~p", [Summary]),
+    ?assertMatch(#{outcome := recorded, ended := {returned, normal}, unwoven := []}, Summary),
+    {Answers, Name ++ ".rec", Name ++ ".journal"}.
+
+request(Port, Path, Body) ->
+    Url = "http://127.0.0.1:" ++ integer_to_list(Port) ++ Path,
+    {ok, Answer} = httpc:request(post, {Url, [{"x-wanted", "header-wanted"}], "text/plain", Body}, [], []),
+    Answer.
+
+path(N) when N rem 20 =:= 0 -> "/body";
+path(N) when N rem 4 =:= 1 -> "/header";
+path(_) -> "/plain".
+
+body(N) ->
+    Word = case path(N) of "/body" -> "body-wanted"; _ -> "body-unwanted" end,
+    lists:flatten([Word, lists:duplicate(?BODY - length(Word), $.)]).
+
+%% In how many entries there is what the program has read, a header or a body, and what it has not.
+found(Dir) ->
+    Entries = [iolist_to_binary(io_lib:format("~0p", [Entry])) || Entry <- entries(Dir)],
+    list_to_tuple([length([Entry || Entry <- Entries, binary:match(Entry, Word) =/= nomatch])
+                   || Word <- [~"header-wanted", ~"body-wanted", ~"body-unwanted"]]).
+
+%% But for those of the journal.
+entries(Dir) ->
+    #{entries := All} = witness_record_comparison:recorded(Dir),
+    [Entry || _ := List <- All, Entry <- List, not is_of_ets(Entry)].
+
+is_of_ets({result, {ets, _, _}, _}) -> true;
+is_of_ets(_) -> false.
+
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
