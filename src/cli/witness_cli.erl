@@ -149,7 +149,14 @@ system(#{}, Apps) ->
 module({application, _}) -> erlang;
 module({Module, _, _}) -> Module.
 
-check_log(#{log := Log} = Options) ->
+check_log(#{log := Given} = Options) ->
+    Log = case Given of
+        {file, Name} -> {case filelib:is_dir(Name) of true -> recording; false -> file end, Name};
+        standard_input -> standard_input
+    end,
+    check(Log, Options).
+
+check(Log, Options) ->
     {_, Properties} = properties(~"check", Options),
     Roots = case Options of
         #{roots := Names} -> #{roots => [accept(~"check", root(Name)) || Name <- Names]};

@@ -90,6 +90,9 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
 is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
 is_log(_) -> false.
 
+is_recording(#state{options = #{start := #{system := {log, {recording, _}}}}}) -> true;
+is_recording(_) -> false.
+
 is_elsewhere(#state{options = Options}) -> is_map_key(with, Options).
 
 system_output(#{json := true}) -> whereis(standard_error);
@@ -245,7 +248,7 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
     Code = code(Summary, Break),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end,
-                           maps:merge(Summary#{attached => is_attached(State)},
+                           maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All),

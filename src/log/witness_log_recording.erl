@@ -44,9 +44,9 @@ A recording that is open is a plain term. Any process may use it, and there is n
 -type info() :: #{complete := boolean(), ended := term(), cut := [order | data | processes], indexed := boolean(),
                   sizes := witness_log_recording_index:sizes()}.
 
--doc "A process. `ended`: its end was recorded.".
+-doc "A process. `ended`: its end was recorded; `called`: what a process is called that was spawned with a fun.".
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
-                     signature := term(), ended := boolean()}.
+                     signature := term(), called => term(), ended := boolean()}.
 
 -doc """
 What a process did: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
@@ -278,12 +278,14 @@ names(At, Bytes, Names, File) ->
 -spec processes(recording()) -> {ok, [process()]} | {error, error()}.
 processes(R) ->
     Folded = fold_processes(fun
-        ({birth, #{id := Id} = Birth}, {Births, Ends}) -> {Births#{Id => Birth}, Ends};
-        ({ended, Id}, {Births, Ends}) -> {Births, Ends#{Id => true}}
-    end, {#{}, #{}}, R),
+        ({birth, #{id := Id} = Birth}, {Births, Ends, Called}) -> {Births#{Id => Birth}, Ends, Called};
+        ({ended, Id}, {Births, Ends, Called}) -> {Births, Ends#{Id => true}, Called};
+        ({signature, Id, Signature}, {Births, Ends, Called}) -> {Births, Ends, Called#{Id => #{called => Signature}}}
+    end, {#{}, #{}, #{}}, R),
     case Folded of
-        {ok, {Births, Ends}} ->
-            {ok, [Birth#{ended => is_map_key(Id, Ends)} || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
+        {ok, {Births, Ends, Called}} ->
+            {ok, [maps:merge(Birth#{ended => is_map_key(Id, Ends)}, maps:get(Id, Called, #{}))
+                  || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
         {error, _} = Error -> Error
     end.
 

@@ -31,7 +31,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -behaviour(witness_weave_runtime).
 
 -export([start/1, stop/0, root/3, verify/0]).
--export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
+-export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
          make_fun/3, halt/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
@@ -170,6 +170,15 @@ wait(prim_eval, 'receive', [Match, Time]) ->
             Value
     end.
 
+%% Only code that is woven to record contents calls this.
+-doc false.
+-spec sent(term(), term()) -> ok.
+sent(To, Msg) ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:sent(Me, To, Msg)
+    end.
+
 -doc false.
 -spec send(module(), atom(), [term()]) -> term().
 send(erlang, Function, [To | Rest] = Args) ->
@@ -177,9 +186,13 @@ send(erlang, Function, [To | Rest] = Args) ->
         0 -> erlang:apply(erlang, Function, Args);
         Me ->
             case destination(To) of
-                plain -> erlang:apply(erlang, Function, Args);
+                plain ->
+                    ok = announce(To, Rest, Me),
+                    erlang:apply(erlang, Function, Args);
                 {name, Name} -> named(Function, Name, To, Rest, Me);
-                remote -> remote(erlang, Function, Args, Me)
+                remote ->
+                    ok = announce(To, Rest, Me),
+                    remote(erlang, Function, Args, Me)
             end
     end.
 
@@ -190,6 +203,13 @@ destination(To) when is_pid(To), node(To) =/= node() -> remote;
 destination(To) when is_reference(To), node(To) =/= node() -> remote;
 destination(_) -> plain.
 
+%% Before it is sent: whatever ends the process in between, nobody takes a message that was not announced.
+announce(To, [Msg | _], Me) ->
+    case persistent_term:get(?MODULE, off) of
+        #{contents := true} -> witness_record_native:sent(Me, To, Msg);
+        _ -> ok
+    end.
+
 %% What is looked up is what is sent to. If it ends in between, the message is lost, as it is when it ends just after.
 named(Function, Name, To, Rest, Me) ->
     case whereis(Name) of
@@ -199,9 +219,11 @@ named(Function, Name, To, Rest, Me) ->
                                          | element(2, process_info(self(), current_stacktrace))]);
         undefined ->
             ok = witness_record_native:named(Me, undefined),
+            ok = announce(To, Rest, Me),
             erlang:apply(erlang, Function, [To | Rest]);
         Found ->
             ok = witness_record_native:named(Me, Found),
+            ok = announce(To, Rest, Me),
             erlang:apply(erlang, Function, [Found | Rest])
     end.
 

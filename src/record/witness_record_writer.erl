@@ -66,6 +66,7 @@ began it has ended.
                  id :: witness_log_recording_file:id(),
                  native :: module(),
                  full :: boolean(),
+                 contents :: boolean(),
                  compressor :: none | zlib:zstream(),
                  streams :: #{kind() => #stream{}},
                  index :: non_neg_integer(),
@@ -106,9 +107,11 @@ init({Dir, Header, Options}) ->
         Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
         Flush = maps:get(flush, Options, ?FLUSH_MS),
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
+        Contents = case Header of #{options := #{contents := true}} -> true; #{} -> false end,
         _ = erlang:send_after(Flush, self(), flush),
         self() ! take,
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
+                     contents = Contents,
                      compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
     else
         %% Whoever starts it is linked, and gets the reason as a value.
@@ -210,7 +213,10 @@ take(#writer{native = Native, ended = Ended} = W) ->
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
 
 gather(_, #writer{failed = true} = W) -> W;
-gather({Kind, Part}, #writer{streams = Streams} = W) ->
+gather({processes, Part}, #writer{contents = true} = W) -> gathered(processes, [Part | witness_record_names:signatures(Part)], W);
+gather({Kind, Part}, W) -> gathered(Kind, Part, W).
+
+gathered(Kind, Part, #writer{streams = Streams} = W) ->
     #{Kind := #stream{gathered = Gathered, size = Size} = Stream} = Streams,
     Grown = Size + iolist_size(Part),
     W1 = W#writer{streams = Streams#{Kind := Stream#stream{gathered = [Gathered | Part], size = Grown}}},
