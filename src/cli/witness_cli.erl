@@ -166,8 +166,14 @@ check(Log, Options) ->
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
 
 record(Options) ->
-    case witness_cli_record:run(Options) of
+    Properties = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
+        true -> element(2, properties(~"record", Options));
+        false -> none
+    end,
+    case witness_cli_record:run(Options, Properties) of
         {ok, Code} -> Code;
+        {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
+        {error, {run, Reason}} -> refused(~"record", as_given(witness:format_error(Reason)));
         {error, Text} -> refused(~"record", Text)
     end.
 

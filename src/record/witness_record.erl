@@ -37,13 +37,16 @@ program ends is no error: a crash is recorded like everything else.
 - `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
 - `cache`: the folder that keeps what was woven;
-- `on_progress`: called with what is done meanwhile, as text.
+- `on_progress`: called with what is done meanwhile, as text;
+- `observer`: a module with the behaviour `m:witness_record_node` and its argument: it observes the program in its VM, and
+  is none of it (`m:witness_recording` monitors it so). What it tells `on_told` is called with, which comes with it.
 """.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
                      vm_args => [string()], cache => file:filename(),
-                     on_progress => fun((unicode:chardata()) -> term())}.
+                     on_progress => fun((unicode:chardata()) -> term()),
+                     observer => {module(), term()}, on_told => fun((term()) -> term())}.
 
 -doc "A program that is being recorded: the process that looks after its VM.".
 -type recording() :: pid().
@@ -61,18 +64,20 @@ stopped. Reasons are `normal`, or text.
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
 - `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
   recorded;
+- `observed`: what an `observer` has seen;
 - `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
   the VM has ended without notice.
 """.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
-                     born => non_neg_integer(), files => witness_record_writer:summary()}.
+                     observed => term(), born => non_neg_integer(), files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {config, file:filename(), term()}
-                | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}.
+                | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}
+                | {observer, term()}.
 
 -doc "Records a program to its end.".
 -spec record(options()) -> {ok, summary()} | {error, reason()}.
@@ -107,6 +112,7 @@ stop(Recording) -> witness_record_vm:stop(Recording).
 %% --- options ---------------------------------------------------------------------
 
 check(#{run := _, app := _}) -> {error, {exclusive, run, app}};
+check(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
 check(#{dir := _} = Options) when is_map_key(run, Options); is_map_key(app, Options) ->
     case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
         [] -> ok;
@@ -123,7 +129,8 @@ valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
 valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
-valid(on_progress, Fun) -> is_function(Fun, 1);
+valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
+valid(observer, {Module, _}) -> is_atom(Module);
 valid(_, _) -> false.
 
 is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
@@ -185,6 +192,7 @@ format_error({application, App, not_found}) ->
 format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
 format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];
+format_error({observer, Reason}) -> [~"the program cannot be observed: ", witness_event:format_term(Reason, 500)];
 format_error({vm, Reason}) -> [~"the VM of the program could not be started: ", witness_event:format_term(Reason, 500)];
 format_error(timeout) -> ~"the program still runs".
 

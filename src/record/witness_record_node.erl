@@ -23,11 +23,25 @@ recorded with its content. It says nothing to them.
 -behaviour(gen_server).
 
 -export([main/0, ending/0]).
+-export_type([tell/0]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([start_application/1]).
 
+-doc "Tells whoever looks after this VM (the option `on_told` of `m:witness_record`). Any process may call it.".
+-type tell() :: fun((term()) -> ok).
+
+-doc """
+Begins to observe the children of these processes, of which one is the first process of the program. The application
+`witness` runs in this VM. The error is for whoever began to record.
+""".
+-callback begin_observing(Argument :: term(), Parents :: [pid(), ...], tell()) -> {ok, Observation :: term()} | {error, term()}.
+
+-doc "Ends it; the result is part of the summary.".
+-callback end_observing(Observation :: term()) -> term().
+
 -record(state, {port :: port(),
                 writer :: pid() | undefined,
+                observation = none :: none | {module(), term()},
                 session :: trace:session() | undefined,
                 job = #{} :: map(),
                 root :: {pid(), reference()} | undefined,
@@ -96,19 +110,39 @@ begin_job(Job, State) ->
     maybe
         ok ?= woven(Job),
         ok ?= native(Job),
+        ok = observable(Job),
         ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
         ok = handler(Job),
         {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
+        {ok, Observation} ?= observed(Job, State),
         Session = session(Writer),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
-        Begun = State#state{job = Job, writer = Writer, session = Session, phase = running},
-        tell(running, Begun),
+        Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, phase = running},
+        tell(running, Begun#state.port),
         Begun#state{root = spawn_recorded(first(Job), Session)}
     else
         {error, Reason} ->
-            tell({refused, Reason}, State),
+            tell({refused, Reason}, State#state.port),
             leave(State#state{phase = finished})
     end.
+
+%% It is started before applications are recorded.
+observable(#{observer := _}) ->
+    {ok, _} = application:ensure_all_started(witness),
+    ok;
+observable(_) -> ok.
+
+%% Everybody whom the recorder needs is there, so that only the program's processes are born of those who are named.
+observed(#{observer := {Module, Argument}} = Job, #state{port = Port}) ->
+    Tell = fun(What) -> tell({told, What}, Port) end,
+    case Module:begin_observing(Argument, [self() | [whereis(application_controller) || #{app := _} <- [Job]]], Tell) of
+        {ok, Observation} -> {ok, {Module, Observation}};
+        {error, Reason} -> {error, {observer, Reason}}
+    end;
+observed(_, _) -> {ok, none}.
+
+ended_observation({Module, Observation}) -> #{observed => Module:end_observing(Observation)};
+ended_observation(none) -> #{}.
 
 %% The processes of applications are spawned by the controller's.
 starting(#{app := _}) -> #{ending => fun ending/0, adopting => whereis(application_controller)};
@@ -198,6 +232,7 @@ in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_
 %% Once: whoever ends the recording first says how it ended.
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
+    Observed = ended_observation(State#state.observation),
     ok = witness_record_native:flush(),
     {Outcome, Written} = case witness_record_writer:finish(Writer, modules(Job)) of
         {ok, Summary} -> {recorded, Summary};
@@ -205,8 +240,8 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
     end,
     true = trace:session_destroy(Session),
     #{born := Born} = witness_record_native:info(),
-    tell({finished, #{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
-         State),
+    tell({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
+         State#state.port),
     State#state{phase = finished};
 finish(_, State) -> State.
 
@@ -222,5 +257,5 @@ modules(#{woven := Folders}) ->
 
 unwoven(#{unwoven := Names}) -> [Name || Name <- Names, code:is_loaded(Name) =/= false].
 
-tell(Message, #state{port = Port}) ->
+tell(Message, Port) ->
     try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

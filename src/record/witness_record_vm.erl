@@ -9,6 +9,7 @@ more file descriptors it is told what to do, and tells what becomes of it:
 this process                                   witness_record_node, there
      | ------------------ {start, Job} ------------------> |
      | <------- running | {refused, Reason} -------------- |
+     | <------- {told, What} ----------------------------- |  any number of times, by whoever observes the program
      | <------- {finished, Summary} ---------------------- |  the VM ends
      | ------------------ stop ---------------------------> |  at any time: come to an end
 ```
@@ -74,7 +75,7 @@ init({Owner, Options, Code}) ->
     {ok, State, {continue, open}}.
 
 job(Options, Code) ->
-    Given = maps:with([run, app, contents, hash, full_ids, compress, budget], Options),
+    Given = maps:with([run, app, contents, hash, full_ids, compress, budget, observer], Options),
     Used = maps:with([woven, unwoven, calls, handler], Code),
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, Used).
 
@@ -124,6 +125,9 @@ heard(running, #state{started = {_, _} = From} = State) ->
     gen_server:reply(From, ok),
     State#state{started = running};
 heard(running, State) -> State#state{started = running};
+heard({told, What}, #state{options = #{on_told := Tell}} = State) ->
+    _ = Tell(What),
+    State;
 heard({finished, _} = Told, State) -> State#state{told = Told};
 heard({refused, _} = Told, State) -> State#state{told = Told}.
 
