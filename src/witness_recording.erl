@@ -29,6 +29,7 @@ process, and for an application the application controller, spawns.
 -record(recording, {pid :: pid(),
                     on_verdict :: fun((witness:verdict()) -> term()),
                     on_recorded :: fun((Result :: term()) -> term()),
+                    last :: boolean(),
                     warnings = [] :: [witness:warning()],
                     verdicts = #{no => 0, yes => 0, inconclusive => 0} :: map(),
                     summary :: undefined | witness:summary(),
@@ -42,7 +43,7 @@ process, and for an application the application controller, spawns.
 -doc """
 Starts to record, with the options of `witness_record:start/1`, and to monitor, with those of `witness:start/1` that are about
 specifications, monitors and verdicts. `OnRecorded` is called with what `witness_record:await/2` returns in the end, before
-the run has ended. When the caller ends, so does the recording.
+the run has ended. When the caller ends, so does the recording. With the option `last`, each violation has the last part written.
 
 ## Errors
 
@@ -87,7 +88,8 @@ init({Owner, Options, Run, OnRecorded}) ->
     case witness_record:start(Observed) of
         {ok, Pid} ->
             OnVerdict = maps:get(on_verdict, Run, fun(_) -> ok end),
-            {ok, #recording{pid = Pid, on_verdict = OnVerdict, on_recorded = OnRecorded}, {continue, wait}};
+            {ok, #recording{pid = Pid, on_verdict = OnVerdict, on_recorded = OnRecorded,
+                             last = is_map_key(last, Options)}, {continue, wait}};
         {error, {observer, Reason}} -> {stop, {shutdown, Reason}};
         {error, Reason} -> {stop, {shutdown, {record, Reason}}}
     end.
@@ -116,6 +118,7 @@ handle_cast(_, R) -> {noreply, R}.
 -doc false.
 handle_info({told, {verdict, #{verdict := Kind} = Verdict}}, #recording{verdicts = Verdicts} = R) ->
     ok = tell(Verdict, R),
+    ok = keep(Kind, R),
     {noreply, R#recording{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Verdicts)}};
 handle_info({told, {warnings, Warnings}}, R) ->
     {noreply, R#recording{warnings = Warnings}};
@@ -124,6 +127,12 @@ handle_info({recorded, Result}, #recording{on_recorded = OnRecorded} = R) ->
     ended(summary(Result, R), R);
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R}.
+
+%% What led to it is written, beside what goes on. If something is being written, that has it, or the last part in the end.
+keep(no, #recording{last = true, pid = Pid}) ->
+    _ = spawn(fun() -> try witness_record:keep(Pid) catch exit:_ -> ended end end),
+    ok;
+keep(_, _) -> ok.
 
 tell(Verdict, #recording{on_verdict = OnVerdict}) ->
     try

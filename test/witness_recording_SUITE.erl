@@ -8,7 +8,7 @@ Recordings are monitored: in the end, with what a run of the same program finds,
 
 suite() -> [{timetrap, {minutes, 8}}].
 
-all() -> [{group, checked}, {group, recorded}].
+all() -> [{group, checked}, {group, recorded}, {group, last}].
 
 groups() ->
     [{checked, [], [a_recording_is_judged_like_a_run, what_a_killed_vm_has_left_is_judged_up_to_there,
@@ -16,7 +16,9 @@ groups() ->
                     a_damaged_recording_is_named_and_where, what_a_recording_cannot_is_named]},
      {recorded, [], [a_program_is_monitored_while_it_is_recorded, monitors_are_no_part_of_a_recording,
                      verdicts_and_recordings_share_an_exit_code, an_application_is_monitored_while_it_is_recorded,
-                     a_wrong_specification_records_nothing]}].
+                     a_wrong_specification_records_nothing]},
+     {last, [], [the_last_part_is_kept_and_judged, it_is_kept_when_asked_for, it_is_kept_when_something_is_violated,
+                 a_wrong_size_is_named]}].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -202,6 +204,57 @@ a_wrong_specification_records_nothing(Config) ->
         witness(Config, ["record", "--spec", Malformed, "-o", Dir, "--pa", cli(Config), "cli_system:returns()"]),
     witness_command:contains(Error, [~"malformed.hml:"]),
     ?assertNot(filelib:is_file(filename:join(Dir, "modules"))).
+
+%% --- the last part ---------------------------------------------------------------
+
+the_last_part_is_kept_and_judged(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, #{outcome := recorded}} =
+        witness_record:record((options(Dir, {witness_recorded_checked, long, [500]}, Config))#{last => {bytes, 30_000}}),
+    {ok, R} = witness_log_recording:open(Dir),
+    ?assertMatch(#{late := true}, witness_log_recording:header(R)),
+    {ok, Processes} = witness_log_recording:processes(R),
+    ct:pal("~b processes, of which were early: ~tp", [length(Processes), [Id || #{id := Id, early := true} <- Processes]]),
+    ?assert(length(Processes) < 400),
+    %% The first two are alive to the end.
+    ?assertMatch([#{id := 1, early := true}, #{id := 2, early := true} | _], Processes),
+    %% Who was born in time is judged from birth to end; nothing is missing of it.
+    {Verdicts, #{outcome := ok, gaps := 0}} = check(Dir, [{{'_', '_', '_'}, {witness_recorded_monitor, []}}]),
+    ?assert(length(Verdicts) > 10),
+    [?assertMatch(#{verdict := yes, info := [{init, _}, {recv, {_, pid}}, {send, pid, {echoed, _}}, {recv, stop}, {exit, normal}]}, V)
+     || #{signature := {_, echo, []}} = V <- Verdicts],
+    #{exit := 0, stdout := Log} = witness(Config, ["log", Dir]),
+    witness_command:contains(Log, [~"begins late"]).
+
+it_is_kept_when_asked_for(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, Recording} =
+        witness_record:start((options(Dir, {witness_recorded_checked, forever, []}, Config))#{last => {seconds, 3600}}),
+    Kept = [witness_record:keep(Recording) || _ <- [1, 2]],
+    ?assertEqual([{ok, filename:join(Dir, "kept-" ++ integer_to_list(N))} || N <- [1, 2]], Kept),
+    [?assertMatch({ok, _}, witness_log_recording:open(Folder)) || {ok, Folder} <- Kept],
+    ok = witness_record:stop(Recording),
+    {ok, #{outcome := recorded, ended := stopped}} = witness_record:await(Recording, infinity),
+    ?assertEqual({error, ended}, witness_record:keep(Recording)),
+    {ok, R} = witness_log_recording:open(Dir),
+    ?assertMatch({ok, [_, _]}, witness_log_recording:processes(R)).
+
+it_is_kept_when_something_is_violated(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    #{exit := 1} = witness(Config, ["record", "--last", "1MB", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)",
+                                    "-o", Dir, "--pa", proplists:get_value(programs, Config), "--pa", cli(Config),
+                                    "witness_recorded_checked:long(20)"]),
+    #{exit := 1, stdout := Text} =
+        witness(Config, ["check", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)", "--pa", cli(Config),
+                         filename:join(Dir, "kept-1")]),
+    witness_command:contains(Text, [~"VIOLATED"]).
+
+a_wrong_size_is_named(Config) ->
+    [begin
+         #{exit := 2, stderr := Error} = witness(Config, ["record", "--last", Size, "--pa", cli(Config), "cli_system:returns()"]),
+         witness_command:contains(Error, [~"--last SIZE|TIME is expected"])
+     end || Size <- ["0MB", "64", "5weeks", "-1s"]],
+    ok.
 
 %% --- helpers ---------------------------------------------------------------------
 

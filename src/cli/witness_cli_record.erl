@@ -50,6 +50,9 @@ command() ->
           help => {"[--contents]", ["record each message, too, so that witness check can monitor the recording"]}},
         #{name => hash, long => "-hash", type => boolean, default => false,
           help => {"[--hash]", ["record a hash of each message"]}},
+        #{name => last, long => "-last", type => {custom, fun last/1},
+          help => {"[--last SIZE|TIME]", ["keep only the last part, such as 64MB or 5min, with each message; it is written when a "
+                                          "monitor sees a violation, and in the end"]}},
         #{name => weave, long => "-weave", action => append, type => string,
           help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
                                         ".app files of the program name; may be repeated"]}},
@@ -76,7 +79,7 @@ run(#{json := Json} = Options, Properties) ->
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
         Dir = maps:get(output, Options, default_name()),
-        Given = maps:merge(maps:with([contents, hash, config], Options),
+        Given = maps:merge(maps:with([contents, hash, config, last], Options),
                            #{dir => Dir, pa => Folders, weave => Applications, on_progress => progress()}),
         {ok, Found, Summary} ?= recorded(maps:merge(Given, Program), Properties, #{json => Json, out => Out}),
         All = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
@@ -136,6 +139,22 @@ applications([Text | Texts]) ->
         {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
         {ok, Apps} ?= applications(Texts),
         {ok, [App | Apps]}
+    end.
+
+%% `badarg' is an error of the user.
+last(Text) ->
+    {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(kB|MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of
+        nomatch -> error(badarg);
+        Match -> Match
+    end,
+    N = list_to_integer(Number),
+    case Unit of
+        "kB" -> {bytes, N * 1000};
+        "MB" -> {bytes, N * 1_000_000};
+        "GB" -> {bytes, N * 1_000_000_000};
+        "s" -> {seconds, N};
+        "min" -> {seconds, N * 60};
+        "h" -> {seconds, N * 3600}
     end.
 
 default_name() ->

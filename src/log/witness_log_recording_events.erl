@@ -23,6 +23,9 @@ Where something is missing there is a `gap` of the process that misses it:
 - `unwoven`: in that VM ran modules that were not woven, and nobody knows which process took messages there. So it
   stands behind the birth of each.
 
+Of a recording that begins late, processes that were born before have `attached` in the place of `init`, and monitors of
+their own have none.
+
 What is in memory: the births of all processes, the cursors of those that are alive, and of what they have sent to each
 other and nobody has taken yet a hash.
 """.
@@ -51,6 +54,7 @@ other and nobody has taken yet a hash.
 -record(merge, {open = fun(_) -> {ok, none} end :: fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, term()}),
                 births :: #{pos_integer() => witness_log_recording:process()},
                 ids :: #{pid() => pos_integer()},
+                late :: boolean(),
                 begins :: [atom()],
                 ends :: [atom()],
                 ready = queue:new() :: queue:queue(#process{}),
@@ -93,10 +97,11 @@ prepared(Fun, Acc, R) ->
         M = #merge{births = #{Id => Process || #{id := Id} = Process <- Processes},
                    ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes},
                    unborn = gb_sets:from_list([Id || #{id := Id} <- Processes]),
+                   late = maps:get(late, witness_log_recording:header(R), false) =:= true,
                    begins = [unwoven || is_unwoven(R, Modules)],
                    ends = [cut || not is_whole(R)],
                    told = Fun, acc = Acc},
-        {ok, M, [Id || #{id := Id, parent := 0} <- Processes], case length(Processes) > ?MANY of true -> many; false -> one end}
+        {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)], case length(Processes) > ?MANY of true -> many; false -> one end}
     end.
 
 -doc "Whether a recording has what events need: an error for people says what it lacks.".
@@ -138,6 +143,7 @@ born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) -
         {error, Error} -> failed(witness_log_recording:format_error(Error), M0);
         {ok, Cursor} ->
             Begun = case {signature(Birth), Parent} of
+                {Known, _} when is_map_key(early, Birth) -> [{attached, Pid, function(Known), undefined}];
                 {{_, _, Args} = Signature, undefined} when is_list(Args) -> [{init, Pid, undefined, Signature, undefined}];
                 {{_, _, Args} = Signature, _} when is_list(Args) ->
                     [{fork, Parent, Pid, Signature, undefined}, {init, Pid, Parent, Signature, undefined}];
@@ -151,6 +157,8 @@ born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) -
                          ready = queue:in(#process{id = Id, pid = Pid, cursor = Cursor}, M#merge.ready)}}
     end.
 
+is_early(Process) -> is_map_key(early, Process).
+
 %% What the author has written; or a function with an arity, where the arguments are not known.
 signature(#{called := {M, F, Args} = Called}) when is_atom(M), is_atom(F), length(Args) >= 0 -> Called;
 signature(#{signature := {M, F, Args} = Raw}) when is_atom(M), is_atom(F), length(Args) >= 0 ->
@@ -160,6 +168,9 @@ signature(#{signature := {M, F, Args} = Raw}) when is_atom(M), is_atom(F), lengt
     end;
 signature(#{signature := {M, F, Arity}}) when is_atom(M), is_atom(F), is_integer(Arity), Arity >= 0 -> {M, F, Arity};
 signature(_) -> {undefined, undefined, 0}.
+
+function({Module, Function, Args}) when is_list(Args) -> {Module, Function, length(Args)};
+function(Function) -> Function.
 
 tell([], _, M) -> M;
 tell([Item | Items], Place, #merge{told = Told, acc = Acc} = M) ->
@@ -198,8 +209,9 @@ first_waiting(Sender, #merge{waiting = Waiting} = M) ->
 
 is_orphan(#{parent := Parent}, Done, Births) -> is_map_key(Parent, Done) orelse not is_map_key(Parent, Births).
 
-orphan(#{id := Id, parent := Parent} = Birth, #merge{births = Births} = M0) ->
+orphan(#{id := Id, parent := Parent} = Birth, #merge{births = Births, late = Late} = M0) ->
     Born = case Births of
+        _ when Late -> born(Birth#{early => true}, undefined, {Id, 0}, M0);
         #{Parent := #{pid := Pid}} -> born(Birth, Pid, {Id, 0}, tell([{gap, Pid, cut, unknown, undefined}], {Id, 0}, M0));
         #{} -> born(Birth, undefined, {Id, 0}, M0)
     end,
@@ -256,6 +268,7 @@ spawned(Child, #process{id = Id, pid = Pid, index = Index} = P, Turns, #merge{bi
                 {ok, M1} -> step(P, Turns - 1, M1);
                 Error -> Error
             end;
+        {#{Child := #{early := true}}, _} -> step(P, Turns - 1, M);
         {#{Child := _}, _} ->
             failed([~"process ", integer_to_binary(Child), ~" was spawned by ", integer_to_binary(Id), ~" and by another one"], M);
         %% Its birth was cut away.

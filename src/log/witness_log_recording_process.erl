@@ -15,9 +15,10 @@ this number (0 is its first one); its pid in the recorded VM; what it was spawne
                    signature := term()}.
 
 -doc """
-A record of the file. `signature`: what a process that was spawned with a fun is called, which only the recorded VM knows.
+A record of the file. `signature`: what a process that was spawned with a fun is called, which only the recorded VM knows;
+`early`: it was born before what is kept of a recording that begins late.
 """.
--type item() :: {birth, birth()} | {ended, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
+-type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
 
 -doc "A record as bytes.".
 -spec encode(item()) -> binary().
@@ -27,6 +28,8 @@ encode({birth, #{id := Id, parent := Parent, place := Place, pid := Pid, signatu
     <<1, Numbers/binary, External/binary>>;
 encode({ended, Id}) ->
     <<2, (leb(Id))/binary>>;
+encode({early, Id}) ->
+    <<4, (leb(Id))/binary>>;
 encode({signature, Id, Signature}) ->
     External = term_to_binary(Signature),
     <<3, (leb(Id))/binary, (leb(byte_size(External)))/binary, External/binary>>.
@@ -65,6 +68,11 @@ decode(<<3, Rest/binary>>, Atoms, Records) ->
     else
         {refused, What} -> {malformed, What};
         _ -> {malformed, ~"a signature is damaged"}
+    end;
+decode(<<4, Rest/binary>>, Atoms, Records) ->
+    case numbers(1, Rest, []) of
+        {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{early, Id} | Records]);
+        _ -> {malformed, ~"an early birth is damaged"}
     end;
 decode(<<Kind, _/binary>>, _, _) ->
     {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.

@@ -20,7 +20,7 @@ What the user can get wrong is `{error, Reason}`, before anything runs; `format_
 program ends is no error: a crash is recorded like everything else.
 """.
 
--export([record/1, start/1, await/2, stop/1, format_error/1]).
+-export([record/1, start/1, await/2, stop/1, keep/1, format_error/1]).
 
 -export_type([options/0, recording/0, summary/0, ended/0, reason/0]).
 
@@ -35,6 +35,8 @@ program ends is no error: a crash is recorded like everything else.
 - `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
+- `last`: keep the last part only, `{bytes, N}` or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
+  contents. Such a recording begins late: it can be read and monitored, and not be replayed;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
 - `cache`: the folder that keeps what was woven;
 - `on_progress`: called with what is done meanwhile, as text;
@@ -44,7 +46,7 @@ program ends is no error: a crash is recorded like everything else.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
-                     vm_args => [string()], cache => file:filename(),
+                     last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term()),
                      observer => {module(), term()}, on_told => fun((term()) -> term())}.
 
@@ -79,6 +81,9 @@ stopped. Reasons are `normal`, or text.
                 | {application, atom(), not_found} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
+%% Bytes that are kept in memory at most, where time is the limit.
+-define(MOST, 1 bsl 28).
+
 -doc "Records a program to its end.".
 -spec record(options()) -> {ok, summary()} | {error, reason()}.
 record(Options) ->
@@ -96,14 +101,27 @@ start(Options) ->
     maybe
         ok ?= check(Options),
         ok ?= check_files(Options),
-        {ok, Code} ?= witness_record_code:prepare(Options),
-        ok ?= make_folder(Options),
-        witness_record_vm:start(Options, Code)
+        Complete = last(Options),
+        {ok, Code} ?= witness_record_code:prepare(Complete),
+        ok ?= make_folder(Complete),
+        witness_record_vm:start(Complete, Code)
     end.
+
+%% By time, too, memory has a bound.
+last(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
+last(#{last := {seconds, Seconds}} = Options) -> Options#{contents => true, last := #{bytes => ?MOST, time => Seconds * 1000}};
+last(Options) -> Options.
 
 -doc "Waits for the end of the program. `{error, timeout}`: it goes on.".
 -spec await(recording(), timeout()) -> {ok, summary()} | {error, reason() | timeout}.
 await(Recording, Timeout) -> witness_record_vm:await(Recording, Timeout).
+
+-doc """
+Has what there is of the last part written, with the option `last`, and returns its folder, `kept-1`, `kept-2` and so on in that of the
+recording. `busy`: something else is being written; `enough`: a hundred were; `ended`: it is over, or there is no last part.
+""".
+-spec keep(recording()) -> {ok, file:filename()} | {error, busy | enough | ended | term()}.
+keep(Recording) -> witness_record_vm:keep(Recording).
 
 -doc "Brings the recording to its end, and the program with it. `await/2` then has the summary.".
 -spec stop(recording()) -> ok.
@@ -130,6 +148,7 @@ valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_uni
 valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
 valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
+valid(last, {Unit, N}) -> (Unit =:= bytes orelse Unit =:= seconds) andalso is_integer(N) andalso N > 0;
 valid(observer, {Module, _}) -> is_atom(Module);
 valid(_, _) -> false.
 

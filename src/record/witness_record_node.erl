@@ -87,6 +87,7 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     case binary_to_term(Data) of
         {start, Job} -> {noreply, begin_job(Job, State)};
+        {keep, Ref} -> {noreply, keep(Ref, State)};
         stop -> {noreply, leave(finish(stopped, State))}
     end;
 handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, leave(finish(stopped, State))};
@@ -113,7 +114,7 @@ begin_job(Job, State) ->
         ok = observable(Job),
         ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
         ok = handler(Job),
-        {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
+        {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
         {ok, Observation} ?= observed(Job, State),
         Session = session(Writer),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
@@ -126,8 +127,9 @@ begin_job(Job, State) ->
             leave(State#state{phase = finished})
     end.
 
-%% It is started before applications are recorded.
-observable(#{observer := _}) ->
+%% It is started before applications are recorded. To load the module is none of what the first process does.
+observable(#{observer := _} = Job) ->
+    _ = [code:ensure_loaded(Module) || #{run := {Module, _, _}} <- [Job]],
     {ok, _} = application:ensure_all_started(witness),
     ok;
 observable(_) -> ok.
@@ -156,6 +158,9 @@ woven(#{woven := Folders}) ->
         false -> {error, {weave, {not_in_use, Loaded}}}
     end.
 
+writer(#{last := _}) -> witness_record_last;
+writer(_) -> witness_record_writer.
+
 native(Job) ->
     maybe
         ok ?= witness_record_native:available(),
@@ -174,7 +179,7 @@ handler(#{handler := Folder}) ->
     ok.
 
 header(Job) ->
-    Options = maps:with([contents, hash, full_ids, compress, budget], Job),
+    Options = maps:with([contents, hash, full_ids, compress, budget, last], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
                  full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls, unwoven], Job)).
 
@@ -212,6 +217,16 @@ root_ended(Reason, State) -> look(State#state{phase = draining, ended = {returne
 
 application(#state{job = #{app := App}}) -> App.
 
+%% Another process waits for it.
+keep(Ref, #state{job = #{last := _} = Job, writer = Writer, port = Port, phase = Phase} = State)
+  when Phase =:= running; Phase =:= draining ->
+    Modules = modules(Job),
+    _ = spawn(fun() -> tell({kept, Ref, try witness_record_last:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port) end),
+    State;
+keep(Ref, #state{port = Port} = State) ->
+    tell({kept, Ref, {error, ended}}, Port),
+    State.
+
 text(normal) -> normal;
 text(Reason) -> witness_event:format_term(Reason, 2000).
 
@@ -234,7 +249,7 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
   when Phase =:= running; Phase =:= draining ->
     Observed = ended_observation(State#state.observation),
     ok = witness_record_native:flush(),
-    {Outcome, Written} = case witness_record_writer:finish(Writer, modules(Job)) of
+    {Outcome, Written} = case (writer(Job)):finish(Writer, modules(Job)) of
         {ok, Summary} -> {recorded, Summary};
         {ended, Reason, Summary} -> {{ended, Reason}, Summary}
     end,

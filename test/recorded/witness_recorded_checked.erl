@@ -5,7 +5,7 @@ taken: a server, processes that were spawned with funs, by name and with timeout
 """.
 -behaviour(gen_server).
 
--export([run/0, crashing/0, forever/0, large/0, killed/0]).
+-export([run/0, forever/0, large/0, killed/0, long/1]).
 -export([init/1, handle_call/3, handle_cast/2, named/1, echo/0, waiting/1, sized/2]).
 
 run() ->
@@ -23,10 +23,6 @@ run() ->
     ok = gen_server:stop(Server),
     ok.
 
-crashing() ->
-    {_, Ref} = spawn_monitor(fun() -> receive {N, _} -> exit({wrong, N}) end end),
-    receive {'DOWN', Ref, process, _, _} -> ok after 10 -> ok end.
-
 forever() ->
     Echo = spawn(?MODULE, echo, []),
     Echo ! {1, self()},
@@ -40,6 +36,22 @@ large() ->
     receive {'DOWN', Ref, process, Pid, normal} -> ok end.
 
 sized(List, From) -> From ! {sized, length(List)}.
+
+%% One that was there before anything is forgotten, and others that come and go. The last of them says too much.
+long(Times) ->
+    Old = spawn(?MODULE, echo, []),
+    [begin
+         New = spawn(?MODULE, echo, []),
+         [begin To ! {N, self()}, receive {_, N} -> ok end end || To <- [Old, New]],
+         New ! stop
+     end || N <- lists:seq(1, Times)],
+    Last = spawn(?MODULE, named, [self()]),
+    receive {ready, Last} -> ok end,
+    Last ! {0, self()},
+    receive {named, 0} -> ok end,
+    Last ! stop,
+    Old ! stop,
+    receive after 1500 -> ok end.
 
 %% What was written by then is all that there is.
 killed() ->
