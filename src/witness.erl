@@ -37,7 +37,8 @@ values of a property with `per`, with their names; `event` is the one that decid
 counts the events that this monitor or slice has read from 1 (without `over` that is the
 `init`). `reason` says why a verdict is inconclusive. `source` is where in the specification
 it was decided, where that is one action; `version` is there from 2 on, where specifications were replaced
-(`replace/2`); `log`, where a log was checked, `file:line` of what decided. `steps` are the last events up to the
+(`replace/2`); `log`, where a log was checked, `file:line` of what decided, of a recording
+`folder:process:entry`. `steps` are the last events up to the
 deciding one, each with the formula that was left after it and its bindings; `skipped` counts earlier ones.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
@@ -89,7 +90,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}` | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}` | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
 | `applications` | those that are started, with all that they need, before the function is called, under observation: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
@@ -192,6 +193,8 @@ Of these options, a log has what concerns specifications, monitors and verdicts;
 | `block` | bytes that are read at a time | 128 KB |
 | `save` | a file, in which the position in the log is saved every 5 seconds and at the end, with all that is known there | none |
 | `from` | such a file, to go on where it was saved, with the same specifications, monitors and options | none |
+
+A recording has `max_atoms` only, and must have been made with the contents of messages (`docs/record.md`).
 
 ## Errors
 

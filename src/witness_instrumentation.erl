@@ -197,8 +197,8 @@ identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options
 identity(_, _) -> <<>>.
 
 -doc "How a log is named in errors.".
--spec log_name({file, file:name_all()} | standard_input) -> binary().
-log_name({file, File}) ->
+-spec log_name(witness_options:log()) -> binary().
+log_name({Kind, File}) when Kind =:= file; Kind =:= recording ->
     case unicode:characters_to_binary(File) of
         Name when is_binary(Name) -> Name;
         _ -> ~"the log"

@@ -6,7 +6,7 @@ The options of a run: one clause for each, and the defaults.
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
 `{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does
-not go with the `system`, `{only_inline, Key}` and `{not_inline, Key}` for one that goes, or does not go, with `instrument => inline`,
+not go with the `system`, `{not_for_recordings, Key}` for one of logs that a recording does not have, `{only_inline, Key}` and `{not_inline, Key}` for one that goes, or does not go, with `instrument => inline`,
 `{not_redacted, Key}` for one that writes contents where `redact` forbids it,
 `{source_unavailable, Reason}` where `native` was asked for and
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
@@ -22,7 +22,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
 -doc "Where a log is.".
--type log() :: {file, file:name_all()} | standard_input.
+-type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()}.
 
 -doc """
 The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is
@@ -77,6 +77,7 @@ compiled.
                      warnings := [witness:warning()]}.
 
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
+-define(NOT_RECORDINGS, [roots, format, follow, skip_malformed, max_line, block, save, from]).
 
 defaults() ->
     #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline, weave => default,
@@ -123,6 +124,8 @@ fitting(Complete = #{system := System}, Given) ->
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
     [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
+    [throw({not_for_recordings, Key}) || {log, {recording, _}} <- [System], Key <- ?NOT_RECORDINGS,
+                                         maps:get(Key, Given, false) =/= false],
     ok = inline(Complete, Given),
     case Complete of
         #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
@@ -199,7 +202,7 @@ option(system, {application, App}) when is_atom(App) ->
         {error, Reason} -> throw(Reason)
     end;
 option(system, {log, standard_input}) -> ok;
-option(system, {log, {file, File}}) when is_list(File); is_binary(File) -> ok;
+option(system, {log, {Kind, Name}}) when Kind =:= file orelse Kind =:= recording, is_list(Name) orelse is_binary(Name) -> ok;
 option(system, node) -> ok;
 option(system, {children, [_ | _] = Parents}) ->
     lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
@@ -207,7 +210,7 @@ option(system, {children, [_ | _] = Parents}) ->
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
     expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, "
-                     "Targets}, {log, {file, File}} or {log, standard_input}");
+                     "Targets}, {log, {file, File}}, {log, {recording, Folder}} or {log, standard_input}");
 option(applications, Apps) when is_list(Apps) ->
     lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
 option(applications, _) -> expected(applications, "a list of names of applications");
@@ -299,6 +302,8 @@ format_error({only_for_logs, Key}) ->
     io_lib:format("option ~ts: only for logs", [Key]);
 format_error({not_for_logs, Key}) ->
     io_lib:format("option ~ts: not for logs", [Key]);
+format_error({not_for_recordings, Key}) ->
+    io_lib:format("option ~ts: only for logs, not for recordings", [Key]);
 format_error({only_inline, Key}) ->
     io_lib:format("option ~ts: only where the instrument is inline", [Key]);
 format_error({not_inline, Key}) ->

@@ -561,11 +561,13 @@ checked(#{started := Started, covered := Covered, found := Found}, R = #run{tall
     File = witness_instrumentation:log_name(Input),
     T1 = lists:foldl(fun(Meta, T) -> witness_tally:started(key(Meta), T) end, Tally, Started),
     T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
-    lists:foldl(fun({_, Meta, Line, #{verdict := _} = Outcome}, A) ->
-                        Place = <<File/binary, $:, (integer_to_binary(Line))/binary>>,
-                        verdict(Outcome, Meta#{log => Place}, A);
+    lists:foldl(fun({_, Meta, Place, #{verdict := _} = Outcome}, A) ->
+                        verdict(Outcome, Meta#{log => <<File/binary, (place(Place))/binary>>}, A);
                    (_, A) -> A
                 end, R#run{tally = T2}, Found).
+
+place({Process, Entry}) -> <<$:, (integer_to_binary(Process))/binary, $:, (integer_to_binary(Entry))/binary>>;
+place(Line) -> <<$:, (integer_to_binary(Line))/binary>>.
 
 log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0) ->
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,

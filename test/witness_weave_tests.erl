@@ -116,6 +116,11 @@ functions_of_the_module_itself_test() ->
     ?assertMatch([{function, "ets, lookup, 2"}, {result, _}], lists:sort(told(function(f, Woven)))).
 
 %% Another process of this node is sent to by the code alone, and whatever else is not.
+announced_sends_test_() ->
+    Plan = #{runtime => ?MODULE, sends => announced},
+    [?_assertEqual([{sent, "@1, @2"}, {send, "erlang, send, [@1, @2]"}], woven_as(Text, Plan))
+     || Text <- ["P ! M", "erlang:send(P, M)"]].
+
 replaced_sends_test() ->
     load(witness_weave:weave(witness_weave_source:forms(
         "-module(witness_weave_case).\n-export([f/2, g/2]).\nf(P, M) -> P ! M.\ng(P, M) -> erlang:send(P, M).\n"),

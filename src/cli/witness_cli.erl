@@ -149,7 +149,14 @@ system(#{}, Apps) ->
 module({application, _}) -> erlang;
 module({Module, _, _}) -> Module.
 
-check_log(#{log := Log} = Options) ->
+check_log(#{log := Given} = Options) ->
+    Log = case Given of
+        {file, Name} -> {case filelib:is_dir(Name) of true -> recording; false -> file end, Name};
+        standard_input -> standard_input
+    end,
+    check(Log, Options).
+
+check(Log, Options) ->
     {_, Properties} = properties(~"check", Options),
     Roots = case Options of
         #{roots := Names} -> #{roots => [accept(~"check", root(Name)) || Name <- Names]};
@@ -159,8 +166,14 @@ check_log(#{log := Log} = Options) ->
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
 
 record(Options) ->
-    case witness_cli_record:run(Options) of
+    Properties = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
+        true -> element(2, properties(~"record", Options));
+        false -> none
+    end,
+    case witness_cli_record:run(Options, Properties) of
         {ok, Code} -> Code;
+        {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
+        {error, {run, Reason}} -> refused(~"record", as_given(witness:format_error(Reason)));
         {error, Text} -> refused(~"record", Text)
     end.
 

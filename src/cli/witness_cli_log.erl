@@ -176,6 +176,7 @@ heading(Dir, Processes, #show{recording = R}) ->
      [[~", Erlang/OTP ", text(Otp)] || #{otp := Otp} <- [Header]],
      [[~", ", text(Started)] || #{started := Started} <- [Header]],
      $\n,
+     [~"it begins late: only the last part was kept\n" || #{late := true} <- [Header]],
      case Ended of
          finished -> ~"";
          unknown -> ~"it has no end: the VM has died, or still records\n";

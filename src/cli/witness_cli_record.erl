@@ -6,22 +6,26 @@ Results go to standard output when the program has ended, behind what it printed
 
 | Exit code | Meaning |
 |---|---|
-| 0 | the run was recorded, however the program ended |
+| 0 | the run was recorded, however the program ended, and nothing was violated |
+| 1 | it was monitored, and something was violated |
 | 2 | wrong usage or bad input: nothing has run |
-| 3 | the recording has ended before the program, or does not hold all that it did |
+| 3 | the recording has ended before the program, or does not hold all that it did; or what monitors found cannot be trusted |
+
+With `--spec` or `--monitor` the program is monitored in its VM while it is recorded, and verdicts come as those of
+`m:witness_cli_run`, with its summary; that of the recording comes last.
 
 An interrupt brings the program to its end: for an application that is how it ends; otherwise the recording counts as
 ended early.
 """.
 
--export([run/1, command/0]).
+-export([run/2, command/0]).
 
 -export_type([options/0]).
 
 -doc "See `command/0`.".
 -type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), output => string(), pa => [string()],
-                     weave => [string()], outside => [string()], config => string(), app => string(),
-                     mix => string(), system => string()}.
+                     specs => [string()], monitors => [string()], weave => [string()], outside => [string()],
+                     config => string(), app => string(), mix => string(), system => string()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -32,19 +36,24 @@ command() ->
                usage, "\n\n", arguments, "\n", options,
                "\n\nThe recording ends when the function has returned and all processes that it has spawned have "
                "ended, when the application has stopped, or at an interrupt (Ctrl-C or SIGTERM)."
-               "\n\nExit codes: 0 recorded, however the program ended; 2 wrong usage or bad input; 3 the recording "
-               "ended early or cannot be trusted.\n\n"
+               "\n\nExit codes: 0 recorded, however the program ended; 1 a violation; 2 wrong usage or bad input; 3 the "
+               "recording ended early or cannot be trusted, or what monitors found cannot.\n\n"
                "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
-               "  witness log calc.rec\n"],
+               "  witness log calc.rec\n"
+               "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
+               "  witness check --spec other.hml calc.rec\n"],
       arguments => [
         #{name => output, short => $o, long => "-output", type => string,
           help => {"[-o DIR | --output DIR]", ["the folder of the recording, which must be empty if it exists; "
                                                "otherwise it is named after the time, recording-..."]}}
-        | witness_cli_args:shared([pa])] ++ [
+        | witness_cli_args:shared([specs, monitors, pa, include, redact, max_slices, slice_idle, max_obligations])] ++ [
         #{name => contents, long => "-contents", type => boolean, default => false,
-          help => {"[--contents]", ["record each message, too"]}},
+          help => {"[--contents]", ["record each message, too, so that witness check can monitor the recording"]}},
         #{name => hash, long => "-hash", type => boolean, default => false,
           help => {"[--hash]", ["record a hash of each message"]}},
+        #{name => last, long => "-last", type => {custom, fun last/1},
+          help => {"[--last SIZE|TIME]", ["keep only the last part, such as 64MB or 5min, with each message; it is written when a "
+                                          "monitor sees a violation, and in the end"]}},
         #{name => weave, long => "-weave", action => append, type => string,
           help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
                                         ".app files of the program name; may be repeated"]}},
@@ -65,9 +74,10 @@ command() ->
         #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
       ]}.
 
--doc "Records; the exit code, or an error of the user.".
--spec run(options()) -> {ok, 0..3} | {error, unicode:chardata()}.
-run(Given) ->
+-doc "Records, and monitors what there is to be monitored; the exit code, or an error of the user.".
+-spec run(options(), Properties :: none | map()) ->
+    {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
+run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
         {ok, Mix} ?= mix(Options),
@@ -78,18 +88,16 @@ run(Given) ->
         ok ?= there(Program),
         {ok, Applications} ?= applications(maps:get(weave, Options, [])),
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
-        ok = witness_cli_signal:catch_interrupts(),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
-        All = maps:merge(maps:with([contents, hash, config], Options),
+        All = maps:merge(maps:with([contents, hash, config, last], Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => progress()}),
-        {ok, Recording} ?= started(witness_record:start(maps:merge(All, Program))),
-        {ok, Summary} ?= awaited(Recording),
+        {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties, #{json => Json, out => Out}),
         Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         Code = code(Told, Program),
         tell(Json, Out, Told, Code),
-        {ok, Code}
+        {ok, both(Found, Code)}
     end.
 
 %% A project of Mix is run in its folder.
@@ -102,6 +110,31 @@ absolute(Options) -> Options.
 
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
+
+recorded(Options, none, _) ->
+    ok = witness_cli_signal:catch_interrupts(),
+    maybe
+        {ok, Recording} ?= started(witness_record:start(Options)),
+        {ok, Summary} ?= awaited(Recording),
+        {ok, 0, Summary}
+    end;
+recorded(Options, Properties, Output) ->
+    Self = self(),
+    With = fun(Start) -> witness_recording:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end) end,
+    case witness_cli_run:run(Output#{start => Properties#{system => recorded}, with => With, for => infinity,
+                                     timeout => infinity}) of
+        {ok, Code} ->
+            receive {recorded, {ok, Summary}} -> {ok, Code, Summary};
+                    {recorded, {error, Reason}} -> {error, witness_record:format_error(Reason)}
+            end;
+        {error, {record, Reason}} -> {error, witness_record:format_error(Reason)};
+        {error, {specification, _}} = Error -> Error;
+        {error, Reason} -> {error, {run, Reason}}
+    end.
+
+%% A violation stands, whatever became of the recording.
+both(1, _) -> 1;
+both(Found, Code) -> max(Found, Code).
 
 program(#{app := _, system := _}, _) -> {error, ~"--app and 'mod:fun(args)' exclude each other"};
 program(#{app := Text}, _) ->
@@ -133,6 +166,22 @@ applications([Text | Texts]) ->
         {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
         {ok, Apps} ?= applications(Texts),
         {ok, [App | Apps]}
+    end.
+
+%% `badarg' is an error of the user.
+last(Text) ->
+    {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(kB|MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of
+        nomatch -> error(badarg);
+        Match -> Match
+    end,
+    N = list_to_integer(Number),
+    case Unit of
+        "kB" -> {bytes, N * 1000};
+        "MB" -> {bytes, N * 1_000_000};
+        "GB" -> {bytes, N * 1_000_000_000};
+        "s" -> {seconds, N};
+        "min" -> {seconds, N * 60};
+        "h" -> {seconds, N * 3600}
     end.
 
 default_name() ->

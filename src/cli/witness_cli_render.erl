@@ -44,12 +44,15 @@ summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_
            ++ unseen(Summary, Look),
     lines(witness_text:columns(Rows) ++ [~"", judgement(Code, Summary, Reasons, Look)]).
 
-system(#{lines := Lines, system := System, refused := Refused}) ->
+system(#{lines := Lines, system := System, refused := Refused} = Summary) ->
     Whole = case {System, Refused} of
         {normal, undefined} -> ~", to its end";
         _ -> ~", not to its end"
     end,
-    [~"log", [witness_text:count(Lines, ~"line", ~"lines"), Whole]];
+    case Summary of
+        #{recording := true} -> [~"recording", [witness_text:count(Lines, ~"event", ~"events"), Whole]];
+        #{} -> [~"log", [witness_text:count(Lines, ~"line", ~"lines"), Whole]]
+    end;
 system(#{system := System} = Summary) ->
     {Name, Ended} = case Summary of
         #{application := App} -> {[witness_text:clean(atom_to_binary(App)), $\s], ~"has stopped"};

@@ -24,7 +24,7 @@ output any more. Then the summary comes all the same, and a result without viola
 
 -doc """
 What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
-started `with` another function than that.
+started `with` another function than that. `out`: standard output, where it is open already.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -32,6 +32,7 @@ started `with` another function than that.
                      timeout := pos_integer() | infinity,
                      with => fun((map()) -> {ok, witness:run()} | {error, term()}),
                      node => node(),
+                     out => witness_cli_io:out(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -57,7 +58,10 @@ started `with` another function than that.
 run(#{json := Json} = Options) ->
     ok = witness_cli_signal:catch_interrupts(),
     State = #state{options = Options, header = witness_cli_json:header(maps:get(node, Options, node())),
-                   out = witness_cli_io:open(case Json of true -> json; false -> text end),
+                   out = case Options of
+                       #{out := Open} -> Open;
+                       #{} -> witness_cli_io:open(case Json of true -> json; false -> text end)
+                   end,
                    look = witness_cli_io:look(),
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
     Start = maps:get(with, Options, fun witness:start/1),
@@ -89,6 +93,9 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
 
 is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
 is_log(_) -> false.
+
+is_recording(#state{options = #{start := #{system := {log, {recording, _}}}}}) -> true;
+is_recording(_) -> false.
 
 is_elsewhere(#state{options = Options}) -> is_map_key(with, Options).
 
@@ -245,7 +252,7 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
     Code = code(Summary, Break),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end,
-                           maps:merge(Summary#{attached => is_attached(State)},
+                           maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All),

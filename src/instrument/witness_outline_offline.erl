@@ -23,7 +23,7 @@ To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of 
 -export([start_link/1, launch/3, told/2, stop/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
--export_type([config/0, checked/0, ended/0, counter/0]).
+-export_type([config/0, checked/0, place/0, ended/0, counter/0]).
 
 -doc """
 The log and how it is read (`t:witness_trace_feed:options/0`), and what is made of it (`t:witness_outline_log:config/0`).
@@ -36,11 +36,14 @@ The log and how it is read (`t:witness_trace_feed:options/0`), and what is made 
 
 -doc """
 What a part of the log has shown: the properties of monitors that were started, the actions that monitors of a property
-have taken, and verdicts with the line that decided them, in the order of the log.
+have taken, and verdicts with the place that decided them, in the order of the log.
 """.
 -type checked() :: #{started := [witness_outline_log:meta()],
                      covered := [{witness_outline_map:entry(), Mask :: non_neg_integer()}],
-                     found := [{slice | verdict, witness_outline_log:meta(), Line :: pos_integer(), Outcome :: map()}]}.
+                     found := [{slice | verdict, witness_outline_log:meta(), place(), Outcome :: map()}]}.
+
+-doc "A line of a log; a process of a recording with the number of its entry, 0 for its birth.".
+-type place() :: pos_integer() | {Id :: pos_integer(), Entry :: non_neg_integer()}.
 
 -doc """
 How reading has ended: whether at the end of the log; how many tracers there were at most, and how many gaps. `orphans`:
@@ -57,11 +60,15 @@ position could not be saved.
 -doc "What counts for a run, read by anybody at any time.".
 -opaque counter() :: {counters:counters_ref(), witness_trace_feed:progress()}.
 
+%% Of the events of a recording, after so many others.
+-type places() :: none | {Before :: non_neg_integer(), tuple()}.
+
 %% answers: lanes that have not answered yet; asked: whether the feed was asked for it
 -record(block, {answers :: non_neg_integer(),
                 asked :: boolean(),
                 started :: [{witness_monitor_lane:id(), witness_outline_log:meta()}],
                 shift :: integer(),
+                places :: places(),
                 found = [] :: [[{witness_outline_log:place(), witness_monitor_lane:id(), slice | verdict, map()}]],
                 covered = [] :: [{witness_outline_log:lane(), non_neg_integer()}]}).
 
@@ -89,6 +96,7 @@ position could not be saved.
                   saving = no :: no | saved | eof | stop,
                   line = 0 :: non_neg_integer(),
                   shift = 0 :: integer(),
+                  places = none :: places(),
                   ended :: ended()}).
 
 -define(PROCESSES, 1).
@@ -162,7 +170,7 @@ loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line 
         A1
     end, Loaded, Lanes),
     %% The run counts the monitors that go on.
-    Nothing = #block{answers = 0, asked = false, started = [], shift = 0},
+    Nothing = #block{answers = 0, asked = false, started = [], shift = 0, places = none},
     report(0, maps:values(Metas), Covered, [], O1#offline{untold = #{0 => Nothing}});
 loaded(#{}, O) -> O.
 
@@ -213,7 +221,9 @@ feed(O) -> O.
 
 taken({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = #offline{log = Log, line = Base}) ->
     #{lines := Last} = Position,
-    O = skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position}, Base),
+    Places = case Parsed of #{places := Of} -> {Base, Of}; #{} -> none end,
+    O = skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position, places = Places},
+                Base),
     case items(Items, Base, Log, O) of
         {ok, Log1, O1} ->
             case Parsed of
@@ -270,6 +280,9 @@ refused(Line, Column, What, Log, O) ->
 
 refuse(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{refused := Text}}.
 
+at(Line, _, What, #offline{config = #{file := File}, places = {_, _} = Places}) ->
+    {Id, Entry} = place(Line, Places),
+    [File, ": process ", integer_to_list(Id), ", entry ", integer_to_list(Entry), ": ", What];
 at(Line, Column, What, #offline{config = #{file := File}, shift = Shift}) ->
     Place = [integer_to_list(N) || N <- [Line + Shift, Column], is_integer(N)],
     [lists:join($:, [File | Place]), ": ", What].
@@ -321,7 +334,7 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
         ok = witness_monitor_lane:work(Pid, Number, Of, self()),
         A1
     end, count(O#offline{log = Log, sequence = Number}), Operations),
-    Block = #block{answers = map_size(Operations), asked = Asked, started = Started, shift = Shift},
+    Block = #block{answers = map_size(Operations), asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
                metas = maps:merge(O1#offline.metas, maps:from_list(Started))}.
 
@@ -369,12 +382,12 @@ done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, untold = Un
     end.
 
 tell(_, Block = #block{started = [], found = [], covered = []}, O) -> more(Block, O);
-tell(Number, Block = #block{started = Started, found = Found, covered = Covered, shift = Shift}, O0) ->
+tell(Number, Block = #block{started = Started, found = Found, covered = Covered, shift = Shift, places = Places}, O0) ->
     %% Stable, so what one operation of a monitor has led to stays in its order.
     Ordered = lists:keysort(1, [{{Order, Id}, Line, Kind, Outcome}
                                 || {Place, Id, Kind, Outcome} <- lists:append(Found),
                                    {Order, Line} <- [witness_outline_log:place(Place)]]),
-    {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(Line + Shift, Id, Kind, Outcome, A) end,
+    {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(place(Line + Shift, Places), Id, Kind, Outcome, A) end,
                                O0, Ordered),
     report(Number, [Meta || {_, Meta} <- Started], Covered, Told,
            O#offline{untold = (O#offline.untold)#{Number => Block}}).
@@ -384,11 +397,15 @@ report(Number, Started, Covered, Found, O = #offline{config = #{run := Run}, log
                               covered => [{witness_outline_log:property(Lane, Log), Mask} || {Lane, Mask} <- Covered]}},
     O.
 
-found(Line, Id, slice, Outcome, O = #offline{metas = Metas}) ->
-    {{slice, map_get(Id, Metas), Line, Outcome}, O};
-found(Line, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
+%% The events of a recording never wait for others; at its end nothing is left of it but the last place.
+place(Line, {Before, Places}) -> element(max(1, min(Line - Before, tuple_size(Places))), Places);
+place(Line, none) -> Line.
+
+found(Place, Id, slice, Outcome, O = #offline{metas = Metas}) ->
+    {{slice, map_get(Id, Metas), Place, Outcome}, O};
+found(Place, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
     {Meta, Metas1} = maps:take(Id, Metas),
-    {{verdict, Meta, Line, Outcome}, O#offline{metas = Metas1}}.
+    {{verdict, Meta, Place, Outcome}, O#offline{metas = Metas1}}.
 
 more(#block{asked = true}, O = #offline{reading = true, feed = Feed}) ->
     ok = witness_trace_feed:more(Feed, 1),

@@ -44,9 +44,12 @@ A recording that is open is a plain term. Any process may use it, and there is n
 -type info() :: #{complete := boolean(), ended := term(), cut := [order | data | processes], indexed := boolean(),
                   sizes := witness_log_recording_index:sizes()}.
 
--doc "A process. `ended`: its end was recorded.".
+-doc """
+A process. `ended`: its end was recorded; `called`: what a process is called that was spawned with a fun; `early`: it was born
+before what is kept of a recording that begins late.
+""".
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
-                     signature := term(), ended := boolean()}.
+                     signature := term(), called => term(), early => true, ended := boolean()}.
 
 -doc """
 What a process did: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
@@ -278,14 +281,19 @@ names(At, Bytes, Names, File) ->
 -spec processes(recording()) -> {ok, [process()]} | {error, error()}.
 processes(R) ->
     Folded = fold_processes(fun
-        ({birth, #{id := Id} = Birth}, {Births, Ends}) -> {Births#{Id => Birth}, Ends};
-        ({ended, Id}, {Births, Ends}) -> {Births, Ends#{Id => true}}
-    end, {#{}, #{}}, R),
+        ({birth, #{id := Id} = Birth}, {Births, Ends, More}) -> {Births#{Id => Birth}, Ends, More};
+        ({ended, Id}, {Births, Ends, More}) -> {Births, Ends#{Id => true}, More};
+        ({signature, Id, Signature}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{called => Signature}, More)};
+        ({early, Id}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{early => true}, More)}
+    end, {#{}, #{}, #{}}, R),
     case Folded of
-        {ok, {Births, Ends}} ->
-            {ok, [Birth#{ended => is_map_key(Id, Ends)} || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
+        {ok, {Births, Ends, More}} ->
+            {ok, [maps:merge(Birth#{ended => is_map_key(Id, Ends)}, maps:get(Id, More, #{}))
+                  || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
         {error, _} = Error -> Error
     end.
+
+more(Id, Of, More) -> More#{Id => maps:merge(maps:get(Id, More, #{}), Of)}.
 
 -doc "Folds over births and ends, in the order in which they were written. An end may come before its birth.".
 -spec fold_processes(fun((witness_log_recording_process:item(), Acc) -> Acc), Acc, recording()) ->

@@ -14,8 +14,11 @@ this number (0 is its first one); its pid in the recorded VM; what it was spawne
 -type birth() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
                    signature := term()}.
 
--doc "A record of the file.".
--type item() :: {birth, birth()} | {ended, Id :: pos_integer()}.
+-doc """
+A record of the file. `signature`: what a process that was spawned with a fun is called, which only the recorded VM knows;
+`early`: it was born before what is kept of a recording that begins late.
+""".
+-type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
 
 -doc "A record as bytes.".
 -spec encode(item()) -> binary().
@@ -24,7 +27,12 @@ encode({birth, #{id := Id, parent := Parent, place := Place, pid := Pid, signatu
     Numbers = << <<(leb(N))/binary>> || N <- [Id, Parent, Place, byte_size(External)] >>,
     <<1, Numbers/binary, External/binary>>;
 encode({ended, Id}) ->
-    <<2, (leb(Id))/binary>>.
+    <<2, (leb(Id))/binary>>;
+encode({early, Id}) ->
+    <<4, (leb(Id))/binary>>;
+encode({signature, Id, Signature}) ->
+    External = term_to_binary(Signature),
+    <<3, (leb(Id))/binary, (leb(byte_size(External)))/binary, External/binary>>.
 
 leb(N) -> witness_log_recording_number:leb(N).
 
@@ -49,6 +57,22 @@ decode(<<2, Rest/binary>>, Atoms, Records) ->
     case numbers(1, Rest, []) of
         {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
         _ -> {malformed, ~"an end is damaged"}
+    end;
+decode(<<3, Rest/binary>>, Atoms, Records) ->
+    maybe
+        {ok, [Id, Size], Rest1} ?= numbers(2, Rest, []),
+        true ?= Id > 0,
+        <<External:Size/binary, Rest2/binary>> ?= Rest1,
+        {ok, Signature} ?= witness_log_recording_term:decode(External, Atoms),
+        decode(Rest2, Atoms, [{signature, Id, Signature} | Records])
+    else
+        {refused, What} -> {malformed, What};
+        _ -> {malformed, ~"a signature is damaged"}
+    end;
+decode(<<4, Rest/binary>>, Atoms, Records) ->
+    case numbers(1, Rest, []) of
+        {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{early, Id} | Records]);
+        _ -> {malformed, ~"an early birth is damaged"}
     end;
 decode(<<Kind, _/binary>>, _, _) ->
     {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.

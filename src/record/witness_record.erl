@@ -20,7 +20,7 @@ What the user can get wrong is `{error, Reason}`, before anything runs; `format_
 program ends is no error: a crash is recorded like everything else.
 """.
 
--export([record/1, start/1, await/2, stop/1, format_error/1]).
+-export([record/1, start/1, await/2, stop/1, keep/1, format_error/1]).
 
 -export_type([options/0, recording/0, summary/0, ended/0, reason/0]).
 
@@ -39,16 +39,21 @@ program ends is no error: a crash is recorded like everything else.
 - `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
+- `last`: keep the last part only, `{bytes, N}` or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
+  contents. Such a recording begins late: it can be read and monitored, and not be replayed;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
 - `cache`: the folder that keeps what was woven;
-- `on_progress`: called with what is done meanwhile, as text.
+- `on_progress`: called with what is done meanwhile, as text;
+- `observer`: a module with the behaviour `m:witness_record_node` and its argument: it observes the program in its VM, and
+  is none of it (`m:witness_recording` monitors it so). What it tells `on_told` is called with, which comes with it.
 """.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
-                     vm_args => [string()], cache => file:filename(),
-                     on_progress => fun((unicode:chardata()) -> term())}.
+                     last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
+                     on_progress => fun((unicode:chardata()) -> term()),
+                     observer => {module(), term()}, on_told => fun((term()) -> term())}.
 
 -doc "A program that is being recorded: the process that looks after its VM.".
 -type recording() :: pid().
@@ -66,18 +71,23 @@ stopped. Reasons are `normal`, or text.
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
 - `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
   recorded: without debug information, from folders that were not named, or made by the program;
+- `observed`: what an `observer` has seen;
 - `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
   the VM has ended without notice.
 """.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
-                     born => non_neg_integer(), files => witness_record_writer:summary()}.
+                     observed => term(), born => non_neg_integer(), files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {config, file:filename(), term()}
-                | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}.
+                | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
+                | {observer, term()}.
+
+%% Bytes that are kept in memory at most, where time is the limit.
+-define(MOST, 1 bsl 28).
 
 -doc "Records a program to its end.".
 -spec record(options()) -> {ok, summary()} | {error, reason()}.
@@ -96,14 +106,27 @@ start(Options) ->
     maybe
         ok ?= check(Options),
         ok ?= check_files(Options),
-        {ok, Code} ?= witness_record_code:prepare(Options),
-        ok ?= make_folder(Options),
-        witness_record_vm:start(Options, Code)
+        Complete = last(Options),
+        {ok, Code} ?= witness_record_code:prepare(Complete),
+        ok ?= make_folder(Complete),
+        witness_record_vm:start(Complete, Code)
     end.
+
+%% By time, too, memory has a bound.
+last(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
+last(#{last := {seconds, Seconds}} = Options) -> Options#{contents => true, last := #{bytes => ?MOST, time => Seconds * 1000}};
+last(Options) -> Options.
 
 -doc "Waits for the end of the program. `{error, timeout}`: it goes on.".
 -spec await(recording(), timeout()) -> {ok, summary()} | {error, reason() | timeout}.
 await(Recording, Timeout) -> witness_record_vm:await(Recording, Timeout).
+
+-doc """
+Has what there is of the last part written, with the option `last`, and returns its folder, `kept-1`, `kept-2` and so on in that of the
+recording. `busy`: something else is being written; `enough`: a hundred were; `ended`: it is over, or there is no last part.
+""".
+-spec keep(recording()) -> {ok, file:filename()} | {error, busy | enough | ended | term()}.
+keep(Recording) -> witness_record_vm:keep(Recording).
 
 -doc "Brings the recording to its end, and the program with it. `await/2` then has the summary.".
 -spec stop(recording()) -> ok.
@@ -112,6 +135,7 @@ stop(Recording) -> witness_record_vm:stop(Recording).
 %% --- options ---------------------------------------------------------------------
 
 check(#{run := _, app := _}) -> {error, {exclusive, run, app}};
+check(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
 check(#{dir := _} = Options) when is_map_key(run, Options); is_map_key(app, Options) ->
     case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
         [] -> ok;
@@ -130,7 +154,9 @@ valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
 valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
-valid(on_progress, Fun) -> is_function(Fun, 1);
+valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
+valid(last, {Unit, N}) -> (Unit =:= bytes orelse Unit =:= seconds) andalso is_integer(N) andalso N > 0;
+valid(observer, {Module, _}) -> is_atom(Module);
 valid(_, _) -> false.
 
 is_environment({App, Parameters}) when is_atom(App), is_list(Parameters) ->
@@ -198,6 +224,7 @@ format_error({application, App, {not_started, Reason}}) ->
 format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
 format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];
+format_error({observer, Reason}) -> [~"the program cannot be observed: ", witness_event:format_term(Reason, 500)];
 format_error({vm, Reason}) -> [~"the VM of the program could not be started: ", witness_event:format_term(Reason, 500)];
 format_error(timeout) -> ~"the program still runs".
 

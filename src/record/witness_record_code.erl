@@ -33,7 +33,7 @@ prepare(Options) ->
     end.
 
 woven(Dirs, Options) ->
-    Plan = #{natives := Natives} = witness_record_calls:plan(Dirs),
+    Plan = #{natives := Natives} = plan(Dirs, Options),
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
     maybe
@@ -47,6 +47,10 @@ woven(Dirs, Options) ->
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
         {error, Reason} -> {error, {weave, Reason}}
     end.
+
+%% Whoever monitors the recording wants to know what was sent.
+plan(Dirs, #{contents := true}) -> (witness_record_calls:plan(Dirs))#{sends := announced};
+plan(Dirs, _) -> witness_record_calls:plan(Dirs).
 
 -doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
 -spec cache(witness_record:options()) -> file:filename_all().

@@ -23,11 +23,25 @@ recorded with its content. It says nothing to them.
 -behaviour(gen_server).
 
 -export([main/0, ending/0]).
+-export_type([tell/0]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([start_application/1, call/2]).
 
+-doc "Tells whoever looks after this VM (the option `on_told` of `m:witness_record`). Any process may call it.".
+-type tell() :: fun((term()) -> ok).
+
+-doc """
+Begins to observe the children of these processes, of which one is the first process of the program. The application
+`witness` runs in this VM. The error is for whoever began to record.
+""".
+-callback begin_observing(Argument :: term(), Parents :: [pid(), ...], tell()) -> {ok, Observation :: term()} | {error, term()}.
+
+-doc "Ends it; the result is part of the summary.".
+-callback end_observing(Observation :: term()) -> term().
+
 -record(state, {port :: port(),
                 writer :: pid() | undefined,
+                observation = none :: none | {module(), term()},
                 session :: trace:session() | undefined,
                 job = #{} :: map(),
                 root :: {pid(), reference()} | undefined,
@@ -73,6 +87,7 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     case binary_to_term(Data) of
         {start, Job} -> {noreply, begin_job(Job, State)};
+        {keep, Ref} -> {noreply, keep(Ref, State)};
         stop -> {noreply, leave(finish(stopped, State))}
     end;
 handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, leave(finish(stopped, State))};
@@ -99,19 +114,40 @@ begin_job(Job, State) ->
         ok = application:set_env(maps:get(environment, Job, []), [{persistent, true}]),
         ok ?= outside(maps:get(outside, Job, [])),
         ok = witness_record_loads:start(maps:get(calls, Job)),
+        ok = observable(Job),
         ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
         ok = handler(Job),
-        {ok, Writer} ?= witness_record_writer:start_link(maps:get(dir, Job), header(Job), maps:with([compress], Job)),
+        {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
+        {ok, Observation} ?= observed(Job, State),
         Session = session(Writer),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
-        Begun = State#state{job = Job, writer = Writer, session = Session, phase = running},
-        tell(running, Begun),
+        Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, phase = running},
+        tell(running, Begun#state.port),
         Begun#state{root = spawn_recorded(first(Job), Session)}
     else
         {error, Reason} ->
-            tell({refused, Reason}, State),
+            tell({refused, Reason}, State#state.port),
             leave(State#state{phase = finished})
     end.
+
+%% It is started before applications are recorded. To load the module is none of what the first process does.
+observable(#{observer := _} = Job) ->
+    _ = [code:ensure_loaded(Module) || #{run := {Module, _, _}} <- [Job]],
+    {ok, _} = application:ensure_all_started(witness),
+    ok;
+observable(_) -> ok.
+
+%% Everybody whom the recorder needs is there, so that only the program's processes are born of those who are named.
+observed(#{observer := {Module, Argument}} = Job, #state{port = Port}) ->
+    Tell = fun(What) -> tell({told, What}, Port) end,
+    case Module:begin_observing(Argument, [self() | [whereis(application_controller) || #{app := _} <- [Job]]], Tell) of
+        {ok, Observation} -> {ok, {Module, Observation}};
+        {error, Reason} -> {error, {observer, Reason}}
+    end;
+observed(_, _) -> {ok, none}.
+
+ended_observation({Module, Observation}) -> #{observed => Module:end_observing(Observation)};
+ended_observation(none) -> #{}.
 
 %% Nobody is recorded yet, and whom these processes spawn will not be.
 outside([]) -> ok;
@@ -138,6 +174,9 @@ woven(#{woven := Folders}) ->
         false -> {error, {weave, {not_in_use, Loaded}}}
     end.
 
+writer(#{last := _}) -> witness_record_last;
+writer(_) -> witness_record_writer.
+
 native(Job) ->
     maybe
         ok ?= witness_record_native:available(),
@@ -156,9 +195,9 @@ handler(#{handler := Folder}) ->
     ok.
 
 header(Job) ->
-    Options = maps:with([outside, contents, hash, full_ids, compress, budget], Job),
+    Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
-                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls], Job)).
+                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls, unwoven], Job)).
 
 %% The recorder's own processes, and what they may start, are not in the session.
 session(Writer) ->
@@ -201,6 +240,16 @@ root_ended(Reason, State) -> look(State#state{phase = draining, ended = {returne
 
 application(#state{job = #{app := App}}) -> App.
 
+%% Another process waits for it.
+keep(Ref, #state{job = #{last := _} = Job, writer = Writer, port = Port, phase = Phase} = State)
+  when Phase =:= running; Phase =:= draining ->
+    Modules = modules(Job),
+    _ = spawn(fun() -> tell({kept, Ref, try witness_record_last:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port) end),
+    State;
+keep(Ref, #state{port = Port} = State) ->
+    tell({kept, Ref, {error, ended}}, Port),
+    State.
+
 text(normal) -> normal;
 text(Reason) -> witness_event:format_term(Reason, 2000).
 
@@ -221,15 +270,16 @@ in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_
 %% Once: whoever ends the recording first says how it ended.
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
+    Observed = ended_observation(State#state.observation),
     ok = witness_record_native:flush(),
-    {Outcome, Written} = case witness_record_writer:finish(Writer, modules(Job)) of
+    {Outcome, Written} = case (writer(Job)):finish(Writer, modules(Job)) of
         {ok, Summary} -> {recorded, Summary};
         {ended, Reason, Summary} -> {{ended, Reason}, Summary}
     end,
     true = trace:session_destroy(Session),
     #{born := Born} = witness_record_native:info(),
-    tell({finished, #{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
-         State),
+    tell({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
+         State#state.port),
     State#state{phase = finished};
 finish(_, State) -> State.
 
@@ -246,5 +296,5 @@ modules(#{woven := Folders}) ->
 unwoven(#{unwoven := Names}) ->
     lists:usort([Name || Name <- Names, code:is_loaded(Name) =/= false] ++ witness_record_loads:unwoven()).
 
-tell(Message, #state{port = Port}) ->
+tell(Message, Port) ->
     try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

@@ -33,7 +33,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -behaviour(witness_weave_runtime).
 
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
--export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
+-export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
          make_fun/3, halt/3, load/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
@@ -190,6 +190,15 @@ wait(prim_eval, 'receive', [Match, Time]) ->
             Value
     end.
 
+%% Only code that is woven to record contents calls this.
+-doc false.
+-spec sent(term(), term()) -> ok.
+sent(To, Msg) ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:sent(Me, To, Msg)
+    end.
+
 -doc false.
 -spec send(module(), atom(), [term()]) -> term().
 send(erlang, Function, [To | Rest] = Args) ->
@@ -197,11 +206,19 @@ send(erlang, Function, [To | Rest] = Args) ->
         0 -> erlang:apply(erlang, Function, Args);
         Me ->
             case destination(To) of
-                plain -> erlang:apply(erlang, Function, Args);
-                own when length(Rest) =:= 1 -> to_own(hd(Rest), Me);
-                own -> erlang:apply(erlang, Function, Args);
+                plain ->
+                    ok = announce(To, Rest, Me),
+                    erlang:apply(erlang, Function, Args);
+                own ->
+                    ok = announce(To, Rest, Me),
+                    case Rest of
+                        [Msg] -> to_own(Msg, Me);
+                        _ -> erlang:apply(erlang, Function, Args)
+                    end;
                 {name, Name} -> named(Function, Name, To, Rest, Me);
-                remote -> remote(erlang, Function, Args, Me)
+                remote ->
+                    ok = announce(To, Rest, Me),
+                    remote(erlang, Function, Args, Me)
             end
     end.
 
@@ -220,6 +237,13 @@ to_own(Msg, Me) ->
     _ = erlang:seq_trace(label, Me),
     Msg.
 
+%% Before it is sent: whatever ends the process in between, nobody takes a message that was not announced.
+announce(To, [Msg | _], Me) ->
+    case persistent_term:get(?MODULE, off) of
+        #{contents := true} -> witness_record_native:sent(Me, To, Msg);
+        _ -> ok
+    end.
+
 %% What is looked up is what is sent to. If it ends in between, the message is lost, as it is when it ends just after.
 named(Function, Name, To, Rest, Me) ->
     case whereis(Name) of
@@ -229,12 +253,14 @@ named(Function, Name, To, Rest, Me) ->
                                          | element(2, process_info(self(), current_stacktrace))]);
         undefined ->
             ok = witness_record_native:named(Me, undefined),
+            ok = announce(To, Rest, Me),
             erlang:apply(erlang, Function, [To | Rest]);
         Found when Found =:= self(), length(Rest) =:= 1 ->
             ok = witness_record_native:named(Me, Found),
             to_own(hd(Rest), Me);
         Found ->
             ok = witness_record_native:named(Me, Found),
+            ok = announce(To, Rest, Me),
             erlang:apply(erlang, Function, [Found | Rest])
     end.
 

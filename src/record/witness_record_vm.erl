@@ -9,7 +9,10 @@ more file descriptors it is told what to do, and tells what becomes of it:
 this process                                   witness_record_node, there
      | ------------------ {start, Job} ------------------> |
      | <------- running | {refused, Reason} -------------- |
+     | <------- {told, What} ----------------------------- |  any number of times, by whoever observes the program
      | <------- {finished, Summary} ---------------------- |  the VM ends
+     | ------------------ {keep, Ref} --------------------> |  any number of times
+     | <------- {kept, Ref, Result} ----------------------- |
      | ------------------ stop ---------------------------> |  at any time: come to an end
 ```
 
@@ -18,7 +21,7 @@ process, or its owner, is gone, the pipe ends, which is `stop` for the other sid
 """.
 -behaviour(gen_server).
 
--export([start/2, await/2, stop/1, arguments/2]).
+-export([start/2, await/2, stop/1, keep/1, arguments/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {job :: map(),
@@ -28,6 +31,7 @@ process, or its owner, is gone, the pipe ends, which is `stop` for the other sid
                 port :: port() | undefined,
                 started = none :: none | gen_server:from() | running,
                 waiting = [] :: [gen_server:from()],
+                keeping = #{} :: #{reference() => gen_server:from()},
                 told = none :: none | {finished, map()} | {refused, term()},
                 result = none :: none | {ok, witness_record:summary()} | {error, witness_record:reason()}}).
 
@@ -56,6 +60,10 @@ await(Pid, Timeout) ->
 -spec stop(pid()) -> ok.
 stop(Pid) -> gen_server:cast(Pid, stop).
 
+-doc "Has what is in memory written; tells the folder.".
+-spec keep(pid()) -> witness_record_last:kept() | {error, ended}.
+keep(Pid) -> gen_server:call(Pid, keep, infinity).
+
 -doc """
 The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first,
 but while the VM boots, when modules of OTP are all that is loaded, the first one.
@@ -74,7 +82,7 @@ init({Owner, Options, Code}) ->
     {ok, State, {continue, open}}.
 
 job(Options, Code) ->
-    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget], Options),
+    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside], Code),
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options))}, Used).
 
@@ -101,6 +109,10 @@ handle_call(started, _, #state{result = none} = State) -> {reply, ok, State};
 handle_call(await, From, #state{result = none, waiting = Waiting} = State) ->
     {noreply, State#state{waiting = [From | Waiting]}};
 handle_call(await, _, #state{result = Result} = State) -> {reply, Result, State};
+handle_call(keep, From, #state{result = none, port = Port, keeping = Keeping} = State) ->
+    Ref = make_ref(),
+    {noreply, told(Port, {keep, Ref}, State#state{keeping = Keeping#{Ref => From}})};
+handle_call(keep, _, State) -> {reply, {error, ended}, State};
 handle_call(started, _, #state{result = {error, _} = Error} = State) -> {reply, Error, State};
 handle_call(started, _, State) -> {reply, ok, State}.
 
@@ -124,6 +136,13 @@ heard(running, #state{started = {_, _} = From} = State) ->
     gen_server:reply(From, ok),
     State#state{started = running};
 heard(running, State) -> State#state{started = running};
+heard({told, What}, #state{options = #{on_told := Tell}} = State) ->
+    _ = Tell(What),
+    State;
+heard({kept, Ref, Result}, #state{keeping = Keeping} = State) ->
+    {From, Others} = maps:take(Ref, Keeping),
+    gen_server:reply(From, Result),
+    State#state{keeping = Others};
 heard({finished, _} = Told, State) -> State#state{told = Told};
 heard({refused, _} = Told, State) -> State#state{told = Told}.
 
@@ -131,6 +150,7 @@ ended(_, #state{owner = gone} = State) -> {stop, normal, State};
 ended(Status, #state{started = Started, waiting = Waiting} = State) ->
     Result = result(Status, State),
     [gen_server:reply(From, Result) || From <- Waiting],
+    [gen_server:reply(From, {error, ended}) || _ := From <- State#state.keeping],
     case Started of
         {_, _} when element(1, Result) =:= error -> gen_server:reply(Started, Result);
         {_, _} -> gen_server:reply(Started, ok);

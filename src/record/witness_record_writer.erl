@@ -15,7 +15,7 @@ readable. The system goes on.
 
 -behaviour(gen_server).
 
--export([start_link/3, finish/2]).
+-export([start_link/3, finish/2, write/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([options/0, summary/0, reason/0]).
@@ -64,8 +64,9 @@ began it has ended.
 
 -record(writer, {dir :: file:filename_all(),
                  id :: witness_log_recording_file:id(),
-                 native :: module(),
+                 native :: module() | none,
                  full :: boolean(),
+                 contents :: boolean(),
                  compressor :: none | zlib:zstream(),
                  streams :: #{kind() => #stream{}},
                  index :: non_neg_integer(),
@@ -92,12 +93,42 @@ was woven. `ended`: it had ended before, with this reason.
     {ok, summary()} | {ended, reason(), summary()}.
 finish(Pid, Modules) -> gen_server:call(Pid, {finish, Modules}, infinity).
 
+-doc """
+Writes a whole recording of parts that were gathered before, in the calling process: `modules` as for `finish/2`; `ended`: whether it
+was ended early. Births stand as they are, with their signatures.
+""".
+-spec write(file:filename_all(), Header :: map(), [{kind(), iodata()}],
+            #{modules := [{module(), binary(), boolean()}], ended := running | {ended, reason()}, compress => boolean()}) ->
+    {ok, summary()} | {error, reason()}.
+write(Dir, Header, Parts, #{modules := Modules, ended := Ended} = Options) ->
+    maybe
+        {ok, W} ?= opened(Dir, Header, Options),
+        Gathered = lists:foldl(fun gather/2, W#writer{ended = Ended, contents = false, native = none}, Parts),
+        {Result, #writer{failed = Failed, ended = Why}} = sealed(Modules, Gathered),
+        case {Failed, Result, Why} of
+            {true, _, {ended, Reason}} -> {error, Reason};
+            {false, {ok, Summary}, _} -> {ok, Summary};
+            {false, {ended, _, Summary}, _} -> {ok, Summary}
+        end
+    end.
+
 %% --- the process -----------------------------------------------------------------
 
 -doc false.
 init({Dir, Header, Options}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_record_writer),
+    maybe
+        {ok, #writer{flush = Flush} = W} ?= opened(Dir, Header, Options),
+        _ = erlang:send_after(Flush, self(), flush),
+        self() ! take,
+        {ok, W}
+    else
+        %% Whoever starts it is linked, and gets the reason as a value.
+        {error, Reason} -> {error, Reason}
+    end.
+
+opened(Dir, Header, Options) ->
     Id = rand:bytes(8),
     maybe
         ok ?= make_folder(Dir),
@@ -106,13 +137,10 @@ init({Dir, Header, Options}) ->
         Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
         Flush = maps:get(flush, Options, ?FLUSH_MS),
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
-        _ = erlang:send_after(Flush, self(), flush),
-        self() ! take,
+        Contents = case Header of #{options := #{contents := true}} -> true; #{} -> false end,
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
+                     contents = Contents,
                      compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
-    else
-        %% Whoever starts it is linked, and gets the reason as a value.
-        {error, Reason} -> {error, Reason}
     end.
 
 known() ->
@@ -210,7 +238,10 @@ take(#writer{native = Native, ended = Ended} = W) ->
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
 
 gather(_, #writer{failed = true} = W) -> W;
-gather({Kind, Part}, #writer{streams = Streams} = W) ->
+gather({processes, Part}, #writer{contents = true} = W) -> gathered(processes, [Part | witness_record_names:signatures(Part)], W);
+gather({Kind, Part}, W) -> gathered(Kind, Part, W).
+
+gathered(Kind, Part, #writer{streams = Streams} = W) ->
     #{Kind := #stream{gathered = Gathered, size = Size} = Stream} = Streams,
     Grown = Size + iolist_size(Part),
     W1 = W#writer{streams = Streams#{Kind := Stream#stream{gathered = [Gathered | Part], size = Grown}}},
@@ -244,14 +275,17 @@ put_block(Kind, #writer{streams = Streams, compressor = Compressor} = W) ->
 failed(Reason, #stream{device = Device, next = Next}, #writer{native = Native, ended = Ended} = W) ->
     _ = file:position(Device, Next),
     _ = file:truncate(Device),
-    ok = Native:stop(),
+    ok = case Native of none -> ok; _ -> Native:stop() end,
     W#writer{failed = true, ended = case Ended of running -> {ended, Reason}; _ -> Ended end}.
 
 %% --- the end ---------------------------------------------------------------------
 
 finished(Modules, #writer{native = Native} = W) ->
     ok = Native:flush(),
-    #writer{streams = Streams} = W1 = closed(written(drained(W))),
+    sealed(Modules, drained(W)).
+
+sealed(Modules, W) ->
+    #writer{streams = Streams} = W1 = closed(written(W)),
     W2 = W1#writer{streams = #{}},
     Summary = (maps:map(fun(_, Stream) -> told(Stream) end, Streams))#{dir => W#writer.dir},
     Sizes = maps:map(fun(_, #stream{next = Next}) -> Next end, Streams),

@@ -16,9 +16,10 @@ The feed is linked to its consumer and ends with it.
 
 -doc """
 Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` it is told by
-the file's name, or by its first bytes. `parsers`: so many blocks are parsed at the same time.
+the file's name, or by its first bytes. `parsers`: so many blocks are parsed at the same time. Of a recording
+(`m:witness_trace_recording`) only `max_atoms` counts.
 """.
--type options() :: #{input := {file, file:name_all()} | standard_input, format => witness_log:format(),
+-type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}, format => witness_log:format(),
                      parsers := pos_integer(), follow => boolean(), block => pos_integer(), max_line => pos_integer(),
                      max_atoms => pos_integer(), skip_malformed => boolean(),
                      position => witness_log_reader:position()}.
@@ -31,9 +32,10 @@ the file's name, or by its first bytes. `parsers`: so many blocks are parsed at 
 -doc """
 What comes: a block with its place; a line that is too long (`long`) or bytes that are `lost`, both of which count as
 one message; `idle`, when at the moment nothing more is there; and at last `eof` or an error for people. An idle message is
-none of those that were asked for, and comes once before each pause.
+none of those that were asked for, and comes once before each pause. The block of a recording also has `places`.
 """.
 -type what() :: {block, witness_log:parsed(), witness_log_reader:position()}
+              | {block, #{places := tuple(), _ => _}, #{lines := non_neg_integer()}}
               | {long, Bytes :: pos_integer(), witness_log_reader:position()}
               | {lost, Reason :: atom()} | idle | eof | {error, unicode:chardata()}.
 
@@ -87,6 +89,16 @@ read(Progress) ->
 
 -doc false.
 -spec init(pid(), options(), progress()) -> ok.
+init(Consumer, Options = #{input := {recording, Dir}}, _) ->
+    proc_lib:set_label(witness_feed),
+    case witness_trace_recording:open(Dir, Options) of
+        {ok, Recording} ->
+            Consumer ! {self(), opened},
+            witness_trace_recording:run(Dir, Recording, Consumer);
+        {error, Text} ->
+            Consumer ! {self(), refused, Text},
+            ok
+    end;
 init(Consumer, Options = #{input := Input}, Progress) ->
     proc_lib:set_label(witness_feed),
     case witness_log_reader:open(Input, maps:with([follow, block, max_line, position], Options)) of

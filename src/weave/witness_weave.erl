@@ -44,13 +44,14 @@ How to weave a module.
   itself).
 - `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
 - `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
-  to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`.
+  to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`; or `announced`: the same, but
+  `Runtime:sent/2` comes before the code sends by itself.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
-                  calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced,
+                  calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced | announced,
                   timeouts => boolean(), callbacks => boolean(), except => [module()]}.
 
 -doc "Object code, and the name of the file that the code server is told.".

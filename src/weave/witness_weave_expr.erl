@@ -24,7 +24,8 @@ What is known of the module, and where in it an expression stands.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
-                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced, timeouts := boolean()}.
+                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced,
+                     timeouts := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -124,10 +125,11 @@ send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
                [{match, G, Value, Send(ToVar, MsgVar)},
                 remote(G, Context, sent, [ToVar, MsgVar]),
                 Value];
-           #{sends := replaced} ->
+           #{sends := Sends} ->
                %% What the compiler makes of a send fails as `erlang:send/2', however it is written.
                StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context),
-               [{'if', G, [{clause, G, [], [is_another(G, ToVar)], [Send(ToVar, MsgVar)]},
+               Announced = [remote(G, Context, sent, [ToVar, MsgVar]) || Sends =:= announced],
+               [{'if', G, [{clause, G, [], [is_another(G, ToVar)], Announced ++ [Send(ToVar, MsgVar)]},
                            {clause, G, [], [[{atom, G, true}]], [StandIn]}]}]
        end]},
      N + 3};

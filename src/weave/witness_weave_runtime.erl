@@ -16,7 +16,10 @@ plan can lead to.
                      dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3, load/3,
                      callback/3, init/2]).
 
--doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
+-doc """
+The message was sent, by `!` or `erlang:send/2`; where sends are announced, it is sent to a process of this node next. The
+result is ignored.
+""".
 -callback sent(To :: term(), Msg :: term()) -> term().
 
 -doc "A clause of a `receive` has taken the message. The result is ignored.".
@@ -32,7 +35,7 @@ its body; otherwise `V` is its value, and the body is not run.
 -callback entry(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
 
 -doc """
-`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself. Where sends are replaced: to what is no
+`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself. Where sends are replaced or announced: to what is no
 process of this node, or may be none.
 """.
 -callback send(module(), atom(), [term()]) -> term().

@@ -1,0 +1,351 @@
+-module(witness_log_recording_events).
+-moduledoc """
+The events of a recording that has the contents of messages (`m:witness_event`), in an order that could have been that of
+the run.
+
+| Entry | Event |
+|---|---|
+| birth, `spawn` | `fork`, and `init` of the child right behind it |
+| `sent` | `send` |
+| `from` with its `contents`, `content` | `recv`: when a `receive` has taken the message, not when it came |
+| `exit` | `exit` |
+
+Events of one process stand in the order of the process. Between processes there is cause and effect: a child comes behind its
+`fork`, and who took a message behind its `send`, where the recording has both. What is concurrent has some order, always
+the same one for the same files.
+
+Where something is missing there is a `gap` of the process that misses it:
+
+- `cut`: the recording ended before the process did, and was not ended with the program;
+- `contents`: a message without its contents;
+- `arguments`: the arguments that the process, or its child, was spawned with were too large to be recorded; it has `attached`
+  in the place of its `init`, and its parent no `fork`;
+- `unwoven`: in that VM ran modules that were not woven, and nobody knows which process took messages there. So it
+  stands behind the birth of each.
+
+Of a recording that begins late, processes that were born before have `attached` in the place of `init`, and monitors of
+their own have none.
+
+What is in memory: the births of all processes, the cursors of those that are alive, and of what they have sent to each
+other and nobody has taken yet a hash.
+""".
+
+-export([check/1, fold/3]).
+
+-export_type([place/0]).
+
+-doc "Where an event stems from: the process, and its entry, from 1; 0 is its birth.".
+-type place() :: {Id :: pos_integer(), Index :: non_neg_integer()}.
+
+%% index: of the entry that was read last. held: it was read before its turn. named: whom the name stood for that the next
+%% message is sent to. forced: it does not wait for the message to be sent.
+-record(process, {id :: pos_integer(),
+                  pid :: witness_event:proc(),
+                  cursor :: witness_log_recording_cursor:cursor() | none,
+                  index = 0 :: non_neg_integer(),
+                  held = none :: none | witness_log_recording:run(),
+                  named = none :: none | non_neg_integer(),
+                  exited = false :: boolean()}).
+
+%% ready: who can go on. waiting: who takes a message that its sender has not sent yet, by the sender.
+%% unborn: processes of which nobody has told that they were spawned. done: those that have nothing more.
+%% sent: hashes of messages that are on their way to a process, or to `any', by sender.
+%% ends: what stands at the end of a process that has not ended.
+-record(merge, {open = fun(_) -> {ok, none} end :: fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, term()}),
+                births :: #{pos_integer() => witness_log_recording:process()},
+                ids :: #{pid() => pos_integer()},
+                late :: boolean(),
+                begins :: [atom()],
+                ends :: [atom()],
+                ready = queue:new() :: queue:queue(#process{}),
+                waiting = #{} :: #{pos_integer() => #{pos_integer() => #process{}}},
+                unborn :: gb_sets:set(pos_integer()),
+                done = #{} :: #{pos_integer() => []},
+                sent = #{} :: #{any | pos_integer() => #{pos_integer() => #{non_neg_integer() => pos_integer()}}},
+                told :: fun((witness_event:item(), place(), term()) -> term()),
+                acc :: term()}).
+
+%% Processes that are read side by side with a block of each in memory.
+-define(MANY, 200).
+%% Entries that a process goes through at once.
+-define(TURN, 500).
+
+-doc """
+Folds over the events, with the place of each. An error is text for people; what came before it stands.
+""".
+-spec fold(fun((witness_event:item(), place(), Acc) -> Acc), Acc, witness_log_recording:recording()) ->
+    {ok, Acc} | {error, unicode:chardata(), Acc}.
+fold(Fun, Acc, R) ->
+    case prepared(Fun, Acc, R) of
+        {ok, M, Roots, Of} ->
+            Folded = witness_log_recording:with_cursors(fun(Open) ->
+                started(Roots, M#merge{open = fun(Id) -> Open(Id, Of) end})
+            end, R),
+            case Folded of
+                {error, Error} -> {error, witness_log_recording:format_error(Error), Acc};
+                _ -> Folded
+            end;
+        {error, Error} when is_map(Error) -> {error, witness_log_recording:format_error(Error), Acc};
+        {error, Text} -> {error, Text, Acc}
+    end.
+
+prepared(Fun, Acc, R) ->
+    maybe
+        ok ?= contents(witness_log_recording:header(R)),
+        {ok, Processes} ?= witness_log_recording:processes(R),
+        {ok, Modules} ?= witness_log_recording:modules(R),
+        M = #merge{births = #{Id => Process || #{id := Id} = Process <- Processes},
+                   ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes},
+                   unborn = gb_sets:from_list([Id || #{id := Id} <- Processes]),
+                   late = maps:get(late, witness_log_recording:header(R), false) =:= true,
+                   begins = [unwoven || is_unwoven(R, Modules)],
+                   ends = [cut || not is_whole(R)],
+                   told = Fun, acc = Acc},
+        {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)], case length(Processes) > ?MANY of true -> many; false -> one end}
+    end.
+
+-doc "Whether a recording has what events need: an error for people says what it lacks.".
+-spec check(witness_log_recording:recording()) -> ok | {error, unicode:chardata()}.
+check(R) -> contents(witness_log_recording:header(R)).
+
+contents(#{options := #{contents := true}}) -> ok;
+contents(_) -> {error, no_contents()}.
+
+no_contents() ->
+    ~"the recording does not have the contents of messages: record the program with --contents".
+
+is_whole(R) ->
+    #{complete := Complete, ended := Ended} = witness_log_recording:info(R),
+    Complete andalso Ended =:= finished.
+
+%% Those that could not be woven are named before the program runs; which of them it has loaded is known in the end.
+is_unwoven(R, Modules) ->
+    case witness_log_recording:header(R) of
+        #{unwoven := Names} when is_list(Names), Modules =:= [] -> Names =/= [];
+        #{unwoven := Names} when is_list(Names) -> lists:any(fun(Name) -> lists:keymember(Name, 1, Modules) end, Names);
+        #{} -> false
+    end.
+
+%% --- births ----------------------------------------------------------------------
+
+%% Processes that nobody who is recorded has spawned.
+started([Id | Ids], M) ->
+    Birth = map_get(Id, M#merge.births),
+    case born(Birth, undefined, {Id, 0}, M) of
+        {ok, M1} -> started(Ids, M1);
+        Error -> Error
+    end;
+started([], M) -> turn(M).
+
+born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) ->
+    case is_pid(Pid) andalso Open(Id) of
+        false -> failed([~"process ", integer_to_binary(Id), ~" has no pid"], M0);
+        {error, Error} -> failed(witness_log_recording:format_error(Error), M0);
+        {ok, Cursor} ->
+            Begun = case {signature(Birth), Parent} of
+                {Known, _} when is_map_key(early, Birth) -> [{attached, Pid, function(Known), undefined}];
+                {{_, _, Args} = Signature, undefined} when is_list(Args) -> [{init, Pid, undefined, Signature, undefined}];
+                {{_, _, Args} = Signature, _} when is_list(Args) ->
+                    [{fork, Parent, Pid, Signature, undefined}, {init, Pid, Parent, Signature, undefined}];
+                {Function, _} ->
+                    [{gap, Parent, arguments, 1, undefined} || Parent =/= undefined]
+                        ++ [{attached, Pid, Function, undefined}, {gap, Pid, arguments, 1, undefined}]
+            end,
+            Unwoven = [{gap, Pid, Why, unknown, undefined} || Why <- M0#merge.begins],
+            M = tell(Begun ++ Unwoven, Place, M0),
+            {ok, M#merge{unborn = gb_sets:delete_any(Id, M#merge.unborn),
+                         ready = queue:in(#process{id = Id, pid = Pid, cursor = Cursor}, M#merge.ready)}}
+    end.
+
+is_early(Process) -> is_map_key(early, Process).
+
+%% What the author has written; or a function with an arity, where the arguments are not known.
+signature(#{called := {M, F, Args} = Called}) when is_atom(M), is_atom(F), length(Args) >= 0 -> Called;
+signature(#{signature := {M, F, Args} = Raw}) when is_atom(M), is_atom(F), length(Args) >= 0 ->
+    case witness_event_signature:resolve(Raw) of
+        {M1, F1, Args1} = Signature when is_atom(M1), is_atom(F1), length(Args1) >= 0 -> Signature;
+        _ -> {M, F, length(Args)}
+    end;
+signature(#{signature := {M, F, Arity}}) when is_atom(M), is_atom(F), is_integer(Arity), Arity >= 0 -> {M, F, Arity};
+signature(_) -> {undefined, undefined, 0}.
+
+function({Module, Function, Args}) when is_list(Args) -> {Module, Function, length(Args)};
+function(Function) -> Function.
+
+tell([], _, M) -> M;
+tell([Item | Items], Place, #merge{told = Told, acc = Acc} = M) ->
+    tell(Items, Place, M#merge{acc = Told(Item, Place, Acc)}).
+
+failed(Text, #merge{acc = Acc}) -> {error, Text, Acc}.
+
+%% --- turns -----------------------------------------------------------------------
+
+turn(#merge{ready = Ready} = M) ->
+    case queue:out(Ready) of
+        {{value, Process}, Rest} -> step(Process, ?TURN, M#merge{ready = Rest});
+        {empty, _} -> stuck(M)
+    end.
+
+%% First those whose birth is told by nobody but themselves: what their parents did was cut away. Then one of those that wait
+%% for what was sent in a way that is not recorded.
+stuck(#merge{unborn = Unborn, waiting = Waiting, births = Births, done = Done} = M) ->
+    Orphans = [Id || not gb_sets:is_empty(Unborn), Id <- gb_sets:to_list(Unborn), is_orphan(map_get(Id, Births), Done, Births)],
+    case {Orphans, lists:sort(maps:keys(Waiting))} of
+        {[Id | _], _} -> orphan(map_get(Id, Births), M);
+        {[], [Sender | _]} ->
+            {First, M1} = first_waiting(Sender, M),
+            step(First, ?TURN, true, M1);
+        {[], []} ->
+            case gb_sets:is_empty(Unborn) of
+                true -> {ok, M#merge.acc};
+                false -> failed([~"process ", integer_to_binary(gb_sets:smallest(Unborn)), ~" is its own ancestor"], M)
+            end
+    end.
+
+first_waiting(Sender, #merge{waiting = Waiting} = M) ->
+    #{Sender := Waiters} = Waiting,
+    [{Id, First} | _] = lists:sort(maps:to_list(Waiters)),
+    {First, M#merge{waiting = without(Id, Sender, Waiters, Waiting)}}.
+
+is_orphan(#{parent := Parent}, Done, Births) -> is_map_key(Parent, Done) orelse not is_map_key(Parent, Births).
+
+orphan(#{id := Id, parent := Parent} = Birth, #merge{births = Births, late = Late} = M0) ->
+    Born = case Births of
+        _ when Late -> born(Birth#{early => true}, undefined, {Id, 0}, M0);
+        #{Parent := #{pid := Pid}} -> born(Birth, Pid, {Id, 0}, tell([{gap, Pid, cut, unknown, undefined}], {Id, 0}, M0));
+        #{} -> born(Birth, undefined, {Id, 0}, M0)
+    end,
+    case Born of
+        {ok, M} -> turn(M);
+        Error -> Error
+    end.
+
+step(Process, Turns, M) -> step(Process, Turns, false, M).
+
+%% Forced: a message is taken though nobody has told that it was sent.
+step(Process, 0, _, #merge{ready = Ready} = M) -> turn(M#merge{ready = queue:in(Process, Ready)});
+step(#process{id = Id, pid = Pid} = P0, Turns, Forced, M) ->
+    case next(P0) of
+        {ok, {from, From, 1}, P} -> took(From, P, P0, Turns, Forced, M);
+        {ok, {from, _, N}, P} -> step(P, Turns - 1, tell_one({gap, Pid, contents, N, undefined}, P, M));
+        {ok, {content, Msg}, P} -> step(P, Turns - 1, tell_one({recv, Pid, undefined, Msg, undefined}, P, M));
+        {ok, {named, To}, P} -> step(P#process{named = To}, Turns - 1, M);
+        {ok, {sent, To, Msg}, P} ->
+            case is_destination(To) of
+                true -> sent(To, Msg, P, Turns, tell_one({send, Pid, To, Msg, undefined}, P, M));
+                false -> failed([~"process ", integer_to_binary(Id), ~" has sent to what is nobody"], M)
+            end;
+        {ok, {spawn, Child}, P} -> spawned(Child, P, Turns, M);
+        {ok, {exit, Reason}, P} ->
+            step(P#process{exited = true}, Turns - 1, tell_one({exit, Pid, Reason, undefined}, P, M));
+        {ok, _, P} -> step(P, Turns - 1, M);
+        {done, P} -> finished(P, M);
+        {error, Error} -> failed(witness_log_recording:format_error(Error), M)
+    end.
+
+next(#process{cursor = none} = P) -> {done, P};
+next(#process{held = none, cursor = Cursor, index = Index} = P) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, Entry, Cursor1} -> {ok, Entry, P#process{cursor = Cursor1, index = Index + times(Entry)}};
+        done -> {done, P};
+        {error, _} = Error -> Error
+    end;
+next(#process{held = Entry} = P) -> {ok, Entry, P#process{held = none}}.
+
+times({from, _, N}) -> N;
+times({timeout, N}) -> N;
+times(_) -> 1.
+
+tell_one(Item, #process{id = Id, index = Index}, M) -> tell([Item], {Id, Index}, M).
+
+is_destination({Name, Node}) -> is_atom(Name) andalso is_atom(Node);
+is_destination(To) -> is_pid(To) orelse is_atom(To) orelse is_port(To) orelse is_reference(To).
+
+spawned(Child, #process{id = Id, pid = Pid, index = Index} = P, Turns, #merge{births = Births, unborn = Unborn} = M) ->
+    case {Births, gb_sets:is_element(Child, Unborn)} of
+        {#{Child := #{parent := Id} = Birth}, true} ->
+            case born(Birth, Pid, {Id, Index}, M) of
+                {ok, M1} -> step(P, Turns - 1, M1);
+                Error -> Error
+            end;
+        {#{Child := #{early := true}}, _} -> step(P, Turns - 1, M);
+        {#{Child := _}, _} ->
+            failed([~"process ", integer_to_binary(Child), ~" was spawned by ", integer_to_binary(Id), ~" and by another one"], M);
+        %% Its birth was cut away.
+        _ -> step(P, Turns - 1, tell_one({gap, Pid, cut, 1, undefined}, P, M))
+    end.
+
+finished(#process{id = Id, pid = Pid, exited = Exited} = P, #merge{done = Done, ends = Ends, sent = Sent} = M0) ->
+    M = case Exited of
+        true -> M0;
+        false -> lists:foldl(fun(Why, A) -> tell_one({gap, Pid, Why, unknown, undefined}, P, A) end, M0, Ends)
+    end,
+    turn(woken(Id, any, M#merge{done = Done#{Id => []}, sent = maps:remove(Id, Sent)})).
+
+%% --- messages --------------------------------------------------------------------
+
+%% The contents are the entry behind it. P0 stands before both.
+took(From, #process{pid = Pid} = P, P0, Turns, Forced, M) ->
+    case next(P) of
+        {ok, {contents, Msg}, P1} ->
+            case Forced orelse arrived(From, P#process.id, Msg, M) of
+                false -> turn(wait(From, P0, M));
+                Taken ->
+                    M1 = case Taken of true -> M; _ -> M#merge{sent = Taken} end,
+                    Sender = case M#merge.births of #{From := #{pid := Known}} -> Known; #{} -> undefined end,
+                    step(P1, Turns - 1, tell_one({recv, Pid, Sender, Msg, undefined}, P, M1))
+            end;
+        {ok, Other, P1} ->
+            step(P1#process{held = Other}, Turns - 1, tell_one({gap, Pid, contents, 1, undefined}, P, M));
+        {done, P1} -> finished(P1, M);
+        {error, Error} -> failed(witness_log_recording:format_error(Error), M)
+    end.
+
+%% What is on its way without the message, which is.
+arrived(From, Id, Msg, #merge{sent = Sent, done = Done}) ->
+    Hash = erlang:phash2(Msg),
+    case Sent of
+        #{Id := #{From := #{Hash := N}}} -> less(Id, From, Hash, N, Sent);
+        #{any := #{From := #{Hash := N}}} -> less(any, From, Hash, N, Sent);
+        #{} -> is_map_key(From, Done)
+    end.
+
+less(To, From, Hash, N, Sent) ->
+    #{To := #{From := Hashes} = Senders} = Sent,
+    Left = case N of 1 -> maps:remove(Hash, Hashes); _ -> Hashes#{Hash := N - 1} end,
+    Sent#{To := Senders#{From := Left}}.
+
+sent(To, Msg, #process{id = Id, named = Named} = P0, Turns, #merge{sent = Sent, ids = Ids, done = Done} = M) ->
+    P = P0#process{named = none},
+    Receiver = case To of
+        _ when is_pid(To) -> maps:get(To, Ids, 0);
+        _ when is_reference(To) -> any;
+        _ when Named =:= none; is_port(To) -> 0;
+        _ -> Named
+    end,
+    case Receiver =:= 0 orelse is_map_key(Receiver, Done) of
+        true -> step(P, Turns - 1, M);
+        false ->
+            Senders = maps:get(Receiver, Sent, #{}),
+            Hashes = maps:get(Id, Senders, #{}),
+            More = maps:update_with(erlang:phash2(Msg), fun(N) -> N + 1 end, 1, Hashes),
+            step(P, Turns - 1, woken(Id, Receiver, M#merge{sent = Sent#{Receiver => Senders#{Id => More}}}))
+    end.
+
+wait(From, #process{id = Id} = P, #merge{waiting = Waiting} = M) ->
+    M#merge{waiting = Waiting#{From => (maps:get(From, Waiting, #{}))#{Id => P}}}.
+
+%% Who waits for this sender: the receiver, or whoever it may be for.
+woken(Sender, Receiver, #merge{waiting = Waiting, ready = Ready} = M) ->
+    case Waiting of
+        #{Sender := Waiters} when Receiver =:= any ->
+            M#merge{waiting = maps:remove(Sender, Waiting),
+                    ready = lists:foldl(fun({_, P}, Queue) -> queue:in(P, Queue) end, Ready,
+                                        lists:sort(maps:to_list(Waiters)))};
+        #{Sender := #{Receiver := P} = Waiters} ->
+            M#merge{waiting = without(Receiver, Sender, Waiters, Waiting), ready = queue:in(P, Ready)};
+        #{} -> M
+    end.
+
+without(Id, Sender, Waiters, Waiting) when map_size(Waiters) =:= 1, is_map_key(Id, Waiters) -> maps:remove(Sender, Waiting);
+without(Id, Sender, Waiters, Waiting) -> Waiting#{Sender := maps:remove(Id, Waiters)}.

@@ -1,0 +1,42 @@
+-module(witness_record_names).
+-moduledoc """
+What processes are called that were spawned with funs. A fun has a name only where its module is loaded, which is in the
+recorded VM: so it is looked up while births are written, for those who read them elsewhere.
+""".
+
+-export([signatures/1]).
+
+-doc "For whole records of the file `processes`: the records to be written behind them.".
+-spec signatures(binary()) -> [binary()].
+signatures(<<1, Rest/binary>>) ->
+    {[Id, _, _, Size], Rest1} = numbers(4, Rest, []),
+    <<External:Size/binary, Rest2/binary>> = Rest1,
+    {_, Raw} = binary_to_term(External),
+    [witness_log_recording_process:encode({signature, Id, Signature}) || Signature <- called(Raw)] ++ signatures(Rest2);
+signatures(<<2, Rest/binary>>) ->
+    {_, Rest1} = numbers(1, Rest, []),
+    signatures(Rest1);
+signatures(<<>>) -> [].
+
+numbers(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
+numbers(Left, Bytes, Numbers) ->
+    {N, Rest} = witness_log_recording_number:read(Bytes),
+    numbers(Left - 1, Rest, [N | Numbers]).
+
+%% Without a fun whoever reads it can tell by himself.
+called({_, _, Args} = Raw) when is_list(Args) ->
+    case has_fun(Args) of
+        true ->
+            case witness_event_signature:resolve(Raw) of
+                Raw -> [];
+                {Module, Name, _} = Called when is_atom(Module), is_atom(Name) -> [Called];
+                _ -> []
+            end;
+        false -> []
+    end;
+called(_) -> [].
+
+has_fun(Fun) when is_function(Fun) -> true;
+has_fun([Head | Tail]) -> has_fun(Head) orelse has_fun(Tail);
+has_fun(Tuple) when is_tuple(Tuple) -> has_fun(tuple_to_list(Tuple));
+has_fun(_) -> false.

@@ -1,0 +1,210 @@
+-module(witness_record_ring).
+-moduledoc """
+The last part of what a recorder has gathered, as data: what is older or more than a limit goes.
+
+What is given are the parts that the recorder hands over (`witness_record_native:take/1`), in their order; what is got are parts
+of a recording that begins late (`parts/1`), which stands for itself:
+
+- sub-traces are numbered from 0 again;
+- entries and their data fit each other: what has lost one of the two is left out. The two streams are cut at different places, so
+  of what was dropped it is counted, for each process, how much data its entries had, and how many terms there were;
+- a run of messages names its sender, whom an entry before may have named;
+- who was born before is marked as `early`.
+
+Processes that were born are known as long as they are alive, and until their end is as old as the oldest part. So what is
+kept beyond the limit are the births of the processes that are alive, and some numbers of those that have entries.
+""".
+
+-export([new/2, add/3, parts/1, size/1]).
+
+-export_type([ring/0, limit/0]).
+
+-doc "Bytes, and milliseconds, beyond which the oldest goes.".
+-type limit() :: #{bytes := pos_integer(), time := pos_integer() | infinity}.
+
+%% Where the kept entries of a process begin: what the entries before have named, and how many terms were dropped of those
+%% that kept entries refer to; negative, where terms are kept of entries that were dropped.
+-record(begin_at, {reader :: witness_log_recording_entry:reader(),
+                   surplus = 0 :: integer()}).
+
+%% In the queue, the oldest first: a piece of a stream, or that a process was born or has ended, each with its time.
+-record(ring, {limit :: limit(),
+               full :: boolean(),
+               queue = queue:new() :: queue:queue({integer(), order | data | born | ended, binary() | pos_integer()}),
+               size = 0 :: non_neg_integer(),
+               begins = #{} :: #{pos_integer() => #begin_at{}},
+               births = #{} :: #{pos_integer() => {Records :: iodata(), early | born}},
+               ended = #{} :: #{pos_integer() => []}}).
+
+-opaque ring() :: #ring{}.
+
+-doc "Nothing was gathered. `Full`: ids take eight bytes.".
+-spec new(limit(), Full :: boolean()) -> ring().
+new(Limit, Full) -> #ring{limit = Limit, full = Full}.
+
+-doc "So many bytes of entries and data are kept.".
+-spec size(ring()) -> non_neg_integer().
+size(#ring{size = Size}) -> Size.
+
+-doc "What was taken at this time, in milliseconds.".
+-spec add([{witness_record_native:stream(), binary()}], Now :: integer(), ring()) -> ring().
+add(Parts, Now, R) ->
+    Born = lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A); (_, A) -> A end, R, Parts),
+    Added = lists:foldl(fun({Kind, Part}, A) when Kind =/= processes -> queued(Now, Kind, Part, byte_size(Part), A);
+                           (_, A) -> A
+                        end, Born, Parts),
+    %% The last entries of a process may come with its end.
+    Ends = lists:append([ends(Part) || {processes, Part} <- Parts]),
+    trimmed(Now, lists:foldl(fun(Id, A) -> queued(Now, ended, Id, 0, A#ring{ended = (A#ring.ended)#{Id => []}}) end, Added, Ends)).
+
+queued(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
+    R#ring{queue = queue:in({Now, Kind, What}, Queue), size = All + Size}.
+
+processes(<<1, Rest/binary>> = All, Now, #ring{births = Births} = R) ->
+    {[Id, _, _, Size], Rest1} = numbers(4, Rest, []),
+    <<_:Size/binary, Rest2/binary>> = Rest1,
+    Record = binary:copy(binary:part(All, 0, byte_size(All) - byte_size(Rest2))),
+    Known = R#ring{births = Births#{Id => {[Record | witness_record_names:signatures(Record)], born}}},
+    processes(Rest2, Now, queued(Now, born, Id, 0, Known));
+processes(<<2, Rest/binary>>, Now, R) ->
+    {_, Rest1} = numbers(1, Rest, []),
+    processes(Rest1, Now, R);
+processes(<<>>, _, R) -> R.
+
+ends(<<1, Rest/binary>>) ->
+    {[_, _, _, Size], Rest1} = numbers(4, Rest, []),
+    <<_:Size/binary, Rest2/binary>> = Rest1,
+    ends(Rest2);
+ends(<<2, Rest/binary>>) ->
+    {[Id], Rest1} = numbers(1, Rest, []),
+    [Id | ends(Rest1)];
+ends(<<>>) -> [].
+
+numbers(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
+numbers(Left, Bytes, Numbers) ->
+    {N, Rest} = witness_log_recording_number:read(Bytes),
+    numbers(Left - 1, Rest, [N | Numbers]).
+
+%% --- what goes -------------------------------------------------------------------
+
+trimmed(Now, #ring{queue = Queue, size = Size, limit = #{bytes := Most, time := Time}} = R) ->
+    case queue:peek(Queue) of
+        {value, {Then, _, _} = Oldest} when Size > Most; is_integer(Time), Now - Then > Time ->
+            trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
+        _ -> R
+    end.
+
+dropped({_, born, Id}, #ring{births = Births} = R) ->
+    case Births of
+        #{Id := {Records, _}} -> R#ring{births = Births#{Id := {Records, early}}};
+        #{} -> R
+    end;
+dropped({_, ended, Id}, #ring{births = Births, begins = Begins, ended = Ended} = R) ->
+    R#ring{births = maps:remove(Id, Births), begins = maps:remove(Id, Begins), ended = maps:remove(Id, Ended)};
+dropped({_, Kind, Part}, #ring{size = Size} = R) ->
+    each_subtrace(fun(Id, Bytes, A) -> passed(Kind, Id, Bytes, A) end, R#ring{size = Size - byte_size(Part)}, Part).
+
+passed(order, Id, Bytes, R) ->
+    #begin_at{reader = Reader, surplus = Surplus} = At = begins(Id, R),
+    {Needs, Reader1} = needed(Bytes, Reader, 0),
+    put_begin(Id, At#begin_at{reader = Reader1, surplus = Surplus - Needs}, R);
+passed(data, Id, Bytes, R) ->
+    #begin_at{surplus = Surplus} = At = begins(Id, R),
+    put_begin(Id, At#begin_at{surplus = Surplus + items(Bytes, 0)}, R).
+
+begins(Id, #ring{begins = Begins, full = Full}) ->
+    case Begins of
+        #{Id := At} -> At;
+        #{} -> #begin_at{reader = witness_log_recording_entry:reader(Full)}
+    end.
+
+put_begin(Id, At, #ring{begins = Begins} = R) -> R#ring{begins = Begins#{Id => At}}.
+
+needed(<<>>, Reader, Sum) -> {Sum, Reader};
+needed(Bytes, Reader, Sum) ->
+    {Entry, Rest, Reader1} = witness_log_recording_entry:next(Bytes, Reader),
+    needed(Rest, Reader1, Sum + needs(Entry)).
+
+needs({content, N}) -> N;
+needs({result, _, data}) -> 1;
+needs({raise, _}) -> 1;
+needs(Mark) when Mark =:= exit; Mark =:= sent; Mark =:= contents -> 1;
+needs(_) -> 0.
+
+items(<<>>, Count) -> Count;
+items(Bytes, Count) ->
+    {_, Rest} = item(Bytes),
+    items(Rest, Count + 1).
+
+item(Bytes) ->
+    {Size, Rest} = witness_log_recording_number:read(Bytes),
+    Whole = byte_size(Bytes) - byte_size(Rest) + Size,
+    <<Item:Whole/binary, Rest1/binary>> = Bytes,
+    {Item, Rest1}.
+
+each_subtrace(_, Acc, <<>>) -> Acc;
+each_subtrace(Fun, Acc, Bytes) ->
+    {[Id, _, Size], Rest} = numbers(3, Bytes, []),
+    <<Trace:Size/binary, Rest1/binary>> = Rest,
+    each_subtrace(Fun, Fun(Id, Trace, Acc), Rest1).
+
+%% --- what is kept ----------------------------------------------------------------
+
+%% Of a process: the numbers of its next sub-traces, entries that are left out since their data is gone, terms likewise.
+-record(kept, {order = 0 :: non_neg_integer(),
+               data = 0 :: non_neg_integer(),
+               reader :: witness_log_recording_entry:reader(),
+               no_data = 0 :: non_neg_integer(),
+               no_entry = 0 :: non_neg_integer()}).
+
+-doc "The parts of a recording of what there is.".
+-spec parts(ring()) -> [{witness_record_native:stream(), iodata()}].
+parts(#ring{queue = Queue, births = Births, ended = Ended} = R) ->
+    {Parts, _} = queue:fold(fun
+        ({_, Kind, Part}, {Done, All}) when Kind =:= order; Kind =:= data ->
+            {New, All1} = each_subtrace(fun(Id, Bytes, A) -> again(Kind, Id, Bytes, A, R) end, {[], All}, Part),
+            {[{Kind, lists:reverse(New)} | Done], All1};
+        (_, Acc) -> Acc
+    end, {[], #{}}, Queue),
+    [{processes, [Records, [witness_log_recording_process:encode({early, Id}) || Early =:= early],
+                  [witness_log_recording_process:encode({ended, Id}) || is_map_key(Id, Ended)]]}
+     || {Id, {Records, Early}} <- lists:sort(maps:to_list(Births))] ++ lists:reverse(Parts).
+
+again(Kind, Id, Bytes, {New, All}, R) ->
+    K = case All of
+        #{Id := Known} -> Known;
+        #{} ->
+            #begin_at{reader = Reader, surplus = Surplus} = begins(Id, R),
+            #kept{reader = Reader, no_data = max(0, Surplus), no_entry = max(0, -Surplus)}
+    end,
+    {Kept, K1} = case Kind of
+        order -> entries(Bytes, K, R#ring.full, []);
+        data -> without_entry(Bytes, K)
+    end,
+    case {iolist_size(Kept), Kind} of
+        {0, _} -> {New, All#{Id => K1}};
+        {_, order} -> {[subtrace(Id, K1#kept.order, Kept) | New], All#{Id => K1#kept{order = K1#kept.order + 1}}};
+        {_, data} -> {[subtrace(Id, K1#kept.data, Kept) | New], All#{Id => K1#kept{data = K1#kept.data + 1}}}
+    end.
+
+subtrace(Id, Number, Bytes) ->
+    [[witness_log_recording_number:leb(N) || N <- [Id, Number, iolist_size(Bytes)]], Bytes].
+
+entries(<<>>, K, _, Kept) -> {lists:reverse(Kept), K};
+entries(Bytes, #kept{reader = Reader, no_data = NoData} = K, Full, Kept) ->
+    {Entry, Rest, Reader1} = witness_log_recording_entry:next(Bytes, Reader),
+    K1 = K#kept{reader = Reader1},
+    case needs(Entry) of
+        _ when NoData =:= 0 -> entries(Rest, K1, Full, [encoded(Entry, Full) | Kept]);
+        N when N =< NoData -> entries(Rest, K1#kept{no_data = NoData - N}, Full, Kept);
+        N -> entries(Rest, K1#kept{no_data = 0}, Full, [encoded({content, N - NoData}, Full) | Kept])
+    end.
+
+%% A run names its sender. That is another sub-trace than the recorder's, and the same entries.
+encoded(Entry, Full) -> witness_log_recording_entry:encode(Entry, Full).
+
+without_entry(Bytes, #kept{no_entry = 0} = K) -> {Bytes, K};
+without_entry(<<>>, K) -> {<<>>, K};
+without_entry(Bytes, #kept{no_entry = N} = K) ->
+    {_, Rest} = item(Bytes),
+    without_entry(Rest, K#kept{no_entry = N - 1}).

@@ -1,0 +1,82 @@
+-module(witness_trace_recording).
+-moduledoc """
+Reads the events of a recording (`m:witness_log_recording_events`) beside the process that uses them, as
+`m:witness_trace_feed` reads those of a log: it is asked for blocks in the same way, and gives the same messages.
+
+The events are numbered from 1 in the order in which they are given, which is what counts as their lines. Each block has the
+`places` of its events, for people: the process and its entry, as `witness log` shows them.
+""".
+
+-export([open/2, run/3]).
+
+-doc "Opens a recording whose events can be read. An error is text for people.".
+-spec open(file:name_all(), #{max_atoms => pos_integer(), _ => _}) ->
+    {ok, witness_log_recording:recording()} | {error, unicode:chardata()}.
+open(Dir, Options) ->
+    case witness_log_recording:open(Dir, maps:with([max_atoms], Options)) of
+        {ok, R} ->
+            case witness_log_recording_events:check(R) of
+                ok -> {ok, R};
+                {error, Text} -> {error, [name(Dir), ~": ", Text]}
+            end;
+        {error, Error} -> {error, witness_log_recording:format_error(Error)}
+    end.
+
+name(Dir) -> unicode:characters_to_binary(Dir).
+
+%% events: of the block so far, the last one first. total: of all.
+-record(feed, {consumer :: pid(),
+               wanted = 0 :: non_neg_integer(),
+               number = 1 :: pos_integer(),
+               events = [] :: [{pos_integer(), witness_event:item()}],
+               places = [] :: [witness_log_recording_events:place()],
+               size = 0 :: non_neg_integer(),
+               total = 0 :: non_neg_integer()}).
+
+%% Events of a block.
+-define(BLOCK, 1_000).
+
+-doc "Gives blocks to the consumer, which asks for them, until there are no more.".
+-spec run(file:name_all(), witness_log_recording:recording(), pid()) -> ok.
+run(Dir, R, Consumer) ->
+    F = wanted(#feed{consumer = Consumer}),
+    case witness_log_recording_events:fold(fun event/3, F, R) of
+        {ok, F1} -> tell(eof, given(F1));
+        {error, Text, F1} -> tell({error, located(Dir, Text)}, given(F1))
+    end.
+
+%% Damage is told with the file.
+located(Dir, Text) ->
+    case string:prefix(Text, name(Dir)) of
+        nomatch -> [name(Dir), ~": ", Text];
+        _ -> Text
+    end.
+
+event(Event, Place, #feed{events = Events, places = Places, size = Size, total = Total} = F) ->
+    F1 = F#feed{events = [{Size + 1, Event} | Events], places = [Place | Places], size = Size + 1, total = Total + 1},
+    case Size + 1 of
+        ?BLOCK -> given(F1);
+        _ -> F1
+    end.
+
+given(#feed{size = 0} = F) -> F;
+given(#feed{events = Events, places = Places, size = Size, total = Total, number = Number} = F0) ->
+    F = wanted(F0),
+    tell({block, #{items => lists:reverse(Events), lines => Size, skipped => 0, malformed => [],
+                   places => list_to_tuple(lists:reverse(Places))}, #{lines => Total}}, F),
+    F#feed{events = [], places = [], size = 0, number = Number + 1, wanted = F#feed.wanted - 1}.
+
+wanted(#feed{wanted = 0} = F) ->
+    receive
+        {more, Count} -> F#feed{wanted = Count};
+        {system, From, Request} -> witness_event_process:system(Request, From, fun wanted/1, F)
+    end;
+wanted(#feed{wanted = Wanted} = F) ->
+    receive
+        {more, Count} -> F#feed{wanted = Wanted + Count}
+    after 0 -> F
+    end.
+
+tell(What, #feed{consumer = Consumer, number = Number}) ->
+    Consumer ! {witness_feed, Number, What},
+    ok.

@@ -1,0 +1,180 @@
+-module(witness_recording).
+-moduledoc """
+Records a program (`m:witness_record`) and monitors it at the same time: monitors run in its VM, beside it, and are no part
+of the recording.
+
+```erlang
+1> {ok, Run} = witness_recording:start(#{run => {shop, demo, [10]}, pa => ["ebin"], dir => "shop.rec"},
+                                       #{specs => ["shop.hml"], on_verdict => fun(V) -> io:format("~p~n", [V]) end},
+                                       fun(Recorded) -> io:format("~p~n", [Recorded]) end).
+2> {ok, Summary} = witness:await(Run, infinity).
+```
+
+The run can be asked what every run can be asked: `witness:await/2`, `witness:stop/1`, which brings the recording to its end,
+and `witness:info/1`. What is monitored is what the recording holds: the first process and all that it spawns; of an application
+those that are started for it.
+
+In the recorded VM this module is the observer (`m:witness_record_node`): there it starts a run of what the recorder's
+process, and for an application the application controller, spawns.
+""".
+-behaviour(gen_server).
+-behaviour(witness_record_node).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start/3]).
+-export([begin_observing/3, end_observing/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(recording, {pid :: pid(),
+                    on_verdict :: fun((witness:verdict()) -> term()),
+                    on_recorded :: fun((Result :: term()) -> term()),
+                    last :: boolean(),
+                    warnings = [] :: [witness:warning()],
+                    verdicts = #{no => 0, yes => 0, inconclusive => 0} :: map(),
+                    summary :: undefined | witness:summary(),
+                    awaiting = [] :: [gen_server:from()],
+                    stopping = [] :: [gen_server:from()],
+                    started = erlang:monotonic_time(millisecond) :: integer()}).
+
+%% What a run in another VM cannot have.
+-define(HERE, [system, on_verdict, owner, group_leader, unobserved, log_file]).
+
+-doc """
+Starts to record, with the options of `witness_record:start/1`, and to monitor, with those of `witness:start/1` that are about
+specifications, monitors and verdicts. `OnRecorded` is called with what `witness_record:await/2` returns in the end, before
+the run has ended. When the caller ends, so does the recording. With the option `last`, each violation has the last part written.
+
+## Errors
+
+`{record, Reason}` for those of `m:witness_record`; others are of `witness:start/1`.
+""".
+-spec start(witness_record:options(), map(), fun(({ok, witness_record:summary()} | {error, term()}) -> term())) ->
+    {ok, witness:run()} | {error, term()}.
+start(Options, Run, OnRecorded) ->
+    case gen_server:start(?MODULE, {self(), Options, Run, OnRecorded}, [{timeout, infinity}]) of
+        {ok, Pid} -> {ok, Pid};
+        {error, {shutdown, Reason}} -> {error, Reason};
+        {error, Reason} -> {error, {not_started, Reason}}
+    end.
+
+%% --- in the recorded VM ------------------------------------------------------------
+
+-doc false.
+-spec begin_observing(map(), [pid(), ...], witness_record_node:tell()) -> {ok, witness:run()} | {error, term()}.
+begin_observing(Options, Parents, Tell) ->
+    Started = witness:start(Options#{system => {children, Parents}, halt => false,
+                                     on_verdict => fun(Verdict) -> Tell({verdict, Verdict}) end}),
+    case Started of
+        {ok, Run} ->
+            #{warnings := Warnings} = witness:info(Run),
+            ok = Tell({warnings, Warnings}),
+            {ok, Run};
+        {error, _} = Error -> Error
+    end.
+
+-doc false.
+-spec end_observing(witness:run()) -> {ok, witness:summary()} | {error, term()}.
+end_observing(Run) -> witness:stop(Run).
+
+%% --- here ----------------------------------------------------------------------------
+
+-doc false.
+init({Owner, Options, Run, OnRecorded}) ->
+    proc_lib:set_label(?MODULE),
+    _ = monitor(process, Owner),
+    Self = self(),
+    Observed = Options#{observer => {?MODULE, maps:without(?HERE, Run)}, on_told => fun(What) -> Self ! {told, What} end},
+    case witness_record:start(Observed) of
+        {ok, Pid} ->
+            OnVerdict = maps:get(on_verdict, Run, fun(_) -> ok end),
+            {ok, #recording{pid = Pid, on_verdict = OnVerdict, on_recorded = OnRecorded,
+                             last = is_map_key(last, Options)}, {continue, wait}};
+        {error, {observer, Reason}} -> {stop, {shutdown, Reason}};
+        {error, Reason} -> {stop, {shutdown, {record, Reason}}}
+    end.
+
+-doc false.
+handle_continue(wait, #recording{pid = Pid} = R) ->
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {recorded, witness_record:await(Pid, infinity)} end),
+    {noreply, R}.
+
+-doc false.
+handle_call(await, _, #recording{summary = Summary} = R) when Summary =/= undefined -> {reply, {ok, Summary}, R};
+handle_call(await, From, #recording{awaiting = Awaiting} = R) -> {noreply, R#recording{awaiting = [From | Awaiting]}};
+handle_call(stop, _, #recording{summary = Summary} = R) when Summary =/= undefined -> {stop, normal, {ok, Summary}, R};
+handle_call(stop, From, #recording{pid = Pid, stopping = Stopping} = R) ->
+    ok = witness_record:stop(Pid),
+    {noreply, R#recording{stopping = [From | Stopping]}};
+handle_call(info, _, #recording{warnings = Warnings, verdicts = Verdicts, summary = Summary} = R) ->
+    Phase = case Summary of undefined -> running; _ -> finished end,
+    {reply, #{phase => Phase, processes => 0, events => 0, waiting_for => 0, monitors => 0, verdicts => Verdicts,
+              system => running, warnings => Warnings}, R}.
+
+-doc false.
+handle_cast(_, R) -> {noreply, R}.
+
+-doc false.
+handle_info({told, {verdict, #{verdict := Kind} = Verdict}}, #recording{verdicts = Verdicts} = R) ->
+    ok = tell(Verdict, R),
+    ok = keep(Kind, R),
+    {noreply, R#recording{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Verdicts)}};
+handle_info({told, {warnings, Warnings}}, R) ->
+    {noreply, R#recording{warnings = Warnings}};
+handle_info({recorded, Result}, #recording{on_recorded = OnRecorded} = R) ->
+    _ = OnRecorded(Result),
+    ended(summary(Result, R), R);
+handle_info({'DOWN', _, process, _, _}, R) ->
+    {stop, shutdown, R}.
+
+%% What led to it is written, beside what goes on. If something is being written, that has it, or the last part in the end.
+keep(no, #recording{last = true, pid = Pid}) ->
+    _ = spawn(fun() -> try witness_record:keep(Pid) catch exit:_ -> ended end end),
+    ok;
+keep(_, _) -> ok.
+
+tell(Verdict, #recording{on_verdict = OnVerdict}) ->
+    try
+        _ = OnVerdict(Verdict),
+        ok
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
+                       #{domain => [witness]})
+    end.
+
+ended(Summary, #recording{awaiting = Awaiting, stopping = Stopping} = R) ->
+    lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
+    R1 = R#recording{summary = Summary, awaiting = [], stopping = []},
+    case Stopping of
+        [] -> {noreply, R1};
+        _ -> {stop, normal, R1}
+    end.
+
+summary({ok, #{observed := {ok, Summary}, ended := Ended}}, _) -> with_end(Ended, Summary);
+summary({ok, #{observed := {error, Reason}}}, R) -> lost(witness:format_error(Reason), R);
+summary({ok, #{}}, R) -> lost(~"the VM of the program has ended without notice", R);
+summary({error, Reason}, R) -> lost(witness_record:format_error(Reason), R).
+
+%% The run has watched children of processes that go on, and so knows nothing of this.
+with_end({returned, normal}, Summary) -> Summary#{system := normal};
+with_end({stopped, _, normal}, Summary) -> Summary#{system := normal};
+with_end({returned, Reason}, Summary) -> crashed(Reason, Summary);
+with_end({stopped, _, Reason}, Summary) -> crashed(Reason, Summary);
+with_end(_, Summary) -> Summary#{system := undefined}.
+
+crashed(Reason, #{warnings := Warnings, outcome := Outcome} = Summary) ->
+    Warning = #{code => system_crashed, text => text([~"the system ended with ", Reason])},
+    Summary#{system := normal, warnings := Warnings ++ [Warning],
+             outcome := case Outcome of ok -> untrusted; _ -> Outcome end}.
+
+%% Of what was not told here nothing is known.
+lost(Text, #recording{warnings = Warnings, verdicts = #{no := No} = Verdicts, started = Started}) ->
+    #{processes => 0, tracers => 1, events => 0, verdicts => Verdicts, vacuous => 0, gaps => 0, slices => 0,
+      monitored => lists:sum(maps:values(Verdicts)), coverage => [],
+      warnings => Warnings ++ [#{code => run_lost, text => text([~"the monitors have not come to their end: ", Text])}],
+      elapsed_ms => erlang:monotonic_time(millisecond) - Started,
+      outcome => case No of 0 -> untrusted; _ -> violated end, refused => undefined, system => undefined}.
+
+text(Chars) -> unicode:characters_to_binary(Chars).

@@ -1,0 +1,89 @@
+-module(witness_recorded_checked).
+-moduledoc """
+A program whose processes do the same in every run, in the same order whether messages count when they come or when they are
+taken: a server, processes that were spawned with funs, by name and with timeouts.
+""".
+-behaviour(gen_server).
+
+-export([run/0, forever/0, large/0, killed/0, long/1]).
+-export([init/1, handle_call/3, handle_cast/2, named/1, echo/0, waiting/1, sized/2]).
+
+run() ->
+    {ok, Server} = gen_server:start_link(?MODULE, 0, []),
+    [1, 2, 3] = [gen_server:call(Server, add) || _ <- [1, 2, 3]],
+    Self = self(),
+    Echo = spawn(fun echo/0),
+    {Fun, Ref} = spawn_monitor(fun() -> receive {N, From} -> From ! {twice, 2 * N} end end),
+    Named = spawn(?MODULE, named, [Self]),
+    receive {ready, Named} -> ok end,
+    [begin To ! {N, Self}, receive {_, 2} -> ok; {_, 1} -> ok end end || {To, N} <- [{Echo, 1}, {Fun, 1}, {?MODULE, 1}]],
+    receive {'DOWN', Ref, process, Fun, normal} -> ok end,
+    Echo ! stop,
+    ?MODULE ! stop,
+    ok = gen_server:stop(Server),
+    ok.
+
+forever() ->
+    Echo = spawn(?MODULE, echo, []),
+    Echo ! {1, self()},
+    receive {_, 1} -> io:format("running~n") end,
+    receive never -> ok end.
+
+%% Too much to stand in a birth.
+large() ->
+    {Pid, Ref} = spawn_monitor(?MODULE, sized, [lists:seq(1, 5000), self()]),
+    receive {sized, 5000} -> ok end,
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end.
+
+sized(List, From) -> From ! {sized, length(List)}.
+
+%% One that was there before anything is forgotten, and others that come and go. The last of them says too much.
+long(Times) ->
+    Old = spawn(?MODULE, echo, []),
+    [begin
+         New = spawn(?MODULE, echo, []),
+         [begin To ! {N, self()}, receive {_, N} -> ok end end || To <- [Old, New]],
+         New ! stop
+     end || N <- lists:seq(1, Times)],
+    Last = spawn(?MODULE, named, [self()]),
+    receive {ready, Last} -> ok end,
+    Last ! {0, self()},
+    receive {named, 0} -> ok end,
+    Last ! stop,
+    Old ! stop,
+    receive after 1500 -> ok end.
+
+%% What was written by then is all that there is.
+killed() ->
+    Echo = spawn(?MODULE, echo, []),
+    [begin Echo ! {N, self()}, receive {_, N} -> ok end end || N <- lists:seq(1, 100)],
+    receive after 2500 -> ok end,
+    Pid = os:getpid(),
+    os:cmd("kill -9 " ++ Pid),
+    receive never -> ok end.
+
+echo() ->
+    receive
+        {N, From} ->
+            From ! {echoed, N},
+            echo();
+        stop -> ok
+    end.
+
+named(From) ->
+    true = register(?MODULE, self()),
+    From ! {ready, self()},
+    waiting(0).
+
+waiting(Times) ->
+    receive
+        {N, From} -> From ! {named, N}, waiting(Times);
+        stop -> ok
+    after 60_000 -> waiting(Times + 1)
+    end.
+
+init(N) -> {ok, N}.
+
+handle_call(add, _, N) -> {reply, N + 1, N + 1}.
+
+handle_cast(_, N) -> {noreply, N}.
