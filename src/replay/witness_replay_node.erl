@@ -12,7 +12,7 @@ that wait for it stop there too. Otherwise they have diverged.
 %% Milliseconds without news after which it is looked whether anything still runs, and how often nothing must have.
 -define(QUIET_MS, 250).
 -define(LOOKS, 4).
-%% Entries after which progress is told.
+-define(LAST_LOOK, 120).
 -define(WAITS, witness_replay_waits).
 -define(TERM, 1000).
 
@@ -129,45 +129,50 @@ summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Kil
 
 %% --- when nothing runs -----------------------------------------------------------
 
-%% Everybody who waits is in the table, and nothing has come for any of them. Looked at several times: a message may be on
-%% its way, and code may be being loaded.
+%% Who waits for a message of the log stands in the table. Looked at several times: a message may be on its way, and code
+%% may be being loaded.
 looked(#state{living = Living, seen = Seen} = State) ->
     Waits = maps:from_list(ets:tab2list(?WAITS)),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
-    Now = {Waits, [process_info(Slot, [reductions, message_queue_len]) || _ := Slot <- Living, not is_map_key(Slot, Busy)]},
+    Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
+    Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning)],
+    Now = {Waits, maps:keys(Spinning), Others},
     case Seen of
-        {Now, ?LOOKS} -> stuck(Waits, Busy, State);
-        {Now, N} -> replayed(State#state{seen = {Now, N + 1}});
+        {Now, N} -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}});
         _ -> replayed(State#state{seen = {Now, 1}})
     end.
 
-%% A process without an entry left that computes for ever was killed meanwhile.
-stuck(Waits, Busy, State) when map_size(Busy) > 0 ->
-    case maps:filter(fun(_, Slot) -> not spins(Slot) end, Busy) of
-        Others when map_size(Others) =:= 0 ->
-            #state{} = State1 = maps:fold(fun(Id, Slot, S) -> 
-                exit(Slot, kill),
-                ended(Id, killed, 0, S)
-            end, State, Busy),
-            case map_size(Waits) of
-                0 -> replayed(State1);
-                _ -> stuck(Waits, #{}, State1)
-            end;
-        _ -> replayed(State#state{seen = none})
+reductions(Slot) -> process_info(Slot, [reductions, message_queue_len]).
+
+%% A process without an entry left that computes for ever was killed meanwhile. As long as others wait for it, it may have
+%% something to say first.
+still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0, map_size(Spinning) =:= map_size(Busy) ->
+    case N < ?LAST_LOOK andalso lists:any(fun(For) -> is_map_key(For, Spinning) end, maps:values(Waits)) of
+        true -> replayed(State);
+        false -> replayed(maps:fold(fun(Id, Slot, S) ->
+            exit(Slot, kill),
+            ended(Id, killed, 0, S)
+        end, State, Spinning))
     end;
-stuck(Waits, _, #state{cut = Cut, living = Living} = State) ->
+still(N, Waits, Busy, _, State) when N >= ?LOOKS, map_size(Busy) =:= 0 -> stuck(Waits, State);
+still(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning) =:= 0 ->
+    told_waiting(lists:sort(maps:keys(Busy)), Waits, State);
+still(_, _, _, _, State) -> replayed(State).
+
+stuck(Waits, #state{cut = Cut, living = Living} = State) ->
     Stopped = closure(Waits, Cut),
     case [Id || Id <- maps:keys(Living), not is_map_key(Id, Stopped)] of
         [] ->
-            #state{} = State1 = maps:fold(fun(Id, Slot, S) ->
+            replayed(maps:fold(fun(Id, Slot, S) ->
                 exit(Slot, kill),
                 ended(Id, cut, 0, S)
-            end, State, Living),
-            replayed(State1);
-        Left ->
-            Waiting = [waiting(Id, maps:get(Id, Waits, none), State) || Id <- lists:sublist(lists:sort(Left), 10)],
-            {finished, (summary(diverged, State))#{waiting => Waiting}}
+            end, State, Living));
+        Left -> told_waiting(lists:sort(Left), Waits, State)
     end.
+
+told_waiting(Ids, Waits, State) ->
+    Waiting = [waiting(Id, maps:get(Id, Waits, none), State) || Id <- lists:sublist(Ids, 10)],
+    {finished, (summary(diverged, State))#{waiting => Waiting}}.
 
 %% Those that wait for one that has come to the end of a log that was cut, or for one that does.
 closure(Waits, Stopped) ->
@@ -178,27 +183,40 @@ closure(Waits, Stopped) ->
 
 %% All that its log still has is the end.
 spins(Slot) ->
-    case process_info(Slot, dictionary) of
-        {dictionary, Entries} ->
-            case lists:keyfind('$witness_record', 1, Entries) of
-                {_, Process} -> witness_replay_process:ended(Process);
-                false -> false
-            end;
-        undefined -> true
+    case replayed_process(Slot) of
+        none -> false;
+        Process -> witness_replay_process:ended(Process)
+    end.
+
+position(Slot) ->
+    case replayed_process(Slot) of
+        none -> 1;
+        Process -> witness_replay_process:position(Process)
+    end.
+
+replayed_process(Slot) ->
+    maybe
+        {dictionary, Entries} ?= process_info(Slot, dictionary),
+        {_, Process} ?= lists:keyfind('$witness_record', 1, Entries),
+        true ?= is_tuple(Process),
+        Process
+    else
+        _ -> none
     end.
 
 waiting(Id, For, #state{living = Living, names = Names} = State) ->
     #{Id := Slot} = Living,
     {current_stacktrace, Stack} = process_info(Slot, current_stacktrace),
-    Sender = case Names of
-        #{For := {Pid, _}} -> [~"of ", term(Pid)];
-        #{} -> ~"of a process that is not in the recording"
+    {Log, Program} = case Names of
+        #{For := {Pid, _}} ->
+            {[~"takes a message of ", term(Pid)],
+             case is_map_key(For, Living) of
+                 true -> ~"waits for it, and the other one waits too";
+                 false -> ~"waits for it, and the other one has ended"
+             end};
+        #{} -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
     end,
-    Done = case is_map_key(For, Living) of
-        true -> ~", which waits too";
-        false -> ~", which has ended"
-    end,
-    report(Id, 1, [~"takes a message ", Sender], [~"waits for it", Done], witness_replay_runtime:stack(Stack), [], State).
+    report(Id, position(Slot), Log, Program, witness_replay_runtime:stack(Stack), [], State).
 
 %% --- telling ---------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ not in the log, but only matters when the alias is not active any more: then a `
 same message with another reference, waits for what came before; to any other the message is one that never came.
 """.
 
--export([new/2, peek/1, pop/1, ended/1, arrived/4, queued/3, alias/3, unalias/2]).
+-export([new/2, peek/1, pop/1, ended/1, position/1, arrived/4, queued/3, alias/3, unalias/2]).
 
 -export_type([process/0, match/0]).
 
@@ -56,6 +56,10 @@ first(Entry, Entries) -> {Entry, Entries}.
 ended(#process{entries = [], more = false}) -> true;
 ended(#process{entries = [{exit, _}]}) -> true;
 ended(#process{}) -> false.
+
+-doc "Which entry comes next, from 1.".
+-spec position(process()) -> pos_integer().
+position(#process{at = At}) -> At + 1.
 
 -doc "A message has come from a sender; `Via`: the alias it was sent to.".
 -spec arrived(pos_integer(), none | reference(), term(), process()) -> process().
