@@ -46,13 +46,30 @@ command() ->
 -spec run(options()) -> {ok, 0 | 1} | {error, unicode:chardata()}.
 run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror} = Options) ->
     Begin = erlang:monotonic_time(millisecond),
-    Given = maps:merge(maps:with([pa], Options), #{dir => Dir, allow_changed => Allowed, on_progress => progress()}),
-    case witness_replay:replay(maps:merge(Given, #{mirror => fun witness_cli_io:note/1 || Mirror})) of
-        {ok, Report} ->
-            All = Report#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
-            tell(Json, witness_cli_io:open(case Json of true -> json; false -> text end), All),
-            {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end};
-        {error, Reason} -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}
+    Given = #{dir => Dir, allow_changed => Allowed, on_progress => progress()},
+    maybe
+        {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        ok ?= elixir(Dir, Folders),
+        Paths = case Folders of [] -> #{}; _ -> #{pa => Folders} end,
+        {ok, Report} ?= told(Dir, witness_replay:replay(
+            maps:merge(maps:merge(Given, Paths), case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end))),
+        All = Report#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
+        tell(Json, witness_cli_io:open(case Json of true -> json; false -> text end), All),
+        {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end}
+    end.
+
+told(_, {ok, Report}) -> {ok, Report};
+told(Dir, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+
+%% What was recorded may need its libraries. What is wrong with the recording is told by who replays it.
+elixir(Dir, Folders) ->
+    maybe
+        {ok, Recording} ?= witness_log_recording:open(Dir),
+        #{run := {Module, _, _}, code := #{pa := Recorded}} ?= witness_log_recording:header(Recording),
+        witness_cli_setup:load_elixir(Module, case Folders of [] -> Recorded; _ -> Folders end)
+    else
+        {error, Text} when not is_map(Text) -> {error, Text};
+        _ -> ok
     end.
 
 %% Nobody watches where there is no terminal.

@@ -18,7 +18,6 @@ that wait for it stop there too. Otherwise they have diverged.
 
 -record(state, {port :: port(),
                 names :: #{pos_integer() => {Pid :: term(), Signature :: term()}},
-                mirror :: boolean(),
                 living = #{} :: #{pos_integer() => pid()},
                 begun = 0 :: non_neg_integer(),
                 entries = 0 :: non_neg_integer(),
@@ -50,11 +49,11 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         receive {witness_replay_log, ready} -> ok end,
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
         ok = witness_replay_runtime:begin_all(#{
-            processes => Processes, calls => Calls,
+            processes => Processes, calls => Calls, mirror => Mirror,
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = handler(Job),
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
-        State = #state{port = Port, names = Names, mirror = Mirror},
+        State = #state{port = Port, names = Names},
         Firsts = [{Id, Signature} || #{id := Id, parent := 0, signature := Signature} <- Processes],
         tell(replayed(first(Firsts, State)), Port),
         unlink(Reader)
@@ -105,7 +104,7 @@ replayed(#state{port = Port} = State) ->
             {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}};
         {witness_replay, {unreadable, Error}} -> unreadable(Error);
         {witness_replay, {output, Request}} ->
-            _ = State#state.mirror andalso [tell({output, Text}, Port) || Text <- printed(Request)],
+            _ = [tell({output, Text}, Port) || Text <- printed(Request)],
             replayed(State);
         {'DOWN', _, process, Slot, Reason} when Reason =/= killed ->
             case [Id || Id := Living <- State#state.living, Living =:= Slot] of

@@ -48,18 +48,19 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 
 - `processes`: those of the recording;
 - `calls`: the numbers of calls, for those that are known at run time only;
-- `checked`: the log has hashes or contents of messages.
+- `checked`: the log has hashes or contents of messages;
+- `mirror`: the controller wants to have what is printed.
 """.
 -spec begin_all(#{processes := [witness_log_recording:process()], calls := #{mfa() => non_neg_integer()},
-                  checked := boolean()}) -> ok.
-begin_all(#{processes := Processes, calls := Calls, checked := Checked}) ->
+                  checked := boolean(), mirror := boolean()}) -> ok.
+begin_all(#{processes := Processes, calls := Calls, checked := Checked, mirror := Mirror}) ->
     _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?BORN, ?ALIASES]],
     _ = ets:new(?WAITS, [named_table, public, {write_concurrency, true}]),
     lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
         ets:insert(?PIDS, {Pid, Id}),
         ets:insert(?BORN, {Id, Pid, Signature})
     end, Processes),
-    persistent_term:put(?MODULE, #{controller => erlang:self(), calls => Calls, checked => Checked}).
+    persistent_term:put(?MODULE, #{controller => erlang:self(), calls => Calls, checked => Checked, mirror => Mirror}).
 
 %% --- processes -------------------------------------------------------------------
 
@@ -381,10 +382,15 @@ throttled(Slot) ->
     end.
 
 %% Nobody is told outside but, if that is wanted, whoever watches.
-outward({io_request, _, _, Request}) ->
-    told({output, Request}),
-    ok;
+outward({io_request, _, _, Request}) -> printed(Request);
 outward(_) -> ok.
+
+printed(Request) ->
+    case persistent_term:get(?MODULE) of
+        #{mirror := true} -> told({output, Request});
+        #{mirror := false} -> ok
+    end,
+    ok.
 
 %% --- results ---------------------------------------------------------------------
 
@@ -533,7 +539,7 @@ effected(demonitor, [Ref], P) ->
     keep(witness_replay_process:unalias({monitor, Ref}, P)),
     true;
 effected(display, [Term], _) ->
-    told({output, {put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}}),
+    printed({put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}),
     true;
 effected(_, _, _) -> true.
 

@@ -103,7 +103,7 @@ taken(Letrec, State, Name, Runtime) ->
         [{_, Fun}] ->
             Body = cerl:fun_body(Fun),
             case primitive(Body) of
-                recv_peek_message -> peeking(Body, State, Name, Runtime);
+                recv_peek_message -> peeking(Letrec, Body, State, Name, Runtime);
                 recv_wait_timeout -> {waiting(Body, Name, Runtime), State};
                 _ -> {Letrec, State}
             end;
@@ -123,49 +123,70 @@ primitive(Node) ->
         _ -> none
     end.
 
-peeking(Let, {Helpers, N}, Name, Runtime) ->
+peeking(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     [_, Msg] = cerl:let_vars(Let),
     Case = cerl:let_body(Let),
     'case' = known(cerl:type(Case), 'case', Name),
     [There, NotThere] = cerl:case_clauses(Case),
-    Clauses = own_clauses(cerl:clause_body(There)),
+    Clauses = cerl:clause_body(There),
     {Time, After} = time(cerl:clause_body(NotThere), Name),
     Helper = list_to_atom("-witness receive " ++ integer_to_list(N) ++ "-"),
-    Match = [cerl:update_c_clause(Clause, cerl:clause_pats(Clause), cerl:clause_guard(Clause), cerl:c_atom(true))
-             || Clause <- Clauses],
-    Arg = cerl:c_var('$witness_msg'),
-    Matching = cerl:c_case(Arg, Match ++ [cerl:c_clause([cerl:c_var('$witness_other')], cerl:c_atom(false))]),
-    Bound = cerl:c_tuple([cerl:c_var(Var) || Var <- cerl_trees:free_variables(Matching), Var =/= '$witness_msg']),
+    Matching = decided(Clauses, fun(_) -> cerl:c_atom(true) end, fun() -> cerl:c_atom(false) end),
+    Needed = [Var || Var <- needed(Matching), Var =/= cerl:var_name(Msg)],
+    true = known(lists:all(fun(Var) -> not is_tuple(Var) end, Needed), true, Name),
+    Bound = cerl:c_tuple([cerl:c_var(Var) || Var <- Needed]),
     Given = cerl:c_var('$witness_bound'),
-    Fun = cerl:c_fun([Given, Arg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing(Given)])),
-    Bodies = [cerl:update_c_clause(Clause, cerl:clause_pats(Clause), cerl:clause_guard(Clause),
-                                   removed(cerl:clause_body(Clause), Name)) || Clause <- Clauses],
+    Fun = cerl:c_fun([Given, Msg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing()])),
+    Bodies = decided(Clauses, fun(Body) -> Body end, fun failure/0),
     Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:c_atom(Helper), Bound, Time]),
-    Answer = cerl:c_clause([cerl:make_list([Msg])], cerl:c_case(Msg, Bodies ++ [failing(Msg)])),
-    {cerl:c_case(Take, [Answer | After] ++ [failing(Msg)]), {[{cerl:c_fname(Helper, 2), Fun} | Helpers], N + 1}}.
+    Answer = cerl:c_clause([cerl:make_list([Msg])], Bodies),
+    Taken = cerl:c_case(Take, [Answer | After] ++ [failing()]),
+    [{Loop, _}] = cerl:letrec_defs(Letrec),
+    false = known(lists:member(cerl:var_name(Loop), cerl_trees:free_variables(Taken)), false, Name),
+    {Taken, {[{cerl:c_fname(Helper, 2), Fun} | Helpers], N + 1}}.
+
+%% What looks at a message ends by taking it, or by going on to the next one. The compiler writes more than one `case' where a
+%% pattern depends on what it has bound itself.
+decided(Node, Took, Next) ->
+    case {cerl:type(Node), primitive(Node)} of
+        {seq, remove_message} -> Took(cerl:seq_body(Node));
+        {seq, recv_next} -> Next();
+        {_, _} ->
+            case cerl:subtrees(Node) of
+                [] -> Node;
+                Groups -> cerl:update_tree(Node, [[decided(Part, Took, Next) || Part <- Group] || Group <- Groups])
+            end
+    end.
+
+%% Keys of maps and sizes in patterns are expressions, which the library takes for what a pattern binds.
+needed(Matching) ->
+    {Binds, Uses} = cerl_trees:fold(fun(Node, Found) ->
+        case cerl:type(Node) of
+            clause -> lists:foldl(fun pattern/2, Found, cerl:clause_pats(Node));
+            _ -> Found
+        end
+    end, {[], []}, Matching),
+    ordsets:union(cerl_trees:free_variables(Matching), ordsets:subtract(ordsets:from_list(Uses), ordsets:from_list(Binds))).
+
+pattern(Node, {Binds, Uses} = Found) ->
+    case cerl:type(Node) of
+        var -> {[cerl:var_name(Node) | Binds], Uses};
+        alias -> pattern(cerl:alias_var(Node), pattern(cerl:alias_pat(Node), Found));
+        map_pair -> pattern(cerl:map_pair_val(Node), {Binds, cerl_trees:free_variables(cerl:map_pair_key(Node)) ++ Uses});
+        bitstr -> pattern(cerl:bitstr_val(Node), {Binds, cerl_trees:free_variables(cerl:bitstr_size(Node)) ++ Uses});
+        _ -> lists:foldl(fun pattern/2, Found, lists:append(cerl:subtrees(Node)))
+    end.
 
 %% It has no clauses.
 waiting(Body, Name, Runtime) ->
     {Time, After} = time(Body, Name),
     Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:c_atom(none), cerl:c_tuple([]), Time]),
-    cerl:c_case(Take, After ++ [failing(cerl:c_atom(none))]).
+    cerl:c_case(Take, After ++ [failing()]).
 
 %% What the compiler writes where nothing is left to match. It is never reached: the run time gives what matches.
-failing(_) ->
-    Other = cerl:c_var('$witness_none'),
-    Fail = cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), Other])]),
-    cerl:ann_c_clause([compiler_generated], [Other], cerl:c_atom(true), Fail).
+failing() -> cerl:ann_c_clause([compiler_generated], [cerl:c_var('$witness_none')], cerl:c_atom(true), failure()).
 
-%% The last clause, of the compiler, goes on to the next message. Without clauses of its own a `receive` has no `case'.
-own_clauses(Node) ->
-    case cerl:type(Node) of
-        'case' -> [Clause || Clause <- cerl:case_clauses(Node), primitive(cerl:clause_body(Clause)) =/= recv_next];
-        _ -> []
-    end.
-
-removed(Body, Name) ->
-    recv_removed = known(case primitive(Body) of remove_message -> recv_removed; Other -> Other end, recv_removed, Name),
-    rest(Body).
+failure() -> cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]).
 
 rest(Node) ->
     case cerl:type(Node) of
