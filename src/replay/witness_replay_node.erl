@@ -22,6 +22,7 @@ that wait for it stop there too. Otherwise they have diverged.
                 begun = 0 :: non_neg_integer(),
                 entries = 0 :: non_neg_integer(),
                 ends = #{ended => 0, killed => 0, cut => 0} :: #{ended | killed | cut => non_neg_integer()},
+                suspected = [] :: [{pos_integer(), pid(), Reason :: term(), map()}],
                 cut = #{} :: #{pos_integer() => []},
                 seen = none :: none | {term(), pos_integer()}}).
 
@@ -95,13 +96,15 @@ living(Id, Slot, #state{living = Living, begun = Begun} = State) ->
 
 replayed({diverged, Divergence}) -> {finished, #{outcome => diverged, divergence => Divergence, processes => 0, entries => 0,
                                                  cut => 0, killed => 0}};
-replayed(#state{living = Living} = State) when map_size(Living) =:= 0 -> {finished, summary(identical, State)};
+replayed(#state{living = Living} = State) when map_size(Living) =:= 0 -> explained(lists:reverse(State#state.suspected), State);
 replayed(#state{port = Port} = State) ->
     receive
         {witness_replay, {begun, Id, Slot}} -> replayed(living(Id, Slot, State));
         {witness_replay, {ended, Id, How, At}} -> replayed(ended(Id, How, At, State));
         {witness_replay, {diverged, Divergence}} ->
             {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}};
+        {witness_replay, {suspected, Pid, Reason, Divergence}} ->
+            replayed(State#state{suspected = [{maps:get(id, Divergence), Pid, Reason, Divergence} | State#state.suspected]});
         {witness_replay, {unreadable, Error}} -> unreadable(Error);
         {witness_replay, {output, Request}} ->
             _ = [tell({output, Text}, Port) || Text <- printed(Request)],
@@ -114,6 +117,15 @@ replayed(#state{port = Port} = State) ->
         {'DOWN', _, process, _, _} -> replayed(State);
         {Port, _} -> replayed(State)
     after ?QUIET_MS -> looked(State)
+    end.
+
+%% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
+explained([], State) -> {finished, summary(identical, State)};
+explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
+    case witness_replay_runtime:signalled(Pid, Reason)
+        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end) of
+        true -> explained(Suspected, State);
+        false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}}
     end.
 
 unreadable(Error) -> {failed, {unreadable, unicode:characters_to_binary(witness_log_recording:format_error(Error))}}.

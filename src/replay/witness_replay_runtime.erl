@@ -25,7 +25,7 @@ comes of them is in the log.
 """.
 -behaviour(witness_weave_runtime).
 
--export([begin_all/1, slot/1]).
+-export([begin_all/1, slot/1, signalled/2]).
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
          make_fun/3, halt/3, effect/3, unseen/3, hibernate/3, apply/3, function/3]).
 -export([place/1, awake/1]).
@@ -40,6 +40,7 @@ comes of them is in the log.
 -define(BORN, witness_replay_born).
 -define(ALIASES, witness_replay_aliases).
 -define(WAITS, witness_replay_waits).
+-define(SIGNALS, witness_replay_signals).
 %% Messages that may wait at a process for which one sends that has nothing else left to do.
 -define(CROWD, 10_000).
 
@@ -56,6 +57,7 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 begin_all(#{processes := Processes, calls := Calls, checked := Checked, mirror := Mirror}) ->
     _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?BORN, ?ALIASES]],
     _ = ets:new(?WAITS, [named_table, public, {write_concurrency, true}]),
+    _ = ets:new(?SIGNALS, [named_table, public, bag]),
     lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
         ets:insert(?PIDS, {Pid, Id}),
         ets:insert(?BORN, {Id, Pid, Signature})
@@ -108,7 +110,7 @@ finished(Reason) ->
                 true -> stopped(ended, witness_replay_process:pop(P));
                 false ->
                     case was_killed(Recorded, P) of
-                        true -> stopped(killed, witness_replay_process:pop(P));
+                        true -> suspected(Recorded, Entry, {exits, Reason}, P);
                         false -> diverged(Entry, {exits, Reason}, P)
                     end
             end;
@@ -121,6 +123,20 @@ was_killed(normal, _) -> false;
 was_killed(Reason, #process{id = Id}) ->
     not witness_replay_reason:has_stack(Reason)
         orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end).
+
+%% It has ended by itself, where the log has another reason: so a signal came at the last moment. Whether anybody has sent one
+%% is known when all have done what they did.
+-spec suspected(term(), witness_log_recording:run(), term(), #process{}) -> no_return().
+suspected(Reason, Entry, Wanted, #process{pid = Pid} = P) ->
+    told({suspected, Pid, Reason, told_of_divergence(Entry, Wanted, P)}),
+    stopped(killed, witness_replay_process:pop(P)).
+
+-doc "Whether a process that was replayed has sent an exit signal to this one, by which it may have ended with this reason.".
+-spec signalled(pid(), term()) -> boolean().
+signalled(Pid, Reason) ->
+    lists:any(fun({_, kill}) -> Reason =:= killed;
+                 ({_, Sent}) -> witness_replay_reason:same(Reason, Sent)
+              end, ets:lookup(?SIGNALS, Pid)).
 
 %% It has nobody to tell but whoever looks after all, and runs no code of the program any more.
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
@@ -159,11 +175,14 @@ unanswered({exit, Reason} = Entry, Wanted, P) ->
 unanswered(Entry, Wanted, P) -> diverged(Entry, Wanted, P).
 
 -spec diverged(witness_log_recording:run() | done, term(), #process{}) -> no_return().
-diverged(Entry, Wanted, #process{id = Id, at = At, recent = Recent}) ->
-    {current_stacktrace, Stack} = process_info(erlang:self(), current_stacktrace),
-    told({diverged, #{id => Id, at => At + 1, log => Entry, program => Wanted, stack => stack(Stack),
-                      recent => lists:reverse(lists:sublist(Recent, 10))}}),
+diverged(Entry, Wanted, P) ->
+    told({diverged, told_of_divergence(Entry, Wanted, P)}),
     gone().
+
+told_of_divergence(Entry, Wanted, #process{id = Id, at = At, recent = Recent}) ->
+    {current_stacktrace, Stack} = process_info(erlang:self(), current_stacktrace),
+    #{id => Id, at => At + 1, log => Entry, program => Wanted, stack => stack(Stack),
+      recent => lists:reverse(lists:sublist(Recent, 10))}.
 
 -doc false.
 -spec self() -> pid().
@@ -535,6 +554,8 @@ effected(Function, [Pid | _], #process{pid = Pid} = P) when Function =:= exit; F
             keep(P1),
             true
     end;
+effected(Function, [Pid, Reason | _], _) when Function =:= exit; Function =:= exit_signal ->
+    ets:insert(?SIGNALS, {Pid, Reason});
 effected(demonitor, [Ref], P) ->
     keep(witness_replay_process:unalias({monitor, Ref}, P)),
     true;
