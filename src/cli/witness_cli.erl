@@ -76,6 +76,7 @@ perform(Arguments) ->
             {run, Options} -> run_system(Options);
             {check, Options} -> check_log(Options);
             {record, Options} -> record(Options);
+            {replay, Options} -> replay(Options);
             {attach, Options} -> attach(Options)
         end
     catch
@@ -175,6 +176,12 @@ record(Options) ->
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
         {error, {run, Reason}} -> refused(~"record", as_given(witness:format_error(Reason)));
         {error, Text} -> refused(~"record", Text)
+    end.
+
+replay(Options) ->
+    case witness_cli_replay:run(Options) of
+        {ok, Code} -> Code;
+        {error, Text} -> refused(~"replay", Text)
     end.
 
 attach(Options) ->

@@ -12,7 +12,7 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | log | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
+                | {run | check | record | replay | log | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -21,6 +21,7 @@ by its internal name; here they are told in the words that the user has written.
                    {"run", "runs a system and watches it"},
                    {"check", "checks a log of what a system did"},
                    {"record", "runs a program and records what made its run what it was"},
+                   {"replay", "does what was recorded again, and says whether it went the same way"},
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
@@ -111,6 +112,7 @@ overview() ->
 
 command() ->
     #{commands => #{"run" => run(), "check" => check(), "record" => witness_cli_record:command(),
+                  "replay" => witness_cli_replay:command(),
                   "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
                   "demo" => demo(), "explore" => witness_cli_explore:command(),
                   "bench" => witness_cli_bench:command()}}.

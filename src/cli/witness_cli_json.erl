@@ -19,6 +19,9 @@ in RFC 3339).
   one behind the word at `column`; `code` is a short name for the kind of finding;
 - `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why it has ended before the program), `ended` (how the program
   has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `elapsed_ms`;
+- `replay`, of `witness replay`: `dir`, `outcome` (`identical` or `diverged`), `complete` (the recording is), `processes`, `entries`,
+  `killed`, `cut` (how many), `changed` (modules), `divergences` (each with `id`, `process`, `signature`, `position`, `log`,
+  `program`, `stack`, `recent`), `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text where it was asked for.
 
@@ -29,7 +32,7 @@ the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `rea
 Terms are text, cut to a limit. What does not apply is `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, recording/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
@@ -118,6 +121,15 @@ recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwove
     end,
     line(recording, Header, [{dir, text(Dir)}, {outcome, as_text(Outcome)}, {ended, as_text(Ended)}, {status, Status},
                              {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven}, {elapsed_ms, Elapsed}]).
+
+-doc "The result of a replay.".
+-spec replay(map(), header()) -> iolist().
+replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Processes, entries := Entries, killed := Killed,
+         cut := Cut, changed := Changed, elapsed_ms := Elapsed} = Report, Header) ->
+    Divergences = [Divergence || #{divergence := Divergence} <- [Report]] ++ maps:get(waiting, Report, []),
+    line(replay, Header, [{dir, text(Dir)}, {outcome, Outcome}, {complete, Complete}, {processes, Processes},
+                          {entries, Entries}, {killed, Killed}, {cut, Cut}, {changed, Changed},
+                          {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;
 as_text(Term) -> term(Term).

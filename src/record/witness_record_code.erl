@@ -7,30 +7,51 @@ files there name, and the applications that the user names. A module that is not
 messages that it takes are not in the recording, so it is named in the summary.
 """.
 
--export([prepare/1, cache/1]).
+-export([prepare/1, folders/1, cache/1, digests/1]).
 
--export_type([code/0]).
+-export_type([code/0, digests/0]).
+
+-doc "What modules were before they were woven, by the digests of their object code.".
+-type digests() :: #{module() => binary()}.
 
 -doc """
 Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
 every VM knows: while it boots, it would look there first; modules that were left as they are, but
 for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
-loaded when all that the recorder needs has been; applications that are not to be recorded.
+loaded when all that the recorder needs has been; the digests of all modules in these folders; applications that are
+not to be recorded.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
-                  calls := #{mfa() => non_neg_integer()}, handler := file:filename(), outside => [atom()]}.
+                  calls := #{mfa() => non_neg_integer()}, handler := file:filename(), digests := digests(),
+                  outside => [atom()]}.
 
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
 prepare(Options) ->
     User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
-        ok ?= there(named(Options), User),
-        Apps = applications(wanted(Options, User), User),
-        {ok, Code} ?= woven(lists:uniq(User ++ [Dir || {_, Dir} <- Apps]), Options),
+        {ok, Dirs} ?= folders(Options),
+        {ok, Code} ?= woven(Dirs, Options),
         %% What every program of Elixir finds running.
         {ok, Code#{outside => [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, [])}}
     end.
+
+-doc "The folders of the modules that are woven, as they are.".
+-spec folders(witness_record:options()) -> {ok, [file:filename()]} | {error, witness_record:reason()}.
+folders(Options) ->
+    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
+    maybe
+        ok ?= there(named(Options), User),
+        Apps = applications(wanted(Options, User), User),
+        {ok, lists:uniq(User ++ [Dir || {_, Dir} <- Apps])}
+    end.
+
+-doc "Of the modules in folders; of those with the same name, the first one.".
+-spec digests([file:filename()]) -> digests().
+digests(Dirs) ->
+    maps:from_list([{list_to_atom(filename:basename(File, ".beam")), code:module_md5(Binary)}
+                    || Dir <- lists:reverse(Dirs), File <- filelib:wildcard("*.beam", Dir),
+                       {ok, Binary} <- [file:read_file(filename:join(Dir, File))]]).
 
 woven(Dirs, Options) ->
     Plan = #{natives := Natives} = plan(Dirs, Options),
@@ -39,9 +60,9 @@ woven(Dirs, Options) ->
     maybe
         {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}),
         Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
-        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Plan#{except => []}, cache(Options)),
+        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], witness_record_handler:plan(Plan), cache(Options)),
         {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
-               calls => witness_record_calls:calls(Plan),
+               calls => witness_record_calls:calls(Plan), digests => digests(Dirs),
                unwoven => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};

@@ -34,7 +34,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
 -export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, load/3, apply/3, function/3]).
+         make_fun/3, halt/3, load/3, unseen/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
@@ -345,6 +345,14 @@ foreign(Number, Module, Function, Args) ->
             catch
                 Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
             end
+    end.
+
+-doc false.
+-spec unseen(module(), atom(), [term()]) -> term().
+unseen(Module, Function, Args) ->
+    case me() of
+        0 -> erlang:apply(Module, Function, Args);
+        Me -> outside(fun() -> erlang:apply(Module, Function, Args) end, Me)
     end.
 
 %% What is done meanwhile is no step of the process: messages that it takes, and what woven code does that it calls.

@@ -10,6 +10,7 @@ Elixir's through its back end). Weaving is pure: abstract code in, abstract code
 | `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)`; or, as the plan says, as before where `To` is a process of this node, and else `Runtime:send/3` |
 | `receive Pattern -> Body ... end` | `Runtime:received(Msg)` before the body of the clause that has taken `Msg` |
 | `after Time -> Body`, if the plan says so | `Runtime:timeout()` before the body |
+| all of a `receive`, if the plan says so | `Runtime:take/4` gives the message |
 | a call of a function that the plan's table lists (`witness_weave_calls`) | `Runtime:Class(Module, Function, Args)` does it |
 | a call whose module or function is known only at run time, when it can be one of these | `Runtime:apply(Module, Function, Args)` does it |
 | `fun erlang:send/2` and the like | `Runtime:function(Module, Function, Arity)` |
@@ -45,13 +46,17 @@ How to weave a module.
 - `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
 - `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
   to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`; or `announced`: the same, but
-  `Runtime:sent/2` comes before the code sends by itself.
+  `Runtime:sent/2` comes before the code sends by itself; or `routed`: every send is `Runtime:send/3`.
+- `receives`: whether a `receive` takes messages by itself and has them `told` (default), or `replaced`: the run time is
+  asked for a message (`m:witness_weave_core`). What `self()` is, and what is in a stack trace, the run time says then too.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
+- `tables`: modules that the table of calls asks, for `m:witness_weave_cache` to know of.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
-                  calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced | announced,
+                  calls => module(), natives => #{mfa() => non_neg_integer()},
+                  sends => told | replaced | announced | routed, receives => told | replaced, tables => [module()],
                   timeouts => boolean(), callbacks => boolean(), except => [module()]}.
 
 -doc "Object code, and the name of the file that the code server is told.".
@@ -119,11 +124,26 @@ prepare({Module, File, Original} = Object, Plan) ->
     maybe
         {ok, Forms, Options} ?= witness_weave_forms:forms(Object),
         {ok, Rewritten} ?= rewritten(Forms, Plan),
-        {ok, Module, Woven} ?= compile:noenv_forms(Rewritten, [binary, return_errors | Options]),
+        {ok, Woven} ?= compiled(Module, Rewritten, Options, Plan),
         {ok, #{module => Module, file => File, original => Original, woven => Woven}}
     else
         {error, Errors, _Warnings} -> {error, {not_compiled, Module, Errors}};
         {error, _} = Error -> Error
+    end.
+
+compiled(Module, Forms, Options, #{receives := replaced} = Plan) ->
+    maybe
+        {ok, Module, Core} ?= compile:noenv_forms(Forms, [to_core0, binary, return_errors | Options]),
+        Replaced = witness_weave_core:module(Core, Plan),
+        %% What stands in attributes the compiler has not seen when it begins here.
+        Own = lists:append([Given || {attribute, _, compile, Given} <- Forms]),
+        {ok, Module, Woven} ?= compile:noenv_forms(Replaced, [from_core, binary, return_errors | Own ++ Options]),
+        {ok, Woven}
+    end;
+compiled(Module, Forms, Options, #{}) ->
+    maybe
+        {ok, Module, Woven} ?= compile:noenv_forms(Forms, [binary, return_errors | Options]),
+        {ok, Woven}
     end.
 
 rewritten(Forms, Plan) ->

@@ -99,8 +99,8 @@ named(Module) ->
 
 tool(Plan) ->
     Modules = [witness_weave, witness_weave_after, witness_weave_behaviour, witness_weave_behaviour_calls,
-               witness_weave_calls, witness_weave_entry, witness_weave_expr, witness_weave_forms, compile,
-               maps:get(calls, Plan, witness_weave_calls)],
+               witness_weave_calls, witness_weave_core, witness_weave_entry, witness_weave_expr, witness_weave_forms, compile,
+               maps:get(calls, Plan, witness_weave_calls) | maps:get(tables, Plan, [])],
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 
 %% The names of the folder and of the file are none of what is woven.

@@ -18,14 +18,14 @@ What is known of the module, and where in it an expression stands.
 - `locals`, `imports`: what a call without a module means.
 - `prefix`: no variable of the module begins with it.
 - `records`: its attributes that define records.
-- `calls`, `natives`, `sends`, `timeouts`: as in the plan.
+- `calls`, `natives`, `sends`, `receives`, `timeouts`: as in the plan.
 - `place`: `body`; or `record`, a default value, where there may be no variables.
 """.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
-                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced,
-                     timeouts := boolean()}.
+                     natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced | routed,
+                     receives := told | replaced, timeouts := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -40,6 +40,7 @@ context(Forms, Plan = #{runtime := Runtime}) ->
       calls => maps:get(calls, Plan, witness_weave_calls),
       natives => maps:get(natives, Plan, #{}),
       sends => maps:get(sends, Plan, told),
+      receives => maps:get(receives, Plan, told),
       timeouts => maps:get(timeouts, Plan, false),
       place => body}.
 
@@ -125,6 +126,8 @@ send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
                [{match, G, Value, Send(ToVar, MsgVar)},
                 remote(G, Context, sent, [ToVar, MsgVar]),
                 Value];
+           #{sends := routed} ->
+               [stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context)];
            #{sends := Sends} ->
                %% What the compiler makes of a send fails as `erlang:send/2', however it is written.
                StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context),
@@ -145,6 +148,11 @@ timeout(_, {atom, _, infinity}, After, _) -> After;
 timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno), Context, timeout, []) | After];
 timeout(_, _, After, _) -> After.
 
+%% Receives that are replaced are, when the compiler has read them (`witness_weave_core').
+taking(Clause, #{receives := replaced} = Context, N) ->
+    [Tag, Anno | Parts] = tuple_to_list(Clause),
+    {Woven, N1} = nodes(Parts, Context, N),
+    {list_to_tuple([Tag, Anno | Woven]), N1};
 taking({clause, Anno, [Pattern], Guards, Body}, Context, N) ->
     Msg = variable(Anno, Context, N),
     {Body1, N1} = nodes(Body, Context, N + 1),

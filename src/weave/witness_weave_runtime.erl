@@ -12,8 +12,9 @@ Which calls have which class says the table of the plan (`witness_weave_calls`).
 plan can lead to.
 """.
 
--optional_callbacks([sent/2, timeout/0, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
-                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3, load/3,
+-optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
+                     spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3,
+                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
                      callback/3, init/2]).
 
 -doc """
@@ -24,6 +25,21 @@ result is ignored.
 
 -doc "A clause of a `receive` has taken the message. The result is ignored.".
 -callback received(Msg :: term()) -> term().
+
+-doc """
+A `receive` that is replaced wants a message: `[Msg]`, or `timeout` when its time is over. `Module:Match(Bound, Msg)` says
+whether one of its clauses matches; `none`: it has no clauses.
+""".
+-callback take(module(), Match :: atom(), Bound :: tuple(), Time :: term()) -> [Msg :: term()] | timeout.
+
+-doc "`self()`, where receives are replaced.".
+-callback self() -> pid().
+
+-doc "The stack trace of an exception that was caught, as the program sees it, where receives are replaced.".
+-callback stack([term()]) -> [term()].
+
+-doc "What `catch` has made of an exception, where receives are replaced.".
+-callback caught(term()) -> term().
 
 -doc "The time of an `after` is over, and no message was taken. The result is ignored.".
 -callback timeout() -> term().
@@ -75,6 +91,12 @@ process of this node, or may be none.
 
 -doc "`erlang:process_info`, which shows dictionaries.".
 -callback information(module(), atom(), [term()]) -> term().
+
+-doc "Functions that act on other processes and return what follows from their arguments.".
+-callback effect(module(), atom(), [term()]) -> term().
+
+-doc "What is done here is no step of the process.".
+-callback unseen(module(), atom(), [term()]) -> term().
 
 -doc "`erlang:make_fun/3`.".
 -callback make_fun(module(), atom(), [term()]) -> function().

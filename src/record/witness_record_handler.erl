@@ -1,0 +1,23 @@
+-module(witness_record_handler).
+-moduledoc """
+The table of calls by which `error_handler` is woven.
+
+The VM calls that module when a function is not there, and it has the module loaded. Which process comes first to a module is
+chance, and none of the program's doing, so it is no step of a process, and not in the recording.
+""".
+-behaviour(witness_weave_calls).
+
+-export([plan/1, class/3, possible/3]).
+
+-doc "The plan for `error_handler`, made of that for all other modules.".
+-spec plan(witness_weave:plan()) -> witness_weave:plan().
+plan(Plan) -> Plan#{calls => ?MODULE, natives => #{}, except => []}.
+
+-doc false.
+-spec class(module(), atom(), arity()) -> witness_weave_calls:class() | none.
+class(code, ensure_loaded, 1) -> unseen;
+class(_, _, _) -> none.
+
+-doc false.
+-spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
+possible(Module, Function, Arity) -> class(Module, Function, Arity) =/= none.

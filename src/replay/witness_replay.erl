@@ -1,0 +1,162 @@
+-module(witness_replay).
+-moduledoc """
+Replays a recording: the same execution again, in a VM of its own, and where it diverges.
+
+```erlang
+1> witness_replay:replay(#{dir => "shop.rec"}).
+{ok,#{outcome => identical,processes => 12,entries => 3107,...}}
+```
+
+Processes take the messages that they took, in that order, and hear from calls what they heard; nothing outside is asked
+or told again. Guide: `docs/replay.md`; how it works: `docs/internals/replay.md`.
+
+## Errors
+
+What cannot be replayed is `{error, Reason}`, before anything runs, with `format_error/1`. A divergence is none: it is the
+result.
+""".
+
+-export([replay/1, format_error/1]).
+
+-export_type([options/0, report/0, divergence/0, reason/0]).
+
+-doc """
+- `dir`: the folder of the recording, always;
+- `pa`: folders of compiled modules, in the place of those of the recording;
+- `allow_changed`: replay although modules are not those that were recorded (false);
+- `mirror`: called with what the program prints, which is dropped otherwise;
+- `cache`: the folder that keeps what was woven;
+- `vm_args`: further arguments of the VM;
+- `on_progress`: called with what is done meanwhile, as text.
+""".
+-type options() :: #{dir := file:filename(), pa => [file:filename()], allow_changed => boolean(),
+                     mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
+                     on_progress => fun((unicode:chardata()) -> term())}.
+
+-doc """
+Where a process did not do what it did.
+
+- `process`: its pid in the recording, `signature`: the function it began with, `id`: that of the recording;
+- `position`: which entry of its log it was at, from 1;
+- `log`, `program`: what the log says, and what the program did, as text;
+- `stack`: where the program was; `recent`: the last entries before, the last one at the end.
+""".
+-type divergence() :: #{process := binary(), signature := binary(), id := pos_integer(), position := pos_integer(),
+                        log := binary(), program := binary(), stack := [binary()], recent := [binary()]}.
+
+-doc """
+- `outcome`: `identical`; `diverged`, and then there is a `divergence`, or there are processes that wait for ever, `waiting`;
+- `processes`, `entries`: how many were replayed;
+- `complete`: the recording holds all that was done; otherwise processes stopped where it ends;
+- `cut`: how many did; `killed`: how many ended by a signal;
+- `changed`: modules that are not those of the recording.
+""".
+-type report() :: #{outcome := identical | diverged, processes := non_neg_integer(), entries := non_neg_integer(),
+                    complete := boolean(), cut := non_neg_integer(), killed := non_neg_integer(), changed := [module()],
+                    divergence => divergence(), waiting => [divergence()]}.
+
+-doc "Why a recording cannot be replayed.".
+-type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
+                | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | no_code | no_processes
+                | {two, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
+                | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {vm, term()}.
+
+-doc "Replays a recording to its end, or to the first divergence.".
+-spec replay(options()) -> {ok, report()} | {error, reason()}.
+replay(Options) ->
+    maybe
+        ok ?= check(Options),
+        {ok, Recording} ?= opened(maps:get(dir, Options)),
+        ok ?= replayable(Recording),
+        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
+        ok ?= told_apart(Processes),
+        {ok, Atoms} ?= read(witness_log_recording:atoms(Recording)),
+        {ok, Code} ?= witness_replay_code:prepare(Recording, Options),
+        ok ?= unchanged(Code, Options),
+        witness_replay_vm:run(Recording, Code, Atoms, Options)
+    end.
+
+check(Options) ->
+    case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
+        [{Name, Value} | _] -> {error, {bad_option, Name, Value}};
+        [] when is_map_key(dir, Options) -> ok;
+        [] -> {error, {missing_option, dir}}
+    end.
+
+valid(Name, Value) when Name =:= dir; Name =:= cache -> is_name(Value);
+valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
+valid(allow_changed, Value) -> is_boolean(Value);
+valid(Name, Fun) when Name =:= mirror; Name =:= on_progress -> is_function(Fun, 1);
+valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
+valid(_, _) -> false.
+
+is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
+
+opened(Dir) -> read(witness_log_recording:open(Dir)).
+
+read({error, Error}) -> {error, {recording, Error}};
+read({ok, _} = Ok) -> Ok.
+
+%% Processes are told apart by their pids, and pids and references of the recording stand for those of this VM. Another
+%% build of OTP, or another node, would have others.
+replayable(Recording) ->
+    Own = list_to_binary(string:trim(erlang:system_info(system_version))),
+    Version = list_to_binary(erlang:system_info(version)),
+    case witness_log_recording:header(Recording) of
+        #{system := System, erts := Erts} when Erts =/= Version -> {error, {release, System, Own}};
+        #{node := Node} when Node =/= nonode@nohost -> {error, {node, Node}};
+        #{erts := Version, node := _} -> ok;
+        _ -> {error, no_code}
+    end.
+
+told_apart([]) -> {error, no_processes};
+told_apart(Processes) ->
+    Pids = [Pid || #{pid := Pid} <- Processes],
+    case Pids -- lists:uniq(Pids) of
+        [] -> ok;
+        [Pid | _] -> {error, {two, witness_event:format_term(Pid, 100)}}
+    end.
+
+unchanged(#{changed := [_ | _] = Changed}, Options) ->
+    case Options of
+        #{allow_changed := true} -> ok;
+        #{} -> {error, {changed, Changed}}
+    end;
+unchanged(_, _) -> ok.
+
+-doc "An error as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({bad_option, Name, Value}) ->
+    [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
+format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
+format_error({recording, Error}) -> witness_log_recording:format_error(Error);
+format_error({release, Recorded, Own}) ->
+    [~"it was recorded with another build of OTP, and can only be replayed with that one\n  recorded: ", Recorded,
+     ~"\n  here:     ", Own];
+format_error({node, Node}) ->
+    [~"it was recorded on a distributed node, ", atom_to_binary(Node), ~", which cannot be replayed"];
+format_error(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";
+format_error(no_processes) -> ~"there is no process in it";
+format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", Pid, ~", which cannot be replayed"];
+format_error({folder, Dir}) ->
+    [~"there is no folder ", name(Dir), ~", whose modules were recorded; --pa names another one"];
+format_error({code, Reason}) -> witness_record:format_error(Reason);
+format_error({calls, Calls}) ->
+    [~"it was recorded with another table of calls, and cannot be replayed with this one: ",
+     witness_event:format_term(Calls, 300)];
+format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
+format_error({unwoven, Modules}) ->
+    [~"modules were loaded that cannot be woven, so that what they did is not in the recording: ", names(Modules)];
+format_error({changed, Modules}) ->
+    [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
+format_error({file, Reason}) -> [~"a file could not be written: ", witness_event:format_term(Reason, 200)];
+format_error({vm, {unreadable, Text}}) -> Text;
+format_error({vm, Reason}) -> [~"the VM of the replay has failed: ", witness_event:format_term(Reason, 1000)].
+
+names(Modules) -> lists:join(~", ", [atom_to_binary(Module) || Module <- Modules]).
+
+name(Name) ->
+    case unicode:characters_to_binary(Name) of
+        Text when is_binary(Text) -> Text;
+        _ -> witness_event:format_term(Name, 500)
+    end.

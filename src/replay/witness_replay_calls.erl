@@ -1,0 +1,52 @@
+-module(witness_replay_calls).
+-moduledoc """
+The calls that a replay is interested in: those of a recording (`m:witness_record_calls`), which the log answers, and those
+that a recording leaves alone since they have no result of interest, but which must not act on processes of the VM
+that replays.
+
+| Class | What | In a replay |
+|---|---|---|
+| `effect` | signals to processes, and output of the VM itself | nothing happens but what the log says |
+| `hibernate` | waits for a message of the VM | goes on at once |
+| `self` | who the process is | as recorded; called by itself it is woven in another way (`m:witness_weave_core`) |
+""".
+-behaviour(witness_weave_calls).
+
+-export([plan/1, class/3, known/3, possible/3]).
+
+-doc "The plan by which the modules of folders are woven for a replay.".
+-spec plan([file:filename_all()]) -> witness_weave:plan().
+plan(Dirs) ->
+    Recording = witness_record_calls:plan(Dirs),
+    (maps:with([natives, callbacks, except], Recording))#{
+        runtime => witness_replay_runtime, calls => ?MODULE, tables => [witness_record_calls, witness_record_handler],
+        sends => routed, receives => replaced}.
+
+-doc false.
+-spec class(module(), atom(), arity()) -> witness_weave_calls:class() | none.
+class(erlang, self, 0) -> none;
+class(Module, Function, Arity) -> known(Module, Function, Arity).
+
+-doc "The same, with `self/0`.".
+-spec known(module(), atom(), arity()) -> witness_weave_calls:class() | none | self.
+known(erlang, Function, Arity) ->
+    case own() of
+        #{{Function, Arity} := Class} -> Class;
+        #{} -> witness_record_calls:class(erlang, Function, Arity)
+    end;
+known(Module, Function, Arity) -> witness_record_calls:class(Module, Function, Arity).
+
+own() ->
+    #{{self, 0} => self,
+      {exit, 2} => effect, {exit, 3} => effect, {exit_signal, 2} => effect, {exit_signal, 3} => effect,
+      {unlink, 1} => effect, {demonitor, 1} => effect, {display, 1} => effect, {display_string, 1} => effect,
+      {display_string, 2} => effect,
+      {hibernate, 0} => hibernate, {hibernate, 3} => hibernate}.
+
+-doc false.
+-spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
+possible(Module, Function, Arity) ->
+    witness_record_calls:possible(Module, Function, Arity) orelse
+        (Module =:= '_' orelse Module =:= erlang) andalso
+            lists:any(fun({F, A}) -> (Function =:= '_' orelse Function =:= F) andalso (Arity =:= '_' orelse Arity =:= A) end,
+                      maps:keys(own())).

@@ -1,0 +1,86 @@
+-module(witness_replay_code).
+-moduledoc """
+Which code a replay runs: that of the recording, woven for a replay.
+
+The header of a recording names the folders, and the digest of each module in them. What has changed since is told before
+anything runs.
+""".
+
+-export([prepare/2]).
+
+-export_type([code/0]).
+
+-doc """
+Folders with woven modules, and those with modules as they are; the folder of a woven `error_handler`; the numbers of calls;
+modules that were loaded in the recording and are not the same any more.
+""".
+-type code() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(),
+                  calls := #{mfa() => non_neg_integer()}, changed := [module()]}.
+
+-doc "Weaves what the cache does not have. `pa` stands in for the folders of the recording.".
+-spec prepare(witness_log_recording:recording(), witness_replay:options()) ->
+    {ok, code()} | {error, witness_replay:reason()}.
+prepare(Recording, Options) ->
+    Header = witness_log_recording:header(Recording),
+    maybe
+        #{code := #{pa := Recorded, weave := Weave}, digests := Digests} ?= Header,
+        Given = maps:merge(maps:with([run, app], Header), #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => ""}),
+        ok ?= there(maps:get(pa, Given)),
+        {ok, Dirs} ?= folders(Given),
+        {ok, Loaded} ?= witness_log_recording:modules(Recording),
+        Code = #{calls := Calls} = plan(Dirs),
+        ok ?= same_calls(Calls, maps:get(calls, Header)),
+        Now = witness_record_code:digests(Dirs),
+        Changed = [Module || Module := Digest <- Digests, concerns(Module, Loaded), maps:get(Module, Now, none) =/= Digest],
+        woven(Dirs, Code#{changed => lists:sort(Changed)}, Loaded, Options)
+    else
+        {error, #{what := _} = Damage} -> {error, {recording, Damage}};
+        {error, _} = Error -> Error;
+        #{} -> {error, no_code}
+    end.
+
+there(Dirs) ->
+    case [Dir || Dir <- Dirs, not filelib:is_dir(Dir)] of
+        [] -> ok;
+        [Dir | _] -> {error, {folder, Dir}}
+    end.
+
+folders(Given) ->
+    case witness_record_code:folders(Given) of
+        {ok, Dirs} -> {ok, Dirs};
+        {error, Reason} -> {error, {code, Reason}}
+    end.
+
+plan(Dirs) ->
+    Plan = witness_replay_calls:plan(Dirs),
+    #{plan => Plan, calls => witness_record_calls:calls(Plan)}.
+
+%% What the log answers is what is asked for.
+same_calls(Now, Recorded) ->
+    case lists:sort(maps:keys(Now)) =:= lists:sort(maps:keys(Recorded)) of
+        true -> ok;
+        false -> {error, {calls, lists:sublist(maps:keys(maps:without(maps:keys(Now), Recorded))
+                                               ++ maps:keys(maps:without(maps:keys(Recorded), Now)), 5)}}
+    end.
+
+%% Where there was no end, nobody knows which modules were loaded.
+concerns(_, []) -> true;
+concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
+
+woven(Dirs, #{plan := Plan = #{natives := Natives}} = Code, Loaded, Options) ->
+    Tell = maps:get(on_progress, Options, fun(_) -> ok end),
+    Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
+    Cache = witness_record_code:cache(maps:with([cache], Options)),
+    Handling = witness_record_handler:plan(Plan),
+    maybe
+        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, Cache, #{progress => Progress}),
+        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Handling, Cache),
+        Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
+        [] ?= [Module || {Module, _} <- Left, not is_map_key(Module, Known), lists:keymember(Module, 1, Loaded)],
+        {ok, (maps:remove(plan, Code))#{woven => Woven, handler => Handler,
+                                        plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)]}}
+    else
+        {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
+        {error, Reason} -> {error, {weave, Reason}};
+        [_ | _] = Unwoven -> {error, {unwoven, Unwoven}}
+    end.

@@ -1,0 +1,90 @@
+-module(witness_replay_log).
+-moduledoc """
+Reads a recording for the processes that replay it: a process of its own, since the files of a recording belong to who has
+opened them. Entries are given out by the dozen, and kept nowhere: what is in memory is a place in the log for each process that
+lives.
+""".
+
+-export([start/1, next/1, forget/1, shared/2]).
+
+-export_type([entries/0]).
+
+-doc "The next entries of a process, and whether there may be more.".
+-type entries() :: {[witness_log_recording:run()], More :: boolean()}.
+
+%% Entries given out at once.
+-define(BATCH, 64).
+%% Cursors that have a block in hand each.
+-define(WIDE, 32).
+
+-doc "Starts the reader. It ends with the caller.".
+-spec start(witness_log_recording:recording()) -> pid().
+start(Recording) ->
+    Owner = self(),
+    spawn_link(fun() ->
+        register(?MODULE, self()),
+        Owner ! {?MODULE, ready},
+        _ = witness_log_recording:with_cursors(fun(Cursor) -> loop(Cursor, #{}, Recording) end, Recording)
+    end).
+
+-doc "What a process does next in the recording. `{error, _}`: it cannot be read.".
+-spec next(pos_integer()) -> {ok, entries()} | {error, witness_log_recording:error()}.
+next(Id) -> ask({next, Id}).
+
+-doc "A process has ended: its place is not needed any more.".
+-spec forget(pos_integer()) -> ok.
+forget(Id) ->
+    ?MODULE ! {forget, Id},
+    ok.
+
+-doc "Whether another process has ended with an exit reason that passes the test.".
+-spec shared(pos_integer(), fun((term()) -> boolean())) -> boolean().
+shared(Id, Test) -> ask({shared, Id, Test}).
+
+ask(Question) ->
+    Ref = make_ref(),
+    ?MODULE ! {Question, self(), Ref},
+    receive {Ref, Answer} -> Answer end.
+
+loop(Cursor, Places, Recording) ->
+    receive
+        {{next, Id}, From, Ref} ->
+            {Answer, Places1} = read(Id, Cursor, Places),
+            From ! {Ref, Answer},
+            loop(Cursor, Places1, Recording);
+        {{shared, Id, Test}, From, Ref} ->
+            From ! {Ref, lists:any(fun(Other) -> Other =/= Id andalso ended(Other, Test, Recording) end,
+                                   witness_log_recording:ids(Recording))},
+            loop(Cursor, Places, Recording);
+        {forget, Id} -> loop(Cursor, maps:remove(Id, Places), Recording)
+    end.
+
+read(Id, Cursor, Places) ->
+    Place = case Places of
+        #{Id := Known} -> {ok, Known};
+        #{} -> Cursor(Id, case map_size(Places) < ?WIDE of true -> one; false -> many end)
+    end,
+    case Place of
+        {ok, none} -> {{ok, {[], false}}, Places};
+        {ok, Begin} ->
+            case entries(?BATCH, Begin, []) of
+                {ok, Entries, Next} -> {{ok, {Entries, true}}, Places#{Id => Next}};
+                {done, Entries} -> {{ok, {Entries, false}}, maps:remove(Id, Places)};
+                {error, _} = Error -> {Error, Places}
+            end;
+        {error, _} = Error -> {Error, Places}
+    end.
+
+entries(0, Place, Entries) -> {ok, lists:reverse(Entries), Place};
+entries(N, Place, Entries) ->
+    case witness_log_recording_cursor:next(Place) of
+        {ok, Entry, Next} -> entries(N - 1, Next, [Entry | Entries]);
+        done -> {done, lists:reverse(Entries)};
+        {error, _} = Error -> Error
+    end.
+
+ended(Id, Test, Recording) ->
+    Found = witness_log_recording:fold_runs(fun({exit, Reason}, Before) -> Before orelse Test(Reason);
+                                               (_, Before) -> Before
+                                            end, false, Id, Recording),
+    Found =:= {ok, true}.

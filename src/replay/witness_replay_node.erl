@@ -1,0 +1,303 @@
+-module(witness_replay_node).
+-moduledoc """
+Replays, inside the VM that is there for that: begins the first processes, hears of every end, and says what became of it.
+
+A process that waits says for whom. When nothing runs any more, and processes still wait, nobody is left to send what they
+wait for. Where one of those has come to the end of its log without having ended, that is where the recording was cut, and those
+that wait for it stop there too. Otherwise they have diverged.
+""".
+
+-export([main/0]).
+
+%% Milliseconds without news after which it is looked whether anything still runs, and how often nothing must have.
+-define(QUIET_MS, 250).
+-define(LOOKS, 4).
+-define(LAST_LOOK, 120).
+-define(WAITS, witness_replay_waits).
+-define(TERM, 1000).
+
+-record(state, {port :: port(),
+                names :: #{pos_integer() => {Pid :: term(), Signature :: term()}},
+                living = #{} :: #{pos_integer() => pid()},
+                begun = 0 :: non_neg_integer(),
+                entries = 0 :: non_neg_integer(),
+                ends = #{ended => 0, killed => 0, cut => 0} :: #{ended | killed | cut => non_neg_integer()},
+                suspected = [] :: [{pos_integer(), pid(), Reason :: term(), map()}],
+                cut = #{} :: #{pos_integer() => []},
+                seen = none :: none | {term(), pos_integer()}}).
+
+-doc "Starts to listen. Called while the VM boots.".
+-spec main() -> ok.
+main() ->
+    _ = spawn(fun() ->
+        Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
+        receive
+            {Port, {data, Data}} ->
+                {start, Job} = binary_to_term(Data),
+                %% A fault here is no silence.
+                try begun(Job, Port) catch Class:Reason:Stack -> tell({failed, {Class, Reason, Stack}}, Port) end
+        end,
+        halt(0, [{flush, true}])
+    end),
+    ok.
+
+begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
+    maybe
+        ok ?= woven(Job),
+        {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
+        {ok, Processes} ?= witness_log_recording:processes(Recording),
+        Reader = witness_replay_log:start(Recording),
+        receive {witness_replay_log, ready} -> ok end,
+        Options = maps:get(options, witness_log_recording:header(Recording), #{}),
+        ok = witness_replay_runtime:begin_all(#{
+            processes => Processes, calls => Calls, mirror => Mirror,
+            checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
+        ok = handler(Job),
+        Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
+        State = #state{port = Port, names = Names},
+        Firsts = [{Id, Signature} || #{id := Id, parent := 0, signature := Signature} <- Processes],
+        tell(replayed(first(Firsts, State)), Port),
+        unlink(Reader)
+    else
+        {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
+        {error, Reason} -> tell({failed, Reason}, Port)
+    end.
+
+woven(#{woven := Folders}) ->
+    Loaded = code:which(gen_server),
+    case lists:member(filename:dirname(Loaded), Folders) of
+        true -> ok;
+        false -> {error, {not_in_use, Loaded}}
+    end.
+
+%% What the VM calls when a function is not there: woven, it can be used when all that it needs is loaded.
+handler(#{handler := Folder}) ->
+    ok = code:ensure_modules_loaded([beam_lib, prim_eval, witness_replay_fun]),
+    File = filename:join(Folder, "error_handler.beam"),
+    {ok, Object} = file:read_file(File),
+    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
+    {module, error_handler} = code:load_binary(error_handler, File, Object),
+    ok.
+
+tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
+
+%% Those that nobody has spawned who was recorded.
+first([], State) -> State;
+first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
+    Slot = witness_replay_runtime:slot(Id),
+    Slot ! {witness_begin, witness_replay_fun:local(MFA)},
+    first(Firsts, living(Id, Slot, State));
+first([{Id, _} | _], State) ->
+    {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [], State)}.
+
+living(Id, Slot, #state{living = Living, begun = Begun} = State) ->
+    _ = monitor(process, Slot),
+    State#state{living = Living#{Id => Slot}, begun = Begun + 1, seen = none}.
+
+replayed({diverged, Divergence}) -> {finished, #{outcome => diverged, divergence => Divergence, processes => 0, entries => 0,
+                                                 cut => 0, killed => 0}};
+replayed(#state{living = Living} = State) when map_size(Living) =:= 0 -> explained(lists:reverse(State#state.suspected), State);
+replayed(#state{port = Port} = State) ->
+    receive
+        {witness_replay, {begun, Id, Slot}} -> replayed(living(Id, Slot, State));
+        {witness_replay, {ended, Id, How, At}} -> replayed(ended(Id, How, At, State));
+        {witness_replay, {diverged, Divergence}} ->
+            {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}};
+        {witness_replay, {suspected, Pid, Reason, Divergence}} ->
+            replayed(State#state{suspected = [{maps:get(id, Divergence), Pid, Reason, Divergence} | State#state.suspected]});
+        {witness_replay, {unreadable, Error}} -> unreadable(Error);
+        {witness_replay, {output, Request}} ->
+            _ = [tell({output, Text}, Port) || Text <- printed(Request)],
+            replayed(State);
+        {'DOWN', _, process, Slot, Reason} when Reason =/= killed ->
+            case [Id || Id := Living <- State#state.living, Living =:= Slot] of
+                [] -> replayed(State);
+                [Id | _] -> {failed, {process, Id, Reason}}
+            end;
+        {'DOWN', _, process, _, _} -> replayed(State);
+        {Port, _} -> replayed(State)
+    after ?QUIET_MS -> looked(State)
+    end.
+
+%% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
+explained([], State) -> {finished, summary(identical, State)};
+explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
+    case witness_replay_runtime:signalled(Pid, Reason)
+        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end) of
+        true -> explained(Suspected, State);
+        false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}}
+    end.
+
+unreadable(Error) -> {failed, {unreadable, unicode:characters_to_binary(witness_log_recording:format_error(Error))}}.
+
+ended(Id, How, At, #state{living = Living, ends = Ends, entries = Entries, cut = Cut} = State) ->
+    #{How := N} = Ends,
+    State#state{living = maps:remove(Id, Living), ends = Ends#{How := N + 1}, entries = Entries + At, seen = none,
+                cut = case How of cut -> Cut#{Id => []}; _ -> Cut end}.
+
+summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Killed, cut := Cut}}) ->
+    #{outcome => Outcome, processes => Begun, entries => Entries, killed => Killed, cut => Cut}.
+
+%% --- when nothing runs -----------------------------------------------------------
+
+%% Who waits for a message of the log stands in the table. Looked at several times: a message may be on its way, and code
+%% may be being loaded.
+looked(#state{living = Living, seen = Seen} = State) ->
+    Waits = maps:from_list(ets:tab2list(?WAITS)),
+    Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
+    Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
+    Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning)],
+    Now = {Waits, maps:keys(Spinning), Others},
+    case Seen of
+        {Now, N} -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}});
+        _ -> replayed(State#state{seen = {Now, 1}})
+    end.
+
+reductions(Slot) -> process_info(Slot, [reductions, message_queue_len]).
+
+%% A process without an entry left that computes for ever was killed meanwhile. As long as others wait for it, it may have
+%% something to say first.
+still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0, map_size(Spinning) =:= map_size(Busy) ->
+    case N < ?LAST_LOOK andalso lists:any(fun(For) -> is_map_key(For, Spinning) end, maps:values(Waits)) of
+        true -> replayed(State);
+        false -> replayed(maps:fold(fun(Id, Slot, S) ->
+            exit(Slot, kill),
+            ended(Id, killed, 0, S)
+        end, State, Spinning))
+    end;
+still(N, Waits, Busy, _, State) when N >= ?LOOKS, map_size(Busy) =:= 0 -> stuck(Waits, State);
+still(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning) =:= 0 ->
+    told_waiting(lists:sort(maps:keys(Busy)), Waits, State);
+still(_, _, _, _, State) -> replayed(State).
+
+stuck(Waits, #state{cut = Cut, living = Living} = State) ->
+    Stopped = closure(Waits, Cut),
+    case [Id || Id <- maps:keys(Living), not is_map_key(Id, Stopped)] of
+        [] ->
+            replayed(maps:fold(fun(Id, Slot, S) ->
+                exit(Slot, kill),
+                ended(Id, cut, 0, S)
+            end, State, Living));
+        Left -> told_waiting(lists:sort(Left), Waits, State)
+    end.
+
+told_waiting(Ids, Waits, State) ->
+    Waiting = [waiting(Id, maps:get(Id, Waits, none), State) || Id <- lists:sublist(Ids, 10)],
+    {finished, (summary(diverged, State))#{waiting => Waiting}}.
+
+%% Those that wait for one that has come to the end of a log that was cut, or for one that does.
+closure(Waits, Stopped) ->
+    case maps:filter(fun(Id, For) -> is_map_key(For, Stopped) andalso not is_map_key(Id, Stopped) end, Waits) of
+        More when map_size(More) =:= 0 -> Stopped;
+        More -> closure(Waits, maps:merge(Stopped, maps:map(fun(_, _) -> [] end, More)))
+    end.
+
+%% All that its log still has is the end.
+spins(Slot) ->
+    case replayed_process(Slot) of
+        none -> false;
+        Process -> witness_replay_process:ended(Process)
+    end.
+
+position(Slot) ->
+    case replayed_process(Slot) of
+        none -> 1;
+        Process -> witness_replay_process:position(Process)
+    end.
+
+replayed_process(Slot) ->
+    maybe
+        {dictionary, Entries} ?= process_info(Slot, dictionary),
+        {_, Process} ?= lists:keyfind('$witness_record', 1, Entries),
+        true ?= is_tuple(Process),
+        Process
+    else
+        _ -> none
+    end.
+
+waiting(Id, For, #state{living = Living, names = Names} = State) ->
+    #{Id := Slot} = Living,
+    {current_stacktrace, Stack} = process_info(Slot, current_stacktrace),
+    {Log, Program} = case Names of
+        #{For := {Pid, _}} ->
+            {[~"takes a message of ", term(Pid)],
+             case is_map_key(For, Living) of
+                 true -> ~"waits for it, and the other one waits too";
+                 false -> ~"waits for it, and the other one has ended"
+             end};
+        #{} -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
+    end,
+    report(Id, position(Slot), Log, Program, witness_replay_runtime:stack(Stack), [], State).
+
+%% --- telling ---------------------------------------------------------------------
+
+divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack, recent := Recent}, State) ->
+    report(Id, At, entry(Log, State), program(Program), Stack, [entry(Entry, State) || Entry <- Recent], State).
+
+report(Id, At, Log, Program, Stack, Recent, #state{names = Names}) ->
+    {Pid, Signature} = maps:get(Id, Names, {unknown, unknown}),
+    #{id => Id, process => term(Pid), signature => signature(Signature), position => At,
+      log => unicode:characters_to_binary(Log), program => unicode:characters_to_binary(Program),
+      stack => [frame(Frame) || Frame <- lists:sublist(Stack, 12)],
+      recent => [unicode:characters_to_binary(Entry) || Entry <- Recent]}.
+
+signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    signature({Module, Function, length(Args)});
+signature({Module, Function, Arity}) -> unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [Module, Function, Arity]));
+signature(Other) -> term(Other).
+
+frame({Module, Function, Arity, Location}) ->
+    Where = case {lists:keyfind(file, 1, Location), lists:keyfind(line, 1, Location)} of
+        {{_, File}, {_, Line}} -> [~" (", File, $:, integer_to_binary(Line), $)];
+        _ -> []
+    end,
+    unicode:characters_to_binary([signature({Module, Function, Arity}), Where]);
+frame(Other) -> term(Other).
+
+entry(done, _) -> ~"nothing more";
+entry({from, Id, _}, State) -> entry({from, Id}, State);
+entry({from, Id}, State) -> [~"takes a message of ", process(Id, State)];
+entry({content, Message}, _) -> [~"takes ", term(Message), ~" from outside"];
+entry({timeout, _}, _) -> ~"the time of a receive is over";
+entry(timeout, _) -> ~"the time of a receive is over";
+entry({spawn, Id}, State) -> [~"spawns ", process(Id, State)];
+entry({result, MFA, Value}, _) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
+entry({raise, MFA, Class, Reason}, _) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
+entry({named, 0}, _) -> ~"sends to a name, of a process outside";
+entry({named, Id}, State) -> [~"sends to a name, of ", process(Id, State)];
+entry({hash, _}, _) -> ~"the message has another hash";
+entry({contents, Message}, _) -> [~"the message is ", term(Message)];
+entry({sent, To, Message}, _) -> [~"sends ", term(Message), ~" to ", term(To)];
+entry({exit, Reason}, _) -> [~"ends: ", term(Reason)].
+
+program({'receive', infinity}) -> ~"waits for a message";
+program({'receive', Time}) -> [~"waits for a message for at most ", term(Time), ~" ms"];
+program({call, Module, Function, Args}) ->
+    Given = [term(Arg) || Arg <- Args],
+    [~"calls ", atom_to_binary(Module), $:, atom_to_binary(Function), $(, lists:join(~", ", Given), $)];
+program({send, To}) -> [~"sends to the name ", term(To)];
+program({took, Message}) -> [~"takes ", term(Message)];
+program({exits, Reason}) -> [~"ends: ", term(Reason)].
+
+process(Id, #state{names = Names}) ->
+    case Names of
+        #{Id := {Pid, Signature}} -> [term(Pid), ~", ", signature(Signature)];
+        #{} -> [~"process ", integer_to_binary(Id)]
+    end.
+
+term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).
+
+%% What the program prints: functions that format it run here.
+printed({put_chars, Text}) -> text(fun() -> Text end);
+printed({put_chars, _, Text}) -> text(fun() -> Text end);
+printed({put_chars, _, Module, Function, Args}) -> text(fun() -> apply(Module, Function, Args) end);
+printed({requests, Requests}) when is_list(Requests) -> lists:append([printed(Request) || Request <- Requests]);
+printed(_) -> [].
+
+text(Make) ->
+    try unicode:characters_to_binary(Make()) of
+        Text when is_binary(Text) -> [Text];
+        _ -> []
+    catch
+        _:_ -> []
+    end.

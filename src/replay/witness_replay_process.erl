@@ -1,0 +1,127 @@
+-module(witness_replay_process).
+-moduledoc """
+What a process that is replayed has in hand: the next entries of its log, and messages that were sent to it and that it
+has not taken, one queue for each sender. Of what it has taken it remembers the last, for a report.
+
+A message that was sent to an alias is there only if the alias was active. Whether it still was when the message came is
+not in the log, but only matters when the alias is not active any more: then a `receive` that names it, and would not take the
+same message with another reference, waits for what came before; to any other the message is one that never came.
+""".
+
+-export([new/2, peek/1, pop/1, ended/1, position/1, arrived/4, queued/3, alias/3, unalias/2]).
+
+-export_type([process/0, match/0]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-type process() :: #process{}.
+
+-doc "Whether a `receive` would take a message.".
+-type match() :: fun((term()) -> boolean()).
+
+%% How many of the last entries are kept, at least.
+-define(RECENT, 10).
+
+-doc "A process before its first entry.".
+-spec new(pos_integer(), pid()) -> process().
+new(Id, Pid) -> #process{id = Id, pid = Pid}.
+
+-doc "The next entry, `done` if there is none.".
+-spec peek(process()) -> {witness_log_recording:run() | done, process()} | {error, witness_log_recording:error()}.
+peek(#process{entries = [Entry | _]} = P) -> {Entry, P};
+peek(#process{more = false} = P) -> {done, P};
+peek(#process{id = Id} = P) ->
+    case witness_replay_log:next(Id) of
+        {ok, {Entries, More}} -> peek(P#process{entries = Entries, more = More});
+        {error, _} = Error -> Error
+    end.
+
+-doc "Behind the entry that `peek/1` has given.".
+-spec pop(process()) -> process().
+pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
+    {One, Left} = first(Entry, Entries),
+    P#process{entries = Left, at = At + 1, recent = case At rem ?RECENT of
+        0 -> [One | lists:sublist(Recent, ?RECENT)];
+        _ -> [One | Recent]
+    end}.
+
+first({from, Id, 1}, Entries) -> {{from, Id}, Entries};
+first({from, Id, N}, Entries) -> {{from, Id}, [{from, Id, N - 1} | Entries]};
+first({timeout, 1}, Entries) -> {timeout, Entries};
+first({timeout, N}, Entries) -> {timeout, [{timeout, N - 1} | Entries]};
+first(Entry, Entries) -> {Entry, Entries}.
+
+-doc "Whether all that is left to do is to end.".
+-spec ended(process()) -> boolean().
+ended(#process{entries = [], more = false}) -> true;
+ended(#process{entries = [{exit, _}]}) -> true;
+ended(#process{}) -> false.
+
+-doc "Which entry comes next, from 1.".
+-spec position(process()) -> pos_integer().
+position(#process{at = At}) -> At + 1.
+
+-doc "A message has come from a sender; `Via`: the alias it was sent to.".
+-spec arrived(pos_integer(), none | reference(), term(), process()) -> process().
+arrived(From, Via, Msg, #process{channels = Channels} = P) ->
+    {Out, In} = maps:get(From, Channels, {[], []}),
+    P#process{channels = Channels#{From => {Out, [{Via, Msg} | In]}}}.
+
+-doc "The earliest message of a sender that matches.".
+-spec queued(pos_integer(), match(), process()) -> {ok, term(), process()} | {none, process()}.
+queued(From, Match, #process{channels = Channels} = P) ->
+    case Channels of
+        #{From := {Out, In}} ->
+            case scan(Out, In, Match, P, []) of
+                {ok, Via, Msg, {[], []}} -> {ok, Msg, used(Via, P#process{channels = maps:remove(From, Channels)})};
+                {ok, Via, Msg, Left} -> {ok, Msg, used(Via, P#process{channels = Channels#{From := Left}})};
+                {none, Left} -> {none, P#process{channels = Channels#{From := {Left, []}}}}
+            end;
+        #{} -> {none, P}
+    end.
+
+scan([], [], _, _, Passed) -> {none, lists:reverse(Passed)};
+scan([], In, Match, P, Passed) -> scan(lists:reverse(In), [], Match, P, Passed);
+scan([{Via, Msg} = Item | Out], In, Match, P, Passed) ->
+    case is_one(Via, Msg, Match, P) of
+        true -> {ok, Via, Msg, {lists:reverse(Passed, Out), In}};
+        false -> scan(Out, In, Match, P, [Item | Passed]);
+        never -> scan(Out, In, Match, P, Passed)
+    end.
+
+is_one(none, Msg, Match, _) -> Match(Msg);
+is_one(Alias, Msg, Match, #process{aliases = Aliases}) ->
+    case Match(Msg) of
+        true when is_map_key(Alias, Aliases) -> true;
+        true -> case Match(renamed(Msg, Alias, make_ref())) of true -> never; false -> true end;
+        false -> false
+    end.
+
+renamed(Alias, Alias, Other) -> Other;
+renamed([Head | Tail], Alias, Other) -> [renamed(Head, Alias, Other) | renamed(Tail, Alias, Other)];
+renamed(Term, Alias, Other) when is_tuple(Term) -> list_to_tuple(renamed(tuple_to_list(Term), Alias, Other));
+renamed(Term, Alias, Other) when is_map(Term) -> maps:from_list(renamed(maps:to_list(Term), Alias, Other));
+renamed(Term, _, _) -> Term.
+
+-doc """
+An alias is active: until it is said not to be (`explicit`), also until its monitor has gone (`monitor`), or until a message
+has come (`once`).
+""".
+-spec alias(reference(), explicit | monitor | once, process()) -> process().
+alias(Alias, How, #process{aliases = Aliases} = P) -> P#process{aliases = Aliases#{Alias => How}}.
+
+-doc "An alias is not active any more. `monitor`: if it is one of a monitor.".
+-spec unalias({any | monitor, reference()}, process()) -> process().
+unalias({Which, Alias}, #process{aliases = Aliases} = P) ->
+    case Aliases of
+        #{Alias := explicit} when Which =:= monitor -> P;
+        #{Alias := _} -> P#process{aliases = maps:remove(Alias, Aliases)};
+        #{} -> P
+    end.
+
+used(none, P) -> P;
+used(Alias, #process{aliases = Aliases} = P) ->
+    case Aliases of
+        #{Alias := once} -> P#process{aliases = maps:remove(Alias, Aliases)};
+        #{} -> P
+    end.

@@ -1,0 +1,641 @@
+-module(witness_replay_runtime).
+-moduledoc """
+What woven code calls while it is replayed (`m:witness_weave_runtime`), in the process that runs it.
+
+A process that is replayed has what it needs in its dictionary, under a key that the program does not see (that of the
+recorder, so that the dictionary has the same order). Everybody else is outside, and passes through: a `receive` receives.
+
+What a process asks for, the next entry of its log answers:
+
+| The program | The log | Then |
+|---|---|---|
+| receives | `from` X | the earliest message of X that matches; it waits until there is one |
+| receives | `content` M | M, which has to match |
+| receives | `timeout` | the time is over |
+| calls a function of the table | `result`, `raise` of this function | that; nothing is executed |
+| sends to a name | `named` | to the process that had the name |
+| spawns | `spawn` C | a process that is C |
+| anything | `exit`, but not `normal` | it was killed at some point before this, and ends here |
+| anything | nothing more | the recording was cut here, and so it ends here |
+| anything | anything else | a divergence |
+
+Processes have the pids of the recording, and so have references: none of them is known to the VM. Sends go to the process
+that stands for the receiver, with the sender's identifier. Links, monitors, exit signals and timers are not there: what
+comes of them is in the log.
+""".
+-behaviour(witness_weave_runtime).
+
+-export([begin_all/1, slot/1, signalled/2]).
+-export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
+         make_fun/3, halt/3, load/3, effect/3, unseen/3, hibernate/3, apply/3, function/3]).
+-export([place/1, awake/1]).
+-compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
+
+-include("src/replay/witness_replay_process.hrl").
+
+%% That of the recorder.
+-define(KEY, '$witness_record').
+-define(SLOTS, witness_replay_slots).
+-define(PIDS, witness_replay_pids).
+-define(BORN, witness_replay_born).
+-define(ALIASES, witness_replay_aliases).
+-define(WAITS, witness_replay_waits).
+-define(SIGNALS, witness_replay_signals).
+%% Messages that may wait at a process for which one sends that has nothing else left to do.
+-define(CROWD, 10_000).
+
+-doc """
+Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
+
+- `processes`: those of the recording;
+- `calls`: the numbers of calls, for those that are known at run time only;
+- `checked`: the log has hashes or contents of messages;
+- `mirror`: the controller wants to have what is printed.
+""".
+-spec begin_all(#{processes := [witness_log_recording:process()], calls := #{mfa() => non_neg_integer()},
+                  checked := boolean(), mirror := boolean()}) -> ok.
+begin_all(#{processes := Processes, calls := Calls, checked := Checked, mirror := Mirror}) ->
+    _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?BORN, ?ALIASES]],
+    _ = ets:new(?WAITS, [named_table, public, {write_concurrency, true}]),
+    _ = ets:new(?SIGNALS, [named_table, public, bag]),
+    lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
+        ets:insert(?PIDS, {Pid, Id}),
+        ets:insert(?BORN, {Id, Pid, Signature})
+    end, Processes),
+    persistent_term:put(?MODULE, #{controller => erlang:self(), calls => Calls, checked => Checked, mirror => Mirror}).
+
+%% --- processes -------------------------------------------------------------------
+
+-doc "The process of this VM that stands for one of the recording. It is made when it is needed first.".
+-spec slot(pos_integer()) -> pid().
+slot(Id) ->
+    case ets:lookup(?SLOTS, Id) of
+        [{_, Slot}] -> Slot;
+        [] ->
+            Slot = erlang:spawn(?MODULE, place, [Id]),
+            case ets:insert_new(?SLOTS, {Id, Slot}) of
+                true -> Slot;
+                false ->
+                    exit(Slot, kill),
+                    slot(Id)
+            end
+    end.
+
+-doc false.
+place(Id) ->
+    receive
+        {witness_begin, {Module, Function, Args}} ->
+            [{_, Pid, _}] = ets:lookup(?BORN, Id),
+            keep(witness_replay_process:new(Id, Pid)),
+            run(Module, Function, Args)
+    end.
+
+%% Nothing may come behind the call but this: what catches is not the program's.
+run(Module, Function, Args) ->
+    try ?MODULE:apply(Module, Function, Args) of
+        _ -> finished(normal)
+    catch
+        throw:Reason:Stack -> finished({{nocatch, Reason}, stack(Stack)});
+        error:Reason:Stack -> finished({Reason, stack(Stack)});
+        exit:Reason -> finished(Reason)
+    end.
+
+-spec finished(term()) -> no_return().
+finished(Reason) ->
+    {Entry, P} = peeked(get(?KEY)),
+    case Entry of
+        done -> stopped(ended, P);
+        {exit, Recorded} ->
+            case witness_replay_reason:same(Recorded, Reason) of
+                true -> stopped(ended, witness_replay_process:pop(P));
+                false ->
+                    case was_killed(Recorded, P) of
+                        true -> suspected(Recorded, Entry, {exits, Reason}, P);
+                        false -> diverged(Entry, {exits, Reason}, P)
+                    end
+            end;
+        _ -> diverged(Entry, {exits, Reason}, P)
+    end.
+
+%% A signal with the reason `normal' kills nobody. A reason with a stack trace is that of a crash: its own, or one that came
+%% over a link, and then somebody else has it too.
+was_killed(normal, _) -> false;
+was_killed(Reason, #process{id = Id}) ->
+    not witness_replay_reason:has_stack(Reason)
+        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end).
+
+%% It has ended by itself, where the log has another reason: so a signal came at the last moment. Whether anybody has sent one
+%% is known when all have done what they did.
+-spec suspected(term(), witness_log_recording:run(), term(), #process{}) -> no_return().
+suspected(Reason, Entry, Wanted, #process{pid = Pid} = P) ->
+    told({suspected, Pid, Reason, told_of_divergence(Entry, Wanted, P)}),
+    stopped(killed, witness_replay_process:pop(P)).
+
+-doc "Whether a process that was replayed has sent an exit signal to this one, by which it may have ended with this reason.".
+-spec signalled(pid(), term()) -> boolean().
+signalled(Pid, Reason) ->
+    lists:any(fun({_, kill}) -> Reason =:= killed;
+                 ({_, Sent}) -> witness_replay_reason:same(Reason, Sent)
+              end, ets:lookup(?SIGNALS, Pid)).
+
+%% It has nobody to tell but whoever looks after all, and runs no code of the program any more.
+-spec stopped(ended | killed | cut, #process{}) -> no_return().
+stopped(How, #process{id = Id, at = At}) ->
+    witness_replay_log:forget(Id),
+    told({ended, Id, How, At}),
+    gone().
+
+-spec gone() -> no_return().
+gone() ->
+    exit(erlang:self(), kill),
+    receive after infinity -> gone() end.
+
+told(What) ->
+    #{controller := Controller} = persistent_term:get(?MODULE),
+    Controller ! {witness_replay, What}.
+
+keep(P) -> put(?KEY, P).
+
+peeked(P) ->
+    case witness_replay_process:peek(P) of
+        {error, Error} ->
+            told({unreadable, Error}),
+            gone();
+        Peeked -> Peeked
+    end.
+
+%% The entry is none that answers what the program wants.
+-spec unanswered(witness_log_recording:run() | done, term(), #process{}) -> no_return().
+unanswered(done, _, P) -> stopped(cut, P);
+unanswered({exit, Reason} = Entry, Wanted, P) ->
+    case was_killed(Reason, P) of
+        true -> stopped(killed, witness_replay_process:pop(P));
+        false -> diverged(Entry, Wanted, P)
+    end;
+unanswered(Entry, Wanted, P) -> diverged(Entry, Wanted, P).
+
+-spec diverged(witness_log_recording:run() | done, term(), #process{}) -> no_return().
+diverged(Entry, Wanted, P) ->
+    told({diverged, told_of_divergence(Entry, Wanted, P)}),
+    gone().
+
+told_of_divergence(Entry, Wanted, #process{id = Id, at = At, recent = Recent}) ->
+    {current_stacktrace, Stack} = process_info(erlang:self(), current_stacktrace),
+    #{id => Id, at => At + 1, log => Entry, program => Wanted, stack => stack(Stack),
+      recent => lists:reverse(lists:sublist(Recent, 10))}.
+
+-doc false.
+-spec self() -> pid().
+self() ->
+    case get(?KEY) of
+        #process{pid = Pid} -> Pid;
+        _ -> erlang:self()
+    end.
+
+-doc false.
+spawn(erlang, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P -> spawned(Function, Args, peeked(P));
+        _ -> erlang:apply(erlang, Function, Args)
+    end.
+
+spawned(Function, Args, {{spawn, Child}, P}) ->
+    [{_, Pid, _}] = ets:lookup(?BORN, Child),
+    begun(Child, started_with(Args)),
+    P1 = witness_replay_process:pop(P),
+    MFA = {erlang, Function, length(Args)},
+    case peeked(P1) of
+        {{result, MFA, Value}, P2} -> returned(MFA, Args, Value, P2);
+        {_, P2} ->
+            keep(P2),
+            Pid
+    end;
+spawned(Function, Args, {Entry, P}) -> answered({Entry, P}, erlang, Function, Args).
+
+%% With a node or without one, a fun or a function with its arguments.
+started_with([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+started_with([_, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
+started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
+
+begun(Id, MFA) ->
+    Slot = slot(Id),
+    told({begun, Id, Slot}),
+    Slot ! {witness_begin, MFA},
+    ok.
+
+-doc false.
+hibernate(erlang, hibernate, Args) ->
+    case {get(?KEY), Args} of
+        {#process{}, []} -> ok;
+        {#process{}, MFA} ->
+            %% The stack is thrown away: whoever sleeps again and again does not grow.
+            erlang:self() ! witness_awake,
+            erlang:hibernate(?MODULE, awake, [MFA]);
+        _ -> erlang:apply(erlang, hibernate, Args)
+    end.
+
+-doc false.
+awake([Module, Function, Args]) ->
+    receive witness_awake -> run(Module, Function, Args) end.
+
+%% --- messages --------------------------------------------------------------------
+
+-doc false.
+take(Module, Match, Bound, Time) ->
+    case get(?KEY) of
+        #process{} = P -> taken(matching(Module, Match, Bound), timed(Time), P);
+        _ -> received(Module, Match, Bound, timed(Time))
+    end.
+
+matching(_, none, _) -> fun(_) -> false end;
+matching(Module, Match, Bound) -> fun(Msg) -> Module:Match(Bound, Msg) end.
+
+timed(infinity) -> infinity;
+timed(Time) when is_integer(Time), Time >= 0, Time =< 16#ffffffff -> Time;
+timed(_) -> erlang:error(timeout_value).
+
+received(_, none, _, Time) ->
+    receive after Time -> timeout end;
+received(Module, Match, Bound, Time) ->
+    prim_eval:'receive'(fun(Msg) -> case Module:Match(Bound, Msg) of true -> [Msg]; false -> nomatch end end, Time).
+
+taken(Match, Time, P) ->
+    case peeked(P) of
+        {{from, From, _}, P1} -> from(From, Match, P1);
+        {{content, Logged}, P1} ->
+            Msg = known_funs(Logged),
+            case Match(Msg) of
+                true -> checked(Msg, told_of(Msg, witness_replay_process:pop(P1)));
+                false -> diverged({content, Msg}, {'receive', Time}, P1)
+            end;
+        {{timeout, _}, P1} when Time =/= infinity ->
+            keep(witness_replay_process:pop(P1)),
+            timeout;
+        {Entry, P1} -> unanswered(Entry, {'receive', Time}, P1)
+    end.
+
+%% An alias goes with its monitor.
+told_of({'DOWN', Monitor, _, _, _}, P) when is_reference(Monitor) -> witness_replay_process:unalias({monitor, Monitor}, P);
+told_of(_, P) -> P.
+
+from(From, Match, P) ->
+    case witness_replay_process:queued(From, Match, P) of
+        {ok, Msg, P1} -> checked(Msg, witness_replay_process:pop(P1));
+        {none, P1} -> from(From, Match, arrival(From, P1))
+    end.
+
+%% At least one more message of this sender.
+arrival(From, P) ->
+    receive
+        {witness_sent, Sender, Via, Msg} -> arrived(From, Sender, Via, Msg, P)
+    after 0 ->
+        #process{id = Id} = P,
+        ets:insert(?WAITS, {Id, From}),
+        receive
+            {witness_sent, Sender, Via, Msg} ->
+                ets:delete(?WAITS, Id),
+                arrived(From, Sender, Via, Msg, P)
+        end
+    end.
+
+arrived(From, From, Via, Msg, P) -> witness_replay_process:arrived(From, Via, Msg, P);
+arrived(From, Sender, Via, Msg, P) -> arrival(From, witness_replay_process:arrived(Sender, Via, Msg, P)).
+
+%% What the log says of the message besides.
+checked(Msg, P) ->
+    case persistent_term:get(?MODULE) of
+        #{checked := false} -> taken_is(Msg, P);
+        #{checked := true} ->
+            case peeked(P) of
+                {{hash, Hash}, P1} ->
+                    case <<(erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32)):64/little>> of
+                        Hash -> checked(Msg, witness_replay_process:pop(P1));
+                        _ -> diverged({hash, Hash}, {took, Msg}, P1)
+                    end;
+                {{contents, Msg}, P1} -> checked(Msg, witness_replay_process:pop(P1));
+                {{contents, Other}, P1} -> diverged({contents, Other}, {took, Msg}, P1);
+                {_, P1} -> taken_is(Msg, P1)
+            end
+    end.
+
+taken_is(Msg, P) ->
+    keep(P),
+    [Msg].
+
+-doc false.
+wait(prim_eval, 'receive', [Match, Time]) ->
+    case get(?KEY) of
+        #process{} = P ->
+            case taken(fun(Msg) -> Match(Msg) =/= nomatch end, timed(Time), P) of
+                [Msg] -> Match(Msg);
+                timeout -> timeout
+            end;
+        _ -> prim_eval:'receive'(Match, Time)
+    end.
+
+-doc false.
+send(erlang, Function, [To, Msg | _] = Args) ->
+    case get(?KEY) of
+        #process{} = P ->
+            routed(To, Msg, Function, Args, P),
+            case {Function, Args} of
+                {send_nosuspend, _} -> true;
+                {send, [_, _, _]} -> ok;
+                {_, _} -> Msg
+            end;
+        _ -> erlang:apply(erlang, Function, Args)
+    end.
+
+routed(To, Msg, _, _, P) when is_pid(To) ->
+    case ets:lookup(?PIDS, To) of
+        [{_, Id}] -> delivered(Id, none, Msg, P);
+        [] -> outward(Msg)
+    end;
+routed(To, Msg, _, _, P) when is_reference(To) ->
+    case ets:lookup(?ALIASES, To) of
+        [{_, Id}] -> delivered(Id, To, Msg, P);
+        [] -> outward(Msg)
+    end;
+routed(To, Msg, _, _, _) when is_port(To) -> outward(Msg);
+routed(To, Msg, Function, Args, P) when is_atom(To) -> named(Msg, Function, Args, P);
+routed({Name, Node}, Msg, Function, Args, P) when is_atom(Name), Node =:= node() -> named(Msg, Function, Args, P);
+routed({Name, Node}, Msg, _, _, _) when is_atom(Name), is_atom(Node) -> outward(Msg);
+routed(_, _, Function, Args, _) -> raised(error, badarg, erlang, Function, Args).
+
+named(Msg, Function, Args, P) ->
+    MFA = {erlang, Function, length(Args)},
+    case peeked(P) of
+        {{named, 0}, P1} ->
+            keep(witness_replay_process:pop(P1)),
+            outward(Msg);
+        {{named, Id}, P1} ->
+            P2 = witness_replay_process:pop(P1),
+            keep(P2),
+            delivered(Id, none, Msg, P2);
+        {{raise, MFA, Class, Reason}, P1} ->
+            keep(witness_replay_process:pop(P1)),
+            raised(Class, Reason, erlang, Function, Args);
+        {Entry, P1} -> unanswered(Entry, {send, hd(Args)}, P1)
+    end.
+
+%% Messages that the recorder keeps with their contents, whoever has sent them, come from the log.
+delivered(_, _, {'EXIT', _, _}, _) -> ok;
+delivered(_, _, {'DOWN', _, _, _, _}, _) -> ok;
+delivered(_, _, {spawn_reply, _, _, _}, _) -> ok;
+delivered(_, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
+delivered(Id, _, _, #process{id = Id}) -> ok;
+delivered(Id, Via, Msg, #process{id = Me} = P) ->
+    Slot = slot(Id),
+    Slot ! {witness_sent, Me, Via, Msg},
+    case witness_replay_process:ended(P) of
+        true -> throttled(Slot);
+        false -> ok
+    end.
+
+%% A process that was killed while it did nothing but send would go on for ever.
+throttled(Slot) ->
+    case process_info(Slot, message_queue_len) of
+        {message_queue_len, N} when N > ?CROWD -> receive after 10 -> throttled(Slot) end;
+        _ -> ok
+    end.
+
+%% Nobody is told outside but, if that is wanted, whoever watches.
+outward({io_request, _, _, Request}) -> printed(Request);
+outward(_) -> ok.
+
+printed(Request) ->
+    case persistent_term:get(?MODULE) of
+        #{mirror := true} -> told({output, Request});
+        #{mirror := false} -> ok
+    end,
+    ok.
+
+%% --- results ---------------------------------------------------------------------
+
+-doc false.
+result(_, Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P -> answered(peeked(P), Module, Function, Args);
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+%% What such functions do inside is outside. Processes that they start are told by the log.
+-doc false.
+foreign(_, Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P -> foreign_answered(peeked(P), Module, Function, Args);
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
+    case ets:lookup(?BORN, Child) of
+        [{_, _, {_, _, Arguments} = MFA}] when is_list(Arguments) ->
+            begun(Child, MFA),
+            foreign_answered(peeked(witness_replay_process:pop(P)), Module, Function, Args);
+        _ -> diverged({spawn, Child}, {call, Module, Function, Args}, P)
+    end;
+foreign_answered(Peeked, Module, Function, Args) -> answered(Peeked, Module, Function, Args).
+
+answered({Entry, P}, Module, Function, Args) ->
+    MFA = {Module, Function, length(Args)},
+    case Entry of
+        {result, MFA, Value} -> returned(MFA, Args, Value, P);
+        {raise, MFA, Class, Reason} ->
+            keep(witness_replay_process:pop(P)),
+            raised(Class, Reason, Module, Function, Args);
+        _ -> unanswered(Entry, {call, Module, Function, Args}, P)
+    end.
+
+returned(MFA, Args, Value, P) ->
+    keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
+    real(MFA, Args, Value).
+
+%% What is made of these is only good for functions that are executed.
+real({ets, match_spec_compile, 1}, Args, _) -> erlang:apply(ets, match_spec_compile, Args);
+real(_, _, Value) -> known_funs(Value).
+
+known_funs(Value) when is_atom(Value); is_number(Value); is_pid(Value); is_reference(Value); is_binary(Value) -> Value;
+known_funs(Value) -> unseen(witness_replay_fun, local, [Value]).
+
+%% Which aliases are active.
+remembered({erlang, monitor, 3}, [_, _, Options], Ref, P) -> monitored(Options, Ref, P);
+remembered({erlang, alias, 0}, _, Ref, P) -> alias(Ref, explicit, P);
+remembered({erlang, alias, 1}, [Options], Ref, P) ->
+    alias(Ref, case lists:member(reply, Options) of true -> once; false -> explicit end, P);
+remembered({erlang, unalias, 1}, [Ref], _, P) -> witness_replay_process:unalias({any, Ref}, P);
+remembered({erlang, demonitor, 2}, [Ref, _], _, P) -> witness_replay_process:unalias({monitor, Ref}, P);
+remembered({erlang, Spawn, _}, Args, {_, Ref}, P) when Spawn =:= spawn_opt, is_reference(Ref) -> requested(Args, Ref, P);
+remembered({erlang, Spawn, _}, Args, Ref, P) when Spawn =:= spawn_request, is_reference(Ref) -> requested(Args, Ref, P);
+remembered(_, _, _, P) -> P.
+
+requested(Args, Ref, P) ->
+    case lists:last(Args) of
+        Options when is_list(Options) ->
+            case lists:keyfind(monitor, 1, [Option || Option <- Options, is_tuple(Option)]) of
+                {monitor, Given} when is_list(Given) -> monitored(Given, Ref, P);
+                _ -> P
+            end;
+        _ -> P
+    end.
+
+monitored(Options, Ref, P) ->
+    case lists:keyfind(alias, 1, Options) of
+        {alias, explicit_unalias} -> alias(Ref, explicit, P);
+        {alias, demonitor} -> alias(Ref, monitor, P);
+        {alias, reply_demonitor} -> alias(Ref, once, P);
+        _ -> P
+    end.
+
+alias(Ref, How, #process{id = Id} = P) ->
+    ets:insert(?ALIASES, {Ref, Id}),
+    witness_replay_process:alias(Ref, How, P).
+
+-spec raised(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
+raised(Class, Reason, Module, Function, Args) ->
+    {current_stacktrace, Stack} = process_info(erlang:self(), current_stacktrace),
+    erlang:raise(Class, Reason, [{Module, Function, Args, []} | stack(Stack)]).
+
+-doc false.
+information(erlang, process_info, Args) -> shown(result(0, erlang, process_info, Args)).
+
+shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
+shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
+shown(Item) -> Item.
+
+is_own({?KEY, _}) -> true;
+is_own(_) -> false.
+
+-doc false.
+dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
+dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), Key =/= ?KEY];
+dictionary(erlang, erase, []) ->
+    All = erase(),
+    _ = [put(?KEY, P) || {?KEY, P} <- All],
+    [Entry || Entry <- All, not is_own(Entry)].
+
+%% As while it was recorded.
+-doc false.
+token(erlang, seq_trace, [label, _]) -> 0;
+token(erlang, seq_trace, [serial, _]) -> {0, 0};
+token(erlang, seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
+token(erlang, seq_trace_print, _) -> false;
+token(erlang, _, _) -> [].
+
+-doc false.
+halt(erlang, halt, Args) ->
+    case get(?KEY) of
+        #process{} = P ->
+            {Entry, P1} = peeked(P),
+            unanswered(Entry, {call, erlang, halt, Args}, P1);
+        _ -> erlang:apply(erlang, halt, Args)
+    end.
+
+-doc false.
+effect(erlang, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P ->
+            true = possible(Function, Args),
+            effected(Function, Args, P);
+        _ -> erlang:apply(erlang, Function, Args)
+    end.
+
+possible(Function, [To | _] = Args) when Function =:= exit; Function =:= exit_signal ->
+    is_pid(To) orelse is_port(To) orelse is_reference(To) orelse raised(error, badarg, erlang, Function, Args);
+possible(unlink, [To] = Args) -> is_pid(To) orelse is_port(To) orelse raised(error, badarg, erlang, unlink, Args);
+possible(demonitor, [Ref] = Args) -> is_reference(Ref) orelse raised(error, badarg, erlang, demonitor, Args);
+possible(_, _) -> true.
+
+%% A signal to itself has come when the call returns.
+effected(Function, [Pid | _], #process{pid = Pid} = P) when Function =:= exit; Function =:= exit_signal ->
+    case peeked(P) of
+        {{exit, _}, P1} -> stopped(killed, witness_replay_process:pop(P1));
+        {_, P1} ->
+            keep(P1),
+            true
+    end;
+effected(Function, [Pid, Reason | _], _) when Function =:= exit; Function =:= exit_signal ->
+    ets:insert(?SIGNALS, {Pid, Reason});
+effected(demonitor, [Ref], P) ->
+    keep(witness_replay_process:unalias({monitor, Ref}, P)),
+    true;
+effected(display, [Term], _) ->
+    printed({put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}),
+    true;
+effected(_, _, _) -> true.
+
+%% Code that a program itself has loaded was not woven: such a recording is refused.
+-doc false.
+load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
+
+-doc false.
+unseen(Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P ->
+            put(?KEY, outside),
+            try
+                erlang:apply(Module, Function, Args)
+            after
+                put(?KEY, P)
+            end;
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+%% --- exceptions ------------------------------------------------------------------
+
+-doc false.
+stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
+
+is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
+    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_log]);
+is_own_frame(_) -> false.
+
+-doc false.
+caught({'EXIT', {Reason, [Frame | _] = Stack}}) when tuple_size(Frame) =:= 4 -> {'EXIT', {Reason, stack(Stack)}};
+caught(Value) -> Value.
+
+%% --- what is known at run time only ----------------------------------------------
+
+-doc false.
+apply(erlang, apply, [Module, Function, Args]) ->
+    apply(Module, Function, Args);
+apply(Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} ->
+            case class(Module, Function, length(Args)) of
+                none -> erlang:apply(Module, Function, Args);
+                self -> self();
+                {Class, Number} -> ?MODULE:Class(Number, Module, Function, Args);
+                Class -> ?MODULE:Class(Module, Function, Args)
+            end;
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+-doc false.
+make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Function, Arity).
+
+-doc false.
+function(Module, Function, Arity) ->
+    case class(Module, Function, Arity) of
+        none -> erlang:make_fun(Module, Function, Arity);
+        _ -> calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+    end.
+
+calling(0, Do) -> fun() -> Do([]) end;
+calling(1, Do) -> fun(A) -> Do([A]) end;
+calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
+calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
+calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
+calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
+calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end;
+calling(7, Do) -> fun(A, B, C, D, E, F, G) -> Do([A, B, C, D, E, F, G]) end.
+
+class(Module, Function, Arity) ->
+    case witness_replay_calls:known(Module, Function, Arity) of
+        none ->
+            case persistent_term:get(?MODULE, off) of
+                #{calls := #{{Module, Function, Arity} := Number}} -> {foreign, Number};
+                _ -> none
+            end;
+        Class -> Class
+    end.

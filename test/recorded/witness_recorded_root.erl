@@ -1,0 +1,10 @@
+-module(witness_recorded_root).
+-moduledoc "First processes that end with what the program has returned, so that it is in the recording, and in its replay.".
+
+-export([run/2]).
+
+-doc "Ends with `{result, Result}`. Programs note their steps in a table, as under `witness_recorded:run/3`.".
+-spec run(module(), atom()) -> no_return().
+run(Module, Function) ->
+    witness_recorded_journal = ets:new(witness_recorded_journal, [named_table, public, ordered_set]),
+    exit({result, Module:Function()}).

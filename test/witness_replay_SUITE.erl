@@ -1,0 +1,274 @@
+-module(witness_replay_SUITE).
+-moduledoc """
+Programs of `test/recorded`, recorded several times, and each recording replayed several times: every process does what it
+did, and the first one ends with the same result. And what is told when that is not so.
+
+`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (2 and 2).
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 15}}].
+
+all() -> [{group, Group} || {Group, _, _} <- groups()].
+
+groups() ->
+    [{programs, [], [Case || {Case, _, _} <- programs()]},
+     {ends, [], [a_crash_is_replayed, a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
+                 output_is_dropped_or_mirrored, messages_are_compared_with_their_hashes]},
+     {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told, a_module_that_is_not_woven_is_refused,
+                    wrong_options_are_named]},
+     {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
+                     a_process_that_goes_on_diverges, another_result_diverges]},
+     {command, [], [the_command_replays, the_command_tells_a_divergence]}].
+
+programs() ->
+    [{selective_receives, witness_recorded_mailbox, selective},
+     {registered_names, witness_recorded_mailbox, names},
+     {five_thousand_processes, witness_recorded_mailbox, many},
+     {replies_to_aliases, witness_recorded_mailbox, aliases},
+     {hibernation, witness_recorded_mailbox, asleep},
+     {spawn_requests, witness_recorded_mailbox, requested},
+     {processes_of_proc_lib, witness_recorded_mailbox, tasks},
+     {calls_with_timeouts, witness_recorded_server, calls},
+     {a_state_machine, witness_recorded_machine, events},
+     {restarts_of_a_supervisor, witness_recorded_tree, restarts},
+     {deaths_and_signals, witness_recorded_signals, deaths},
+     {kills_at_any_point, witness_recorded_signals, kills},
+     {timers, witness_recorded_signals, timers},
+     {shared_tables, witness_recorded_outside, tables},
+     {calls_that_are_not_determined, witness_recorded_outside, calls},
+     {ports, witness_recorded_outside, ports},
+     {sockets, witness_recorded_outside, sockets},
+     {files, witness_recorded_outside, files}].
+
+init_per_suite(Config) ->
+    Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
+    ok = filelib:ensure_path(Out),
+    ok = witness_record_programs:compile(Out),
+    [{programs, Out} | Config].
+
+end_per_suite(_) -> ok.
+
+init_per_group(_, Config) -> Config.
+
+end_per_group(_, _) -> ok.
+
+%% --- programs --------------------------------------------------------------------
+
+selective_receives(Config) -> program(?FUNCTION_NAME, Config).
+registered_names(Config) -> program(?FUNCTION_NAME, Config).
+five_thousand_processes(Config) -> program(?FUNCTION_NAME, Config).
+replies_to_aliases(Config) -> program(?FUNCTION_NAME, Config).
+hibernation(Config) -> program(?FUNCTION_NAME, Config).
+spawn_requests(Config) -> program(?FUNCTION_NAME, Config).
+processes_of_proc_lib(Config) -> program(?FUNCTION_NAME, Config).
+calls_with_timeouts(Config) -> program(?FUNCTION_NAME, Config).
+a_state_machine(Config) -> program(?FUNCTION_NAME, Config).
+restarts_of_a_supervisor(Config) -> program(?FUNCTION_NAME, Config).
+deaths_and_signals(Config) -> program(?FUNCTION_NAME, Config).
+kills_at_any_point(Config) -> program(?FUNCTION_NAME, Config).
+timers(Config) -> program(?FUNCTION_NAME, Config).
+shared_tables(Config) -> program(?FUNCTION_NAME, Config).
+calls_that_are_not_determined(Config) -> program(?FUNCTION_NAME, Config).
+ports(Config) -> program(?FUNCTION_NAME, Config).
+sockets(Config) -> program(?FUNCTION_NAME, Config).
+files(Config) -> program(?FUNCTION_NAME, Config).
+
+%% The exit reason of the first process, which is its result, is part of what is compared.
+program(Case, Config) ->
+    {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
+    Recordings = case Function of many -> 1; _ -> times("WITNESS_REPLAY_RECORDINGS", 2) end,
+    lists:foreach(fun(_) ->
+        Dir = recorded({witness_recorded_root, run, [Module, Function]}, #{}, Config),
+        Processes = processes(Dir),
+        Counts = [begin
+                      {ok, Report} = witness_replay:replay(#{dir => Dir}),
+                      ?assertMatch({identical, #{complete := true, cut := 0, processes := Processes}},
+                                   {maps:get(outcome, Report), Report}),
+                      maps:get(entries, Report)
+                  end || _ <- lists:seq(1, times("WITNESS_REPLAYS", 2))],
+        ?assertMatch([_], lists:uniq(Counts))
+    end, lists:seq(1, Recordings)).
+
+times(Name, Default) ->
+    case os:getenv(Name) of
+        false -> Default;
+        Number -> list_to_integer(Number)
+    end.
+
+recorded(Run, Options, Config) ->
+    Dir = dir(Config),
+    Out = proplists:get_value(programs, Config),
+    {ok, #{outcome := _}} = witness_record:record(maps:merge(#{run => Run, dir => Dir, pa => [Out]}, Options)),
+    Dir.
+
+dir(Config) ->
+    filename:join(proplists:get_value(priv_dir, Config), "replay-" ++ integer_to_list(erlang:unique_integer([positive]))).
+
+processes(Dir) ->
+    {ok, Recording} = witness_log_recording:open(Dir),
+    {ok, Processes} = witness_log_recording:processes(Recording),
+    length(Processes).
+
+%% --- ends ------------------------------------------------------------------------
+
+a_crash_is_replayed(Config) ->
+    Dir = recorded({witness_recorded_ends, crashing, []}, #{}, Config),
+    ?assertMatch({ok, #{outcome := identical, processes := 1}}, witness_replay:replay(#{dir => Dir})).
+
+a_killed_vm_is_replayed_to_a_cut(Config) ->
+    Dir = recorded({witness_recorded_ends, halting, [kill]}, #{}, Config),
+    ?assertMatch({ok, #{outcome := identical, complete := false, cut := 2}}, witness_replay:replay(#{dir => Dir})).
+
+%% Wherever its files end.
+a_recording_that_was_cut_is_replayed_to_there(Config) ->
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{compress => false}, Config),
+    {ok, Order} = file:read_file(filename:join(Dir, "order")),
+    ok = file:delete(filename:join(Dir, "modules")),
+    lists:foreach(fun(Part) ->
+        ok = file:write_file(filename:join(Dir, "order"), binary:part(Order, 0, byte_size(Order) * Part div 100)),
+        ?assertMatch({ok, #{outcome := identical, complete := false}}, witness_replay:replay(#{dir => Dir}))
+    end, [0, 30, 99]).
+
+output_is_dropped_or_mirrored(Config) ->
+    Dir = recorded({witness_recorded_ends, late, []}, #{}, Config),
+    Self = self(),
+    Mirror = fun(Text) -> Self ! {text, unicode:characters_to_binary(Text)} end,
+    ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir, mirror => Mirror})),
+    ?assertEqual(~"last words\n", receive {text, Text} -> Text after 0 -> none end).
+
+messages_are_compared_with_their_hashes(Config) ->
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{hash => true}, Config),
+    ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})).
+
+%% --- refused ---------------------------------------------------------------------
+
+a_changed_module_is_named(Config) ->
+    {Dir, Ebin} = varied("1", "case get(nothing) of undefined -> 1 end", Config),
+    ?assertEqual({error, {changed, [witness_replayed]}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
+    ?assertMatch({ok, #{outcome := identical, changed := [witness_replayed]}},
+                 witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true})).
+
+another_build_of_otp_is_refused(Config) ->
+    {Dir, _} = varied("1", "1", Config),
+    header(Dir, fun(Header) -> Header#{erts := ~"1.2.3"} end),
+    ?assertMatch({error, {release, _, _}}, witness_replay:replay(#{dir => Dir})),
+    header(Dir, fun(Header) -> Header#{erts := list_to_binary(erlang:system_info(version)), node := a@b} end),
+    ?assertEqual({error, {node, a@b}}, witness_replay:replay(#{dir => Dir})),
+    header(Dir, fun(Header) -> maps:remove(digests, Header#{node := nonode@nohost}) end),
+    ?assertEqual({error, no_code}, witness_replay:replay(#{dir => Dir})).
+
+header(Dir, Change) ->
+    {ok, File} = witness_log_recording_file:open(Dir, header),
+    {ok, Bytes, _} = witness_log_recording_file:read(witness_log_recording_file:first(), File),
+    Id = witness_log_recording_file:recording(File),
+    ok = witness_log_recording_file:close(File),
+    Block = witness_log_recording_file:block(term_to_binary(Change(binary_to_term(Bytes))), none),
+    ok = file:write_file(filename:join(Dir, "header"), [witness_log_recording_file:head(header, Id), Block]).
+
+damage_is_told(Config) ->
+    {Dir, _} = varied("1", "1", Config),
+    File = filename:join(Dir, "order"),
+    {ok, Order} = file:read_file(File),
+    Last = byte_size(Order) - 1,
+    <<Before:Last/binary, Byte>> = Order,
+    ok = file:write_file(File, <<Before/binary, (Byte bxor 1)>>),
+    {error, Reason} = witness_replay:replay(#{dir => Dir}),
+    ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(witness_replay:format_error(Reason)), ~"damaged")),
+    ?assertMatch({error, {recording, _}}, witness_replay:replay(#{dir => filename:join(Dir, "none")})).
+
+a_module_that_is_not_woven_is_refused(Config) ->
+    Unwoven = witness_record_programs:unwoven(proplists:get_value(programs, Config)),
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, relayed]},
+                   #{pa => [proplists:get_value(programs, Config), Unwoven]}, Config),
+    ?assertEqual({error, {unwoven, [witness_recorded_relay]}}, witness_replay:replay(#{dir => Dir})).
+
+wrong_options_are_named(_) ->
+    ?assertEqual({error, {missing_option, dir}}, witness_replay:replay(#{})),
+    ?assertEqual({error, {bad_option, allow_changed, yes}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
+
+%% --- diverged --------------------------------------------------------------------
+
+%% The child of a small program does something else than what was recorded.
+varied(Recorded, Replayed, Config) ->
+    [First, Second] = [variant(Body, Config) || Body <- [Recorded, Replayed]],
+    Dir = dir(Config),
+    {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir, pa => [First]}),
+    {Dir, Second}.
+
+variant(Body, Config) ->
+    Ebin = dir(Config),
+    ok = filelib:ensure_path(Ebin),
+    Source = filename:join(Ebin, "witness_replayed.erl"),
+    ok = file:write_file(Source, [
+        "-module(witness_replayed).\n-export([main/0]).\n",
+        "main() ->\n"
+        "    Self = self(),\n"
+        "    Child = spawn(fun() -> receive {go, From} -> From ! {first, self()}, From ! {done, self(), begin ", Body,
+        " end} end end),\n"
+        "    Child ! {go, Self},\n"
+        "    receive {first, Child} -> ok end,\n"
+        "    exit({result, receive {done, Child, Value} -> Value end}).\n"]),
+    {ok, _} = compile:file(Source, [debug_info, {outdir, Ebin}]),
+    Ebin.
+
+diverged(Recorded, Replayed, Config) ->
+    {Dir, Ebin} = varied(Recorded, Replayed, Config),
+    ?assertMatch({error, {changed, _}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
+    {ok, #{outcome := diverged} = Report} = witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true}),
+    ct:pal("~p", [Report]),
+    Report.
+
+another_call_diverges(Config) ->
+    #{divergence := #{position := 2, log := Log, program := Program, stack := Stack, recent := [Recent]}} =
+        diverged("erlang:system_time()", "erlang:monotonic_time()", Config),
+    ?assertMatch({_, _}, binary:match(Log, ~"erlang:system_time/0")),
+    ?assertEqual(~"calls erlang:monotonic_time()", Program),
+    ?assertMatch({_, _}, binary:match(hd(Stack), ~"witness_replayed.erl")),
+    ?assertMatch(<<"takes a message of <0.", _/binary>>, Recent).
+
+a_message_that_is_not_sent_is_waited_for(Config) ->
+    #{waiting := [#{program := Program}]} = diverged("1", "exit(normal)", Config),
+    ?assertEqual(~"waits for it, and the other one has ended", Program).
+
+a_process_that_ends_early_diverges(Config) ->
+    #{divergence := #{program := Program}} = diverged("erlang:system_time()", "1", Config),
+    ?assertEqual(~"ends: normal", Program).
+
+a_process_that_goes_on_diverges(Config) ->
+    #{divergence := #{log := Log}} = diverged("1", "receive never -> ok after 0 -> 1 end", Config),
+    ?assertEqual(~"ends: normal", Log).
+
+%% The first process has another result.
+another_result_diverges(Config) ->
+    #{divergence := #{log := Log, program := Program}} = diverged("one", "two", Config),
+    ?assertEqual({~"ends: {result,one}", ~"ends: {result,two}"}, {Log, Program}).
+
+%% --- command ---------------------------------------------------------------------
+
+the_command_replays(Config) ->
+    {Dir, _} = varied("1", "1", Config),
+    {0, Text} = witness_command(["replay", Dir]),
+    ?assertMatch({_, _}, binary:match(Text, ~"IDENTICAL")),
+    {0, Json} = witness_command(["replay", "--json", Dir]),
+    ?assertMatch(#{~"type" := ~"replay", ~"outcome" := ~"identical", ~"processes" := 2}, json:decode(Json)).
+
+the_command_tells_a_divergence(Config) ->
+    {Dir, Ebin} = varied("erlang:system_time()", "1", Config),
+    {2, Refused} = witness_command(["replay", "--pa", Ebin, Dir]),
+    ?assertMatch({_, _}, binary:match(Refused, ~"witness_replayed")),
+    {1, Text} = witness_command(["replay", "--pa", Ebin, "--allow-changed", Dir]),
+    ?assertMatch({_, _}, binary:match(Text, ~"DIVERGED")).
+
+witness_command(Arguments) ->
+    Witness = filename:join([witness_checkout:root(filename:dirname(code:which(?MODULE))), "bin", "witness"]),
+    Port = open_port({spawn_executable, Witness}, [{args, Arguments}, exit_status, stderr_to_stdout, binary]),
+    output(Port, []).
+
+output(Port, Gathered) ->
+    receive
+        {Port, {data, Data}} -> output(Port, [Gathered | Data]);
+        {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Gathered)}
+    end.

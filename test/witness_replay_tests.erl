@@ -1,0 +1,87 @@
+-module(witness_replay_tests).
+-moduledoc "The parts of a replay that need no VM: what a process has in hand, exit reasons, funs, and the table of calls.".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(P, witness_replay_process).
+
+channel(Sent) -> lists:foldl(fun({From, Via, Msg}, P) -> ?P:arrived(From, Via, Msg, P) end, ?P:new(1, self()), Sent).
+
+the_earliest_message_of_a_sender_that_matches_is_taken_test() ->
+    P = channel([{2, none, {a, 1}}, {3, none, {b, 1}}, {2, none, {b, 2}}, {2, none, {b, 3}}]),
+    IsB = fun({b, _}) -> true; (_) -> false end,
+    {ok, {b, 2}, P1} = ?P:queued(2, IsB, P),
+    {ok, {b, 3}, P2} = ?P:queued(2, IsB, P1),
+    {none, P3} = ?P:queued(2, IsB, P2),
+    {ok, {a, 1}, P4} = ?P:queued(2, fun(_) -> true end, P3),
+    {ok, {b, 1}, _} = ?P:queued(3, IsB, ?P:arrived(2, none, {b, 4}, P4)).
+
+a_message_to_an_alias_that_has_gone_never_came_test() ->
+    Alias = make_ref(),
+    Any = fun(_) -> true end,
+    P = ?P:alias(Alias, monitor, channel([{2, Alias, {Alias, late}}, {2, none, plain}])),
+    ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, Any, P)),
+    ?assertMatch({ok, plain, _}, ?P:queued(2, Any, ?P:unalias({monitor, Alias}, P))),
+    %% Who names it waits for one that came in time.
+    ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, fun({A, _}) -> A =:= Alias; (_) -> false end,
+                                                   ?P:unalias({monitor, Alias}, P))).
+
+an_alias_is_active_as_long_as_it_was_asked_for_test() ->
+    Alias = make_ref(),
+    Any = fun(_) -> true end,
+    Sent = [{2, Alias, one}, {2, Alias, two}],
+    {ok, one, Once} = ?P:queued(2, Any, ?P:alias(Alias, once, channel(Sent))),
+    ?assertMatch({none, _}, ?P:queued(2, Any, Once)),
+    {ok, one, Explicit} = ?P:queued(2, Any, ?P:unalias({monitor, Alias}, ?P:alias(Alias, explicit, channel(Sent)))),
+    ?assertMatch({none, _}, ?P:queued(2, Any, ?P:unalias({any, Alias}, Explicit))).
+
+reasons_are_compared_without_stack_traces_test() ->
+    Stack = [{m, f, 1, [{line, 3}]}],
+    ?assert(witness_replay_reason:same({badarg, Stack}, {badarg, [{n, g, [x], []}]})),
+    ?assert(witness_replay_reason:same({{badarg, Stack}, {gen_server, call, [x]}}, {{badarg, []}, {gen_server, call, [x]}})
+            =:= false),
+    ?assertNot(witness_replay_reason:same({badarg, Stack}, {badarith, Stack})),
+    ?assert(witness_replay_reason:has_stack({shutdown, {failed, Stack}})),
+    ?assertNot(witness_replay_reason:has_stack({shutdown, [{a, b}]})).
+
+%% A fun of code that was compiled again, with the same funs in it.
+funs_of_the_recording_are_found_again_test() ->
+    [First, Second] = [compiled(Version) || Version <- [1, 2]],
+    File = file(Second),
+    {module, M} = code:load_binary(witness_replay_funs, File, First),
+    Logged = term_to_binary([M:adder(5), {M:none(), fun lists:sort/1}]),
+    true = code:delete(M), _ = code:purge(M),
+    {module, M} = code:load_binary(M, File, Second),
+    [Adder, {None, _}] = Term = witness_replay_fun:local(binary_to_term(Logged)),
+    ?assertEqual({12, none}, {Adder(7), None()}),
+    ?assertEqual([M:adder(5), {M:none(), fun lists:sort/1}], Term),
+    true = code:delete(M), _ = code:purge(M),
+    ok = file:delete(File).
+
+compiled(Version) ->
+    Forms = [begin {ok, Tokens, _} = erl_scan:string(Text), {ok, Form} = erl_parse:parse_form(Tokens), Form end
+             || Text <- ["-module(witness_replay_funs).", "-export([adder/1, none/0]).",
+                         "-vsn(" ++ integer_to_list(Version) ++ ").",
+                         "none() -> fun() -> none end.", "adder(N) -> fun(X) -> X + N + " ++
+                         case Version of 1 -> "0"; 2 -> "0 * X" end ++ " end."]],
+    {ok, _, Binary} = compile:forms(Forms, [debug_info]),
+    Binary.
+
+file(Binary) ->
+    File = filename:join(filename:basedir(user_cache, "witness"), "witness_replay_funs.beam"),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, Binary),
+    File.
+
+the_table_is_the_recorders_and_more_test() ->
+    ?assertEqual(witness_record_calls:class(ets, lookup, 2), witness_replay_calls:class(ets, lookup, 2)),
+    ?assertEqual({effect, none, self}, {witness_replay_calls:class(erlang, exit, 2), witness_replay_calls:class(erlang, self, 0),
+                                        witness_replay_calls:known(erlang, self, 0)}),
+    ?assert(witness_replay_calls:possible(erlang, self, 0)),
+    ?assert(witness_replay_calls:possible('_', exit, 2)),
+    ?assertNot(witness_replay_calls:possible(lists, self, 0)).
+
+%% What leaves no entry may not act on processes of the VM that replays.
+no_function_that_takes_a_process_is_left_to_the_vm_test() ->
+    Acting = [{exit, 2}, {exit_signal, 2}, {unlink, 1}, {demonitor, 1}, {link, 1}, {monitor, 2}, {send, 2}, {process_flag, 3},
+              {suspend_process, 1}, {resume_process, 1}, {group_leader, 2}, {hibernate, 3}, {halt, 1}],
+    ?assertEqual([], [FA || {F, A} = FA <- Acting, witness_replay_calls:class(erlang, F, A) =:= none]).
