@@ -25,7 +25,10 @@ what_is_no_module_is_unknown_test_() ->
      || Module <- [no_such_module, '', '../no', 'no/such', '\x{1F600}']].
 
 %% The last one has a name that is no text: so OTP 27 sees the names that a later release has written.
-a_damaged_module_is_unreadable_test() ->
+%% A file is written for each of its bytes: a slow disk takes its time.
+a_damaged_module_is_unreadable_test_() -> {timeout, 120, fun a_damaged_module_is_unreadable/0}.
+
+a_damaged_module_is_unreadable() ->
     in_folder([debug_info], fun(Module) ->
         File = code:which(Module),
         {ok, Object} = file:read_file(File),
