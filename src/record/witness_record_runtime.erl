@@ -42,6 +42,9 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 
 -define(KEY, '$witness_record').
 
+%% One in so many births has its parent look after its heap.
+-define(LOOK, 64).
+
 %% --- the recorder ----------------------------------------------------------------
 
 -doc """
@@ -128,11 +131,13 @@ taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(C
 taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
+        look -> witness_record_room:look();
         verify -> looked_at(Msg, From, Me)
     end;
 taken(Msg, From, Me) when From =:= -Me ->
     case witness_record_native:took(Me, Me) of
         ok -> ok;
+        look -> witness_record_room:look();
         verify -> own(Msg, Me)
     end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
@@ -277,7 +282,9 @@ elsewhere(_) -> false.
 
 %% The child is born with the label.
 child(Function, Args, Me) ->
-    _ = erlang:seq_trace(label, witness_record_native:child()),
+    Id = witness_record_native:child(),
+    _ = [witness_record_room:look() || Id rem ?LOOK =:= 0],
+    _ = erlang:seq_trace(label, Id),
     labelled_again(erlang, Function, Args, fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
 
 spawned(_, _, Child, _) when is_pid(Child) -> ok;
@@ -340,16 +347,17 @@ shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Ent
 shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
 shown(Item) -> Item.
 
-is_own({?KEY, _}) -> true;
-is_own(_) -> false.
+is_own({Key, _}) -> is_own_key(Key).
+
+is_own_key(Key) -> Key =:= ?KEY orelse witness_record_room:is_key(Key).
 
 -doc false.
 -spec dictionary(module(), atom(), [term()]) -> term().
 dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
-dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), Key =/= ?KEY];
+dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), not is_own_key(Key)];
 dictionary(erlang, erase, []) ->
     All = erase(),
-    _ = [put(?KEY, Me) || {?KEY, Me} <- All],
+    _ = [put(Key, Value) || {Key, Value} <- All, is_own_key(Key)],
     [Entry || Entry <- All, not is_own(Entry)].
 
 -doc false.
