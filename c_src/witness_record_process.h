@@ -54,6 +54,7 @@ typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS } wr_mark;
 #define WR_DATA_BYTES 4096u
 /* After so many messages a process is asked to look after its heap. What the counter wraps at. */
 #define WR_LOOK 256
+_Static_assert(WR_LOOK == UINT8_MAX + 1, "a counter of a byte");
 
 typedef struct wr_process {
     _Atomic(uintptr_t) pid; /* who appends; 0: nobody, it is free */

@@ -3,14 +3,14 @@
 Keeps the heap of a recorded process in proportion to its mailbox.
 
 A recorded process makes more garbage than it would: each message brings a token of six words, and calls that are
-recorded have their arguments in a list. So it collects more often, and each collection goes through the whole mailbox, however little
-there is to collect: with ten thousand messages waiting that is most of what recording costs. Where a mailbox is
-long, the process gets a heap of some words for each message in it, so that what a collection costs is shared by as many
-messages; a fraction of what these take themselves. When they are gone, the heap gets its size back.
+recorded have their arguments in a list. So it collects more often, and each collection goes through the whole mailbox,
+however little there is to collect: with ten thousand messages waiting that is most of what recording costs. Where a
+mailbox is long, the process gets a heap of some words for each message in it, so that what a collection costs is shared
+by as many messages; a fraction of what these take themselves. When they are gone, the heap gets its size back.
 
 *Why it changes nothing else.* The least size of a heap is no limit for the program. A process that has a limit
-(`max_heap_size`) is left alone, and so is one that has set the size itself since. The collector does the rest, the next time that it
-runs.
+(`max_heap_size`) is left alone, and so is one that has set the size itself since. The collector does the rest, the next
+time that it runs.
 """.
 
 -export([look/0, is_key/1]).

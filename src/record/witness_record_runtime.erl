@@ -24,8 +24,8 @@ recorded and no native code is needed: woven modules of OTP run from the first m
 
 **Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the
 first message to another node on, and whenever it was asked for (`verify/0`), the sender that the VM has noted in the
-token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may have
-taken the process's own message and left its token behind.
+token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may
+have taken the process's own message and left its token behind.
 
 **Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting
 one has no effect. `process_info(_, sequential_trace_token)` shows the recorder's.
