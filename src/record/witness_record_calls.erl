@@ -41,7 +41,8 @@ loaded when it is needed: the messages that a process takes for that are none of
 -spec plan([file:filename_all()]) -> witness_weave:plan().
 plan(Dirs) ->
     Natives = lists:usort([{code, ensure_loaded, 1} | lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])]),
-    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, callbacks => false,
+    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, references => true,
+      callbacks => false,
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
 

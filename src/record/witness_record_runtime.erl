@@ -33,8 +33,8 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -behaviour(witness_weave_runtime).
 
 -export([start/1, stop/0, root/3, verify/0]).
--export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, apply/3, function/3]).
+-export([received/1, timeout/0, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4, wait/3,
+         token/3, make_fun/3, halt/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
@@ -305,6 +305,14 @@ result(Number, Module, Function, Args) ->
             catch
                 Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
             end
+    end.
+
+-doc false.
+-spec returned(non_neg_integer(), term()) -> ok.
+returned(Number, Value) ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:result(Me, Number, Value)
     end.
 
 -doc false.

@@ -46,12 +46,14 @@ How to weave a module.
 - `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
   to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
+- `references`: calls of class `result` that make a reference stay in the code, and `Runtime:returned/2` is told what they
+  have returned (default `false`): a `receive` of what has this reference begins behind the messages that are older.
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
                   calls => module(), natives => #{mfa() => non_neg_integer()}, sends => told | replaced,
-                  timeouts => boolean(), callbacks => boolean(), except => [module()]}.
+                  timeouts => boolean(), references => boolean(), callbacks => boolean(), except => [module()]}.
 
 -doc "Object code, and the name of the file that the code server is told.".
 -type object() :: {module(), file:filename(), binary()}.
