@@ -12,10 +12,6 @@ through every node alike, and through nodes that a later release invents.
 
 -export_type([context/0]).
 
-%% Calls whose reference the compiler looks for in a `receive`.
--define(REFERENCES, #{{erlang, make_ref, 0} => call, {erlang, monitor, 2} => call, {erlang, monitor, 3} => call,
-                      {erlang, alias, 0} => call, {erlang, alias, 1} => call}).
-
 -doc """
 What is known of the module, and where in it an expression stands.
 
@@ -181,11 +177,11 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
         {M, F} ->
             case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
-                {result, Number} when is_map_key({M, F, Arity}, ?REFERENCES), map_get(references, Context),
-                                      map_get(place, Context) =:= body ->
-                    made(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
                 {Class, Number} ->
-                    {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
+                    case makes_reference(M, F, Context) of
+                        true -> made(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
+                        false -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1}
+                    end;
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
@@ -204,6 +200,9 @@ call(Anno, {atom, NameAnno, Name} = Callee, Args, Context, N) ->
 call(Anno, Fun, Args, Context, N) ->
     {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
     {{call, Anno, Fun1, Args1}, N1}.
+
+makes_reference(erlang, Name, #{references := true, place := body}) -> lists:member(Name, [make_ref, monitor, alias]);
+makes_reference(_, _, _) -> false.
 
 %% The compiler has a `receive` of messages with a reference begin where the mailbox ended when the reference was made, if
 %% it sees that. Without it, each call of a server would go through all messages that wait.
