@@ -7,10 +7,18 @@ A sample is a VM of its own, which runs a benchmark to warm up and then as often
 recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is
 recorded.
 
-The table has for each benchmark: the medians without and with recording; the ratio of these, with the range of the
-middle half of the ratios of pairs; bytes of ordering, before compression, for each message that the recording has a
-sender for; and all bytes that were recorded in a second, before compression. Under it stand the geometric mean of the
-ratios and the worst one.
+The table has for each benchmark:
+
+- the medians without and with recording, and the ratio of these, with the range of the middle half of the ratios of
+  pairs;
+- the ratio of the medians of what the threads of the schedulers have run. What else the machine does disturbs it less,
+  and it has the writer's part, but for what other threads do;
+- what all other threads have run while it was recorded (files, large collections), as a part of the recorded time;
+- bytes of ordering, before compression, for each message that the recording has a sender for;
+- all bytes that were recorded in a second, before compression.
+
+Under it stand the geometric mean of the ratios and the worst one, by the clock and by the schedulers' time, which is 0
+where the system does not tell what threads have run.
 """.
 
 -export([main/1, sample/5]).
@@ -24,14 +32,19 @@ main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
     N = list_to_integer(Samples),
     io:format("OTP ~s, ~s scheduler(s), parameters ~w, ~w sample(s) of at least ~s ms, options ~w~n",
               [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given)]),
-    io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~8s ~8s~n",
-              ["", "runs", "plain ms", "recorded", "ratio", "middle half", "B/msg", "MB/s"]),
+    io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~7s ~7s ~8s ~8s~n",
+              ["", "runs", "plain ms", "recorded", "ratio", "middle half", "by CPU", "others", "B/msg", "MB/s"]),
     Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- witness_savina_times:chosen(Names)],
-    Mean = math:exp(lists:sum([math:log(Ratio) || {_, Ratio} <- Ratios]) / length(Ratios)),
-    {Worst, Most} = lists:last(lists:keysort(2, Ratios)),
-    io:format("geometric mean ~.3f, worst ~.3f (~w)~n~n", [Mean, Most, Worst]),
+    summed("by the clock", [{Name, Wall} || {Name, Wall, _} <- Ratios]),
+    summed("by the schedulers' time", [{Name, Cpu} || {Name, _, Cpu} <- Ratios, Cpu > 0]),
     ok = file:del_dir_r(Work),
     halt(0).
+
+summed(_, []) -> ok;
+summed(By, Ratios) ->
+    Mean = math:exp(lists:sum([math:log(Ratio) || {_, Ratio} <- Ratios]) / length(Ratios)),
+    {Worst, Most} = lists:last(lists:keysort(2, Ratios)),
+    io:format("~s: geometric mean ~.3f, worst ~.3f (~w)~n", [By, Mean, Most, Worst]).
 
 term(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text ++ "."),
@@ -48,10 +61,13 @@ benchmark(Name, Samples, Milliseconds, Given) ->
     Each = [B / A || {#{wall := A}, #{wall := B}} <- Pairs],
     {_, #{order := Order, bytes := Bytes, messages := Messages, seconds := Seconds}} = lists:last(Pairs),
     Ratio = Recorded / Plain,
-    io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~8.2f ~8.2f~n",
+    Cpu = witness_savina_times:quartile(2, [Own || {_, #{schedulers := Own}} <- Pairs])
+        / max(1, witness_savina_times:quartile(2, [Own || {#{schedulers := Own}, _} <- Pairs])),
+    Others = witness_savina_times:quartile(2, [Other || {_, #{others := Other}} <- Pairs]) / Recorded,
+    io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~7.3f ~7.3f ~8.2f ~8.2f~n",
               [Name, Runs, Plain / 1000, Recorded / 1000, Ratio, witness_savina_times:quartile(1, Each),
-               witness_savina_times:quartile(3, Each), Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
-    {Name, Ratio}.
+               witness_savina_times:quartile(3, Each), Cpu, Others, Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
+    {Name, Ratio, Cpu}.
 
 repetitions(Name, Milliseconds, Given, Runs) ->
     case taken(plain, Name, Runs, Given) of
@@ -105,6 +121,23 @@ messages(Dir) ->
 sample(Name, Set, Runs, _, File) ->
     Begin = erlang:monotonic_time(microsecond),
     _ = witness_savina_times:sample(Name, Set, max(1, Runs div 10)),
+    Before = threads(),
     Sample = witness_savina_times:sample(Name, Set, Runs),
+    After = threads(),
     Seconds = (erlang:monotonic_time(microsecond) - Begin) / 1.0e6,
-    ok = file:write_file(File, term_to_binary(Sample#{seconds => Seconds})).
+    Ran = #{Kind => (maps:get(Kind, After) - maps:get(Kind, Before)) / Runs / 1000 || Kind <- [schedulers, others]},
+    ok = file:write_file(File, term_to_binary((maps:merge(Sample, Ran))#{seconds => Seconds})).
+
+%% Nanoseconds that threads of this VM have run, where the system tells it (Linux).
+threads() ->
+    Tasks = "/proc/self/task",
+    Threads = case file:list_dir(Tasks) of {ok, Names} -> Names; {error, _} -> [] end,
+    lists:foldl(fun(Thread, Sums) ->
+        Read = fun(Name) -> file:read_file(filename:join([Tasks, Thread, Name])) end,
+        case {Read("comm"), Read("schedstat")} of
+            {{ok, Name}, {ok, Line}} ->
+                Kind = case string:find(Name, "sched_") of nomatch -> others; _ -> schedulers end,
+                Sums#{Kind := maps:get(Kind, Sums) + binary_to_integer(hd(binary:split(Line, <<" ">>)))};
+            _ -> Sums
+        end
+    end, #{schedulers => 0, others => 0}, Threads).

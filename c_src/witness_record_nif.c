@@ -9,7 +9,7 @@
 
 #define WR_ATOMS(X)                                                                                                    \
     X(born) X(budget) X(bytes) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
-    X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
+    X(look) X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
     X(undefined) X(used) X(verify)
 
 #define WR_DEFINE(name) static ERL_NIF_TERM am_##name;
@@ -65,7 +65,7 @@ static ERL_NIF_TERM sender_was(wr_process *process, ERL_NIF_TERM sender)
     return am_ok;
 }
 
-/* took(Me, From) -> ok | verify */
+/* took(Me, From) -> ok | look | verify */
 static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -74,7 +74,8 @@ static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         return am_ok;
     if (atomic_load_explicit(&the->output.mode, memory_order_relaxed) == WR_VERIFY)
         return am_verify;
-    return sender_was(process, argv[1]);
+    (void)sender_was(process, argv[1]);
+    return ++process->messages ? am_ok : am_look;
 }
 
 /* from(Me, From) -> ok */

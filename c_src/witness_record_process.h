@@ -52,6 +52,9 @@ typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS } wr_mark;
 #define WR_ENTRY_BYTES 24u
 #define WR_RUN_BYTES 6u
 #define WR_DATA_BYTES 4096u
+/* After so many messages a process is asked to look after its heap. What the counter wraps at. */
+#define WR_LOOK 256
+_Static_assert(WR_LOOK == UINT8_MAX + 1, "a counter of a byte");
 
 typedef struct wr_process {
     _Atomic(uintptr_t) pid; /* who appends; 0: nobody, it is free */
@@ -63,6 +66,7 @@ typedef struct wr_process {
     uint32_t children;
     uint32_t pending; /* the id of its next child; 0: none */
     bool spawning;    /* a child with that id may come now */
+    uint8_t messages; /* that it has said to have taken, modulo WR_LOOK */
     wn_lock lock;
     uint32_t taken, emitted;
     uint32_t order_number, data_number;

@@ -30,6 +30,7 @@ tests() ->
      {calls_for_others_do_nothing, fun calls_for_others_do_nothing/0},
      {labels_that_must_be_verified, fun labels_that_must_be_verified/0},
      {a_sender_that_cannot_be, fun a_sender_that_cannot_be/0},
+     {one_in_many_messages_says_so, fun one_in_many_messages_says_so/0},
      {a_process_that_moves, fun a_process_that_moves/0},
      {short_processes, fun short_processes/0},
      {taken_while_processes_end, fun taken_while_processes_end/0},
@@ -319,6 +320,14 @@ a_sender_that_cannot_be() ->
 
 %% --- schedulers, many processes, others at work ---------------------------------------------
 
+one_in_many_messages_says_so() ->
+    {_, #{mine := Entries}} = recorded(fun(Me) ->
+        Said = [?R:took(Me, 1 + I rem 3) || I <- lists:seq(1, 1024)],
+        ?assertEqual([256, 512, 768, 1024], [I || {I, look} <- lists:enumerate(Said)]),
+        ?assertEqual([look, ok], lists:usort(Said))
+    end),
+    ?assertEqual(1025, length(Entries)).
+
 a_process_that_moves() ->
     Schedulers = erlang:system_info(schedulers_online),
     Steps = 20000,
@@ -392,7 +401,7 @@ a_budget_that_is_exceeded() ->
 
 until_ended(Me, N) ->
     ok = ?R:content(Me, {N + 1, <<0:800>>}),
-    ok = ?R:took(Me, N + 1),
+    ok = took(Me, N + 1),
     case ?R:info() of
         #{state := running} -> until_ended(Me, N + 1);
         #{state := {ended, budget}} -> N
@@ -432,10 +441,16 @@ one_after_the_other() ->
 %% By its number, so that whoever checks it does it once more.
 step(Me, I) ->
     ok = case entry(I) of
-        {from, From} -> ?R:took(Me, From);
+        {from, From} -> took(Me, From);
         {content, Term} -> ?R:content(Me, Term);
         timeout -> ?R:timeout(Me);
         {result, Call, Term} -> ?R:result(Me, Call, Term)
+    end.
+
+took(Me, From) ->
+    case ?R:took(Me, From) of
+        look -> ok;
+        Taken -> Taken
     end.
 
 entry(I) ->

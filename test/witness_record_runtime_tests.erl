@@ -5,7 +5,7 @@ outside; and programs see nothing of it.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--export([relay/0, tell/2, key/0]).
+-export([relay/0, tell/2, key/0, room/0]).
 
 -define(M, witness_record_case).
 -define(R, witness_record_native).
@@ -32,7 +32,7 @@ cleanup(_) ->
 tests() ->
     [{senders, fun senders/0}, {times, fun times/0}, {names, fun names/0}, {results, fun results/0}, {native_code, fun native_code/0},
      {births, fun births/0}, {the_dictionary_is_the_programs_own, fun the_dictionary_is_the_programs_own/0},
-     {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
+     {room_is_not_seen, fun room_is_not_seen/0}, {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
      {who_passes_labels_on, fun who_passes_labels_on/0}, {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
 
 text() ->
@@ -135,6 +135,15 @@ text() ->
         [] = get(),
         self() ! m,
         receive m -> ok end.
+    long_mailbox() ->
+        [self() ! m || _ <- lists:seq(1, 600)],
+        [receive m -> ok end || _ <- lists:seq(1, 300)],
+        true = is_tuple(witness_record_runtime_tests:room()),
+        [] = get(), [] = get_keys(), [] = erase(),
+        {dictionary, []} = process_info(self(), dictionary),
+        true = is_tuple(witness_record_runtime_tests:room()),
+        [receive m -> ok end || _ <- lists:seq(1, 300)],
+        undefined = witness_record_runtime_tests:room().
     outside_of_ended() ->
         Root = self(),
         {P, Ref} = spawn_monitor(fun() -> Root ! m end),
@@ -173,6 +182,9 @@ tell(To, Msg) ->
 
 -doc false.
 key() -> get('$witness_record').
+
+-doc false.
+room() -> get('$witness_record_room').
 
 %% --- what is recorded ------------------------------------------------------------
 
@@ -231,6 +243,11 @@ births() ->
 the_dictionary_is_the_programs_own() ->
     #{entries := Entries, id := Own} = recorded(dictionary),
     ?assertEqual([{from, Own}, {exit, normal}], lists:nthtail(length(Entries) - 2, Entries)).
+
+%% A process with many messages waiting gets a larger heap, of which it sees nothing.
+room_is_not_seen() ->
+    #{entries := Entries, id := Own} = recorded(long_mailbox),
+    ?assertEqual(600, length([Own || {from, From} <- Entries, From =:= Own])).
 
 tracing_of_the_program() ->
     #{entries := Entries} = recorded(tracing),

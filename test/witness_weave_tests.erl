@@ -213,7 +213,12 @@ selective_receive_test() ->
     {ok, _, _, [{_, Original}]} = compile:noenv_forms(Forms, Options),
     {ok, _, _, [{_, Woven}]} = compile:noenv_forms(witness_weave:weave(Forms, (plan())#{entries => all}), Options),
     ?assertEqual(4, length(Original)),
-    ?assertEqual(Original, Woven).
+    ?assertEqual(Original, Woven),
+    {ok, _, _, [{_, Recorded}]} =
+        compile:noenv_forms(witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE}), Options),
+    Markers = fun(All) -> [case Told of {Kind, _} -> Kind; Kind -> Kind end || {_, _, Told} <- All] end,
+    ?assertEqual([reserved_receive_marker, used_receive_marker, reserved_receive_marker, used_receive_marker],
+                 Markers(Recorded)).
 
 %% Ten million turns in the space of ten: the stack is as large.
 tail_calls_test_() ->

@@ -43,7 +43,8 @@ data sources.
 plan(Dirs) ->
     Natives = lists:usort([{code, ensure_loaded, 1} | witness_record_source:calls()]
                           ++ lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])),
-    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, callbacks => false,
+    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, references => true,
+      callbacks => false,
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
 

@@ -142,9 +142,10 @@ unborn() -> erlang:nif_error(not_loaded).
 
 -doc """
 The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels
-may be somebody else's. This and the functions below do nothing if `Me` is not the caller's id.
+may be somebody else's. `look`: it was, and the caller has taken many; one in 256 is answered so. This and the functions
+below do nothing if `Me` is not the caller's id.
 """.
--spec took(Me :: id(), From :: id()) -> ok | verify.
+-spec took(Me :: id(), From :: id()) -> ok | look | verify.
 took(_, _) -> erlang:nif_error(not_loaded).
 
 -doc "As `took/2`, of whom it is certain who he is.".

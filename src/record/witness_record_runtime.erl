@@ -24,8 +24,8 @@ recorded and no native code is needed: woven modules of OTP run from the first m
 
 **Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the
 first message to another node on, and whenever it was asked for (`verify/0`), the sender that the VM has noted in the
-token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may have
-taken the process's own message and left its token behind.
+token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may
+have taken the process's own message and left its token behind.
 
 **Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting
 one has no effect. `process_info(_, sequential_trace_token)` shows the recorder's.
@@ -33,14 +33,17 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -behaviour(witness_weave_runtime).
 
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
--export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, load/3, unseen/3, apply/3, function/3]).
+-export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4,
+         wait/3, token/3, make_fun/3, halt/3, load/3, unseen/3, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
 -dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1, own/2, also/4]}]).
 
 -define(KEY, '$witness_record').
+
+%% One in so many births has its parent look after its heap.
+-define(LOOK, 64).
 
 %% --- the recorder ----------------------------------------------------------------
 
@@ -134,11 +137,13 @@ taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(C
 taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
+        look -> witness_record_room:look();
         verify -> looked_at(Msg, From, Me)
     end;
 taken(Msg, From, Me) when From =:= -Me ->
     case witness_record_native:took(Me, Me) of
         ok -> ok;
+        look -> witness_record_room:look();
         verify -> own(Msg, Me)
     end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
@@ -309,7 +314,9 @@ elsewhere(_) -> false.
 
 %% The child is born with the label.
 child(Function, Args, Me) ->
-    _ = erlang:seq_trace(label, witness_record_native:child()),
+    Id = witness_record_native:child(),
+    _ = [witness_record_room:look() || Id rem ?LOOK =:= 0],
+    _ = erlang:seq_trace(label, Id),
     labelled_again(erlang, Function, Args, fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
 
 spawned(_, _, Child, _) when is_pid(Child) -> ok;
@@ -330,6 +337,14 @@ result(Number, Module, Function, Args) ->
             catch
                 Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
             end
+    end.
+
+-doc false.
+-spec returned(non_neg_integer(), term()) -> ok.
+returned(Number, Value) ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:result(Me, Number, Value)
     end.
 
 -doc false.
@@ -380,16 +395,17 @@ shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Ent
 shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
 shown(Item) -> Item.
 
-is_own({?KEY, _}) -> true;
-is_own(_) -> false.
+is_own({Key, _}) -> is_own_key(Key).
+
+is_own_key(Key) -> Key =:= ?KEY orelse witness_record_room:is_key(Key).
 
 -doc false.
 -spec dictionary(module(), atom(), [term()]) -> term().
 dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
-dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), Key =/= ?KEY];
+dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), not is_own_key(Key)];
 dictionary(erlang, erase, []) ->
     All = erase(),
-    _ = [put(?KEY, Me) || {?KEY, Me} <- All],
+    _ = [put(Key, Value) || {Key, Value} <- All, is_own_key(Key)],
     [Entry || Entry <- All, not is_own(Entry)].
 
 -doc false.

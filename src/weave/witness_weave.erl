@@ -50,6 +50,8 @@ How to weave a module.
 - `receives`: whether a `receive` takes messages by itself and has them `told` (default), or `replaced`: the run time is
   asked for a message (`m:witness_weave_core`). What `self()` is, and what is in a stack trace, the run time says then too.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
+- `references`: calls of class `result` that make a reference stay in the code, and `Runtime:returned/2` is told what they
+  have returned (default `false`): a `receive` of what has this reference begins behind the messages that are older.
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
 - `tables`: modules that the table of calls asks, for `m:witness_weave_cache` to know of.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
@@ -57,7 +59,7 @@ How to weave a module.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
                   calls => module(), natives => #{mfa() => non_neg_integer()},
                   sends => told | replaced | announced | routed, receives => told | replaced, tables => [module()],
-                  timeouts => boolean(), callbacks => boolean(), except => [module()]}.
+                  timeouts => boolean(), references => boolean(), callbacks => boolean(), except => [module()]}.
 
 -doc "Object code, and the name of the file that the code server is told.".
 -type object() :: {module(), file:filename(), binary()}.

@@ -18,14 +18,14 @@ What is known of the module, and where in it an expression stands.
 - `locals`, `imports`: what a call without a module means.
 - `prefix`: no variable of the module begins with it.
 - `records`: its attributes that define records.
-- `calls`, `natives`, `sends`, `receives`, `timeouts`: as in the plan.
+- `calls`, `natives`, `sends`, `receives`, `timeouts`, `references`: as in the plan.
 - `place`: `body`; or `record`, a default value, where there may be no variables.
 """.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
                      natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced | routed,
-                     receives := told | replaced, timeouts := boolean()}.
+                     receives := told | replaced, timeouts := boolean(), references := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -41,7 +41,7 @@ context(Forms, Plan = #{runtime := Runtime}) ->
       natives => maps:get(natives, Plan, #{}),
       sends => maps:get(sends, Plan, told),
       receives => maps:get(receives, Plan, told),
-      timeouts => maps:get(timeouts, Plan, false),
+      timeouts => maps:get(timeouts, Plan, false), references => maps:get(references, Plan, false),
       place => body}.
 
 prefix(Prefix, Names) ->
@@ -187,7 +187,10 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
             case class(M, F, Arity, Context) of
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
                 {Class, Number} ->
-                    {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1};
+                    case makes_reference(M, F, Context) of
+                        true -> made(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
+                        false -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1}
+                    end;
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
@@ -206,6 +209,16 @@ call(Anno, {atom, NameAnno, Name} = Callee, Args, Context, N) ->
 call(Anno, Fun, Args, Context, N) ->
     {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
     {{call, Anno, Fun1, Args1}, N1}.
+
+makes_reference(erlang, Name, #{references := true, place := body}) -> lists:member(Name, [make_ref, monitor, alias]);
+makes_reference(_, _, _) -> false.
+
+%% The compiler has a `receive` of messages with a reference begin where the mailbox ended when the reference was made, if
+%% it sees that. Without it, each call of a server would go through all messages that wait.
+made(Anno, Number, Call, Context, N) ->
+    G = generated(Anno),
+    Value = variable(Anno, Context, N),
+    {{block, G, [{match, G, Value, Call}, remote(G, Context, returned, [{integer, G, Number}, Value]), Value]}, N + 1}.
 
 %% What a name without a module means. A function of the module itself is meant like one of another module only where
 %% its result is what counts, as that of `lookup/2' in `ets', which is part of the VM.

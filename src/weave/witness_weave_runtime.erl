@@ -14,7 +14,8 @@ plan can lead to.
 
 -optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
                      spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3,
-                     dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
+                     dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
+                     halt/3,
                      callback/3, init/2]).
 
 -doc """
@@ -85,6 +86,9 @@ process of this node, or may be none.
 
 -doc "Functions of the VM whose result depends on more than their arguments. The number is that of the plan's table.".
 -callback result(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
+
+-doc "A call of class `result` that makes a reference has returned this. The result is ignored.".
+-callback returned(Number :: non_neg_integer(), term()) -> term().
 
 -doc "Functions of modules that cannot be woven.".
 -callback foreign(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().

@@ -48,7 +48,7 @@ chatter(Me, 0) ->
     chatter(Me, 1);
 chatter(Me, N) ->
     self() ! {own, N},
-    receive {own, N} = M -> content(M) end,
+    receive {own, N} = M -> message(self(), M) end,
     Me ! {count, self(), N},
     receive never -> ok after 0 -> timeout() end,
     chatter(Me, N + 1).
@@ -133,5 +133,5 @@ timers() ->
     receive {from_timer, Me} = M2 -> message(whereis(timer_server), M2) end,
     receive after 3 -> timeout() end,
     [Me ! {tick, N} || N <- [1, 2, 3]],
-    [receive {tick, N} = M -> content(M) end || N <- [3, 1, 2]],
+    [receive {tick, N} = M -> message(Me, M) end || N <- [3, 1, 2]],
     done.
