@@ -148,7 +148,8 @@ native(Job) ->
 
 %% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_loads, witness_record_native]),
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_calls, witness_record_loads,
+                                     witness_record_native]),
     File = filename:join(Folder, "error_handler.beam"),
     {ok, Object} = file:read_file(File),
     ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
