@@ -171,6 +171,19 @@ functions_of_a_recording_are_bounded_test() ->
         ?assertMatch({error, #{offset := ?HEAD}}, witness_recording_sample:entries(1, R))
     end).
 
+%% It is the recorded VM that had the module; they count with the atoms.
+functions_of_modules_that_are_not_there_test() ->
+    Unique = integer_to_binary(erlang:unique_integer([positive])),
+    Named = fun(N) ->
+        Name = <<Unique/binary, (integer_to_binary(N))/binary>>,
+        <<113, 119, (byte_size(Name)), Name/binary, 119, (byte_size(Name)), Name/binary, 97, 2>>
+    end,
+    {ok, Fun} = decode(<<131, (Named(1))/binary>>),
+    ?assertEqual({arity, 2}, erlang:fun_info(Fun, arity)),
+    ?assertEqual({ok, [Fun, Fun]}, decode(<<131, 108, 2:32, (Named(1))/binary, (Named(1))/binary, 106>>)),
+    Many = << <<(Named(N))/binary>> || N <- lists:seq(2, 12) >>,
+    ?assertMatch({refused, _}, decode(<<131, 108, 11:32, Many/binary, 106>>)).
+
 terms_that_no_vm_writes_are_refused_test_() ->
     Deep = <<131, (binary:copy(<<104, 1>>, 100_000))/binary, 106>>,
     [?_assertMatch({ok, _}, decode(Deep)) |

@@ -53,14 +53,14 @@ a_function_by_the_command(Config) ->
     witness_command:contains(Text, [~"elixir says 50", ~"RECORDED"]).
 
 the_application_of_a_mix_project(Config) ->
-    Project = project(?FUNCTION_NAME, Config),
+    Project = project(?FUNCTION_NAME, "[Starling, Starling.Once]", Config),
     {_, Dir} = names(?FUNCTION_NAME, Config),
     #{exit := 0, stdout := Text} = witness(Config, ["record", "--mix", Project, "-o", Dir]),
-    witness_command:contains(Text, [~"says {:dev, \"runtime\", 3}", ~"the application starling has stopped", ~"RECORDED"]),
+    witness_command:contains(Text, [~"says {:dev, \"runtime\", 3}", ~"the application starling has ended: shutdown", ~"RECORDED"]),
     conversations(Dir, 3).
 
 a_function_of_a_mix_project(Config) ->
-    Project = project(?FUNCTION_NAME, Config),
+    Project = project(?FUNCTION_NAME, "[Starling]", Config),
     {_, Dir} = names(?FUNCTION_NAME, Config),
     #{exit := 0, stdout := Text} = witness(Config, ["record", "--mix", Project, "-o", Dir, "Starling.ask(5)"]),
     witness_command:contains(Text, [~"says {:dev, \"runtime\", 5}", ~"RECORDED"]),
@@ -77,7 +77,7 @@ conversations(Dir, Number) ->
 
 what_is_wrong_with_a_project_is_named(Config) ->
     Folder = proplists:get_value(priv_dir, Config),
-    Project = project(?FUNCTION_NAME, Config),
+    Project = project(?FUNCTION_NAME, "[]", Config),
     write(Project, "config/runtime.exs", "import Config\nconfig :starling, started: self()\n"),
     [begin
          #{exit := Code, stdout := ~"", stderr := Error} = witness(Config, ["record", "--mix", Dir]),
@@ -96,10 +96,10 @@ witness(Config, Arguments) ->
     Witness = filename:join([witness_checkout:root(proplists:get_value(data_dir, Config)), "bin", "witness"]),
     witness_command:run(Config, Witness, Arguments).
 
-%% A server that says how it was configured, and an application that asks it and stops.
-project(Name, Config) ->
+%% A server that says how it was configured, and one that asks it; when that ends, the application does.
+project(Name, Children, Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Name) ++ "_project"),
-    [write(Folder, File, Text) || {File, Text} <- [
+    [write(Folder, File, string:replace(Text, "CHILDREN", Children)) || {File, Text} <- [
         {"mix.exs", ~"""
          defmodule Starling.MixProject do
            use Mix.Project
@@ -120,7 +120,7 @@ project(Name, Config) ->
            use Application
 
            def start(_, _) do
-             Supervisor.start_link([Starling, Starling.Once], strategy: :one_for_one, auto_shutdown: :any_significant)
+             Supervisor.start_link(CHILDREN, strategy: :one_for_one, auto_shutdown: :any_significant)
            end
          end
 

@@ -2,7 +2,7 @@
 -moduledoc """
 Terms of a recording, which is data from outside, in the VM's external format.
 
-`binary_to_term/2` alone is not for such data: without `safe` it makes atoms without bound, with it no recording of a
+`binary_to_term` alone is not for such data: without `safe` it makes atoms without bound, with it no recording of a
 program that this VM does not run could be read, and in both cases a local function takes an entry of a table that is
 never given back. So the bytes are walked first. The walk makes what the term names, as far as the bound on atoms
 allows, and refuses everything that no VM writes: unknown tags, compressed terms, references to atom caches. What is left
@@ -25,7 +25,8 @@ decode(<<131, External/binary>> = Bytes, Atoms) ->
     case walk(External, 1, Atoms) of
         ok ->
             try
-                {ok, binary_to_term(Bytes, [safe])}
+                %% Not `safe': that refuses functions of modules that are not loaded, though the walk has counted them.
+                {ok, binary_to_term(Bytes)}
             catch
                 error:_ -> malformed()
             end;

@@ -123,9 +123,10 @@ folder(App, User) ->
     case [Dir || Dir <- User, filelib:is_regular(filename:join(Dir, File))] of
         [Dir | _] -> {ok, Dir};
         [] ->
-            case code:lib_dir(App) of
-                {error, bad_name} -> none;
-                Dir -> {ok, filename:join(Dir, "ebin")}
+            %% A folder of the path may have the name of an application, and be none.
+            case code:where_is_file(File) of
+                non_existing -> none;
+                Found -> {ok, filename:absname(filename:dirname(Found))}
             end
     end.
 

@@ -67,6 +67,7 @@ defmodule Recorded do
     :witness_recorded.message(agent, :_)
     IO.puts("elixir says #{length(list)}")
     :ok = Supervisor.stop(supervisor)
+    :ok = Agent.stop(agent)
     {length(results), length(streamed), length(log), length(list)}
   end
 
@@ -126,6 +127,8 @@ defmodule Recorded do
 
     log = GenServer.call(counter, :log)
     :witness_recorded.message(counter, :_)
+    Process.unlink(counter)
+    Process.exit(counter, :shutdown)
     length(log)
   end
 end

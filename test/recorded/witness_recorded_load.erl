@@ -64,15 +64,19 @@ resident() ->
         {error, _} -> 0
     end.
 
--doc "The writer is held up until the recorder gives up; then the program does what it still has to do.".
-held_up(Pairs, File) ->
+-doc "While so many processes look at the clock, the writer is held up until the recorder gives up; then the program does what it still has to do.".
+held_up(Number, File) ->
     [Writer] = [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {witness_record_writer, init, 1}],
     true = erlang:suspend_process(Writer),
-    Pids = [spawn(fun() -> ping(spawn(fun pong/0), infinity) end) || _ <- lists:seq(1, Pairs)],
+    Pids = [spawn(fun flood/0) || _ <- lists:seq(1, Number)],
     Most = until_ended(0),
     [exit(Pid, kill) || Pid <- Pids],
     true = erlang:resume_process(Writer),
     ok = file:write_file(File, term_to_binary(Most)).
+
+flood() ->
+    _ = erlang:timestamp(),
+    flood().
 
 until_ended(Most) ->
     #{state := State, used := Used} = witness_record_native:info(),
