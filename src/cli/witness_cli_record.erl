@@ -170,13 +170,12 @@ applications([Text | Texts]) ->
 
 %% `badarg' is an error of the user.
 last(Text) ->
-    {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(kB|MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of
+    {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of
         nomatch -> error(badarg);
         Match -> Match
     end,
     N = list_to_integer(Number),
     case Unit of
-        "kB" -> {bytes, N * 1000};
         "MB" -> {bytes, N * 1_000_000};
         "GB" -> {bytes, N * 1_000_000_000};
         "s" -> {seconds, N};

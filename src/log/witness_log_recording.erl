@@ -45,8 +45,8 @@ A recording that is open is a plain term. Any process may use it, and there is n
                   sizes := witness_log_recording_index:sizes()}.
 
 -doc """
-A process. `ended`: its end was recorded; `called`: what a process is called that was spawned with a fun; `early`: it was born
-before what is kept of a recording that begins late.
+A process. `ended`: its end was recorded; `called`: what a process is called that was spawned with a fun; `early`: of a
+recording that begins late, something that it did before is missing.
 """.
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
                      signature := term(), called => term(), early => true, ended := boolean()}.

@@ -16,7 +16,7 @@ this number (0 is its first one); its pid in the recorded VM; what it was spawne
 
 -doc """
 A record of the file. `signature`: what a process that was spawned with a fun is called, which only the recorded VM knows;
-`early`: it was born before what is kept of a recording that begins late.
+`early`: something that it did before what is kept is missing, in a recording that begins late.
 """.
 -type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
 

@@ -39,7 +39,7 @@ program ends is no error: a crash is recorded like everything else.
 - `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
-- `last`: keep the last part only, `{bytes, N}` or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
+- `last`: keep the last part only, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
   contents. Such a recording begins late: it can be read and monitored, and not be replayed;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
 - `cache`: the folder that keeps what was woven;
@@ -86,6 +86,8 @@ stopped. Reasons are `normal`, or text.
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
+%% What goes goes by pieces of some 64 KB.
+-define(LEAST, 1_000_000).
 %% Bytes that are kept in memory at most, where time is the limit.
 -define(MOST, 1 bsl 28).
 
@@ -155,7 +157,8 @@ valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_uni
 valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
 valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
-valid(last, {Unit, N}) -> (Unit =:= bytes orelse Unit =:= seconds) andalso is_integer(N) andalso N > 0;
+valid(last, {bytes, N}) -> is_integer(N) andalso N >= ?LEAST;
+valid(last, {seconds, N}) -> is_integer(N) andalso N > 0;
 valid(observer, {Module, _}) -> is_atom(Module);
 valid(_, _) -> false.
 

@@ -84,10 +84,9 @@ handle_info(take, L) ->
         _ -> self() ! take
     end,
     {noreply, L1};
-handle_info(flush, #last{native = Native, options = Options} = L) ->
-    ok = Native:flush(),
+handle_info(flush, #last{options = Options} = L) ->
     _ = erlang:send_after(maps:get(flush, Options, ?FLUSH_MS), self(), flush),
-    {noreply, L};
+    {noreply, gathered(L)};
 handle_info({'DOWN', Ref, process, _, Result}, #last{writing = {Ref, _}} = L) -> {noreply, replied(Result, L)};
 handle_info(_, L) -> {noreply, L}.
 
@@ -121,7 +120,7 @@ gathered(#last{native = Native} = L) ->
     ok = Native:flush(),
     drained(take(L)).
 
-drained({0, L}) -> L;
+drained({0, #last{ring = Ring} = L}) -> L#last{ring = witness_record_ring:settled(Ring)};
 drained({_, L}) -> drained(take(L)).
 
 written(Folder, Modules, #last{header = Header, options = Options, ring = Ring, ended = Ended}) ->

@@ -9,13 +9,14 @@ of a recording that begins late (`parts/1`), which stands for itself:
 - entries and their data fit each other: what has lost one of the two is left out. The two streams are cut at different places, so
   of what was dropped it is counted, for each process, how much data its entries had, and how many terms there were;
 - a run of messages names its sender, whom an entry before may have named;
-- who was born before is marked as `early`.
+- a process of which something was dropped is marked as `early`: of every other one all is there.
 
 Processes that were born are known as long as they are alive, and until their end is as old as the oldest part. So what is
-kept beyond the limit are the births of the processes that are alive, and some numbers of those that have entries.
+kept beyond the limit are the births of the processes that are alive, and two numbers for each. That a process has ended is heard of
+before the last of what it did: its end takes its place when a flush has brought that (`settled/1`).
 """.
 
--export([new/2, add/3, parts/1, size/1]).
+-export([new/2, add/3, settled/1, parts/1, size/1]).
 
 -export_type([ring/0, limit/0]).
 
@@ -27,13 +28,15 @@ kept beyond the limit are the births of the processes that are alive, and some n
 -record(begin_at, {reader :: witness_log_recording_entry:reader(),
                    surplus = 0 :: integer()}).
 
-%% In the queue, the oldest first: a piece of a stream, or that a process was born or has ended, each with its time.
+%% In the queue, the oldest first: a piece of a stream, or that a process has ended, each with its time.
+%% begins: of processes of which something was dropped. ending: who has ended, and may have more to come.
 -record(ring, {limit :: limit(),
                full :: boolean(),
-               queue = queue:new() :: queue:queue({integer(), order | data | born | ended, binary() | pos_integer()}),
+               queue = queue:new() :: queue:queue({integer(), order | data | ended, binary() | pos_integer()}),
                size = 0 :: non_neg_integer(),
                begins = #{} :: #{pos_integer() => #begin_at{}},
-               births = #{} :: #{pos_integer() => {Records :: iodata(), early | born}},
+               births = #{} :: #{pos_integer() => Records :: iodata()},
+               ending = [] :: [{integer(), pos_integer()}],
                ended = #{} :: #{pos_integer() => []}}).
 
 -opaque ring() :: #ring{}.
@@ -49,13 +52,14 @@ size(#ring{size = Size}) -> Size.
 -doc "What was taken at this time, in milliseconds.".
 -spec add([{witness_record_native:stream(), binary()}], Now :: integer(), ring()) -> ring().
 add(Parts, Now, R) ->
-    Born = lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A); (_, A) -> A end, R, Parts),
-    Added = lists:foldl(fun({Kind, Part}, A) when Kind =/= processes -> queued(Now, Kind, Part, byte_size(Part), A);
-                           (_, A) -> A
-                        end, Born, Parts),
-    %% The last entries of a process may come with its end.
-    Ends = lists:append([ends(Part) || {processes, Part} <- Parts]),
-    trimmed(Now, lists:foldl(fun(Id, A) -> queued(Now, ended, Id, 0, A#ring{ended = (A#ring.ended)#{Id => []}}) end, Added, Ends)).
+    trimmed(Now, lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A);
+                                ({Kind, Part}, A) -> queued(Now, Kind, Part, byte_size(Part), A)
+                             end, R, Parts)).
+
+-doc "All that was gathered until now has been added.".
+-spec settled(ring()) -> ring().
+settled(#ring{ending = Ending} = R) ->
+    lists:foldr(fun({Now, Id}, A) -> queued(Now, ended, Id, 0, A) end, R#ring{ending = []}, Ending).
 
 queued(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
     R#ring{queue = queue:in({Now, Kind, What}, Queue), size = All + Size}.
@@ -64,21 +68,11 @@ processes(<<1, Rest/binary>> = All, Now, #ring{births = Births} = R) ->
     {[Id, _, _, Size], Rest1} = numbers(4, Rest, []),
     <<_:Size/binary, Rest2/binary>> = Rest1,
     Record = binary:copy(binary:part(All, 0, byte_size(All) - byte_size(Rest2))),
-    Known = R#ring{births = Births#{Id => {[Record | witness_record_names:signatures(Record)], born}}},
-    processes(Rest2, Now, queued(Now, born, Id, 0, Known));
-processes(<<2, Rest/binary>>, Now, R) ->
-    {_, Rest1} = numbers(1, Rest, []),
-    processes(Rest1, Now, R);
-processes(<<>>, _, R) -> R.
-
-ends(<<1, Rest/binary>>) ->
-    {[_, _, _, Size], Rest1} = numbers(4, Rest, []),
-    <<_:Size/binary, Rest2/binary>> = Rest1,
-    ends(Rest2);
-ends(<<2, Rest/binary>>) ->
+    processes(Rest2, Now, R#ring{births = Births#{Id => [Record | witness_record_names:signatures(Record)]}});
+processes(<<2, Rest/binary>>, Now, #ring{ending = Ending, ended = Ended} = R) ->
     {[Id], Rest1} = numbers(1, Rest, []),
-    [Id | ends(Rest1)];
-ends(<<>>) -> [].
+    processes(Rest1, Now, R#ring{ending = [{Now, Id} | Ending], ended = Ended#{Id => []}});
+processes(<<>>, _, R) -> R.
 
 numbers(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
 numbers(Left, Bytes, Numbers) ->
@@ -89,16 +83,13 @@ numbers(Left, Bytes, Numbers) ->
 
 trimmed(Now, #ring{queue = Queue, size = Size, limit = #{bytes := Most, time := Time}} = R) ->
     case queue:peek(Queue) of
+        %% Nothing is left of what it did.
+        {value, {_, ended, _} = Oldest} -> trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
         {value, {Then, _, _} = Oldest} when Size > Most; is_integer(Time), Now - Then > Time ->
             trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
         _ -> R
     end.
 
-dropped({_, born, Id}, #ring{births = Births} = R) ->
-    case Births of
-        #{Id := {Records, _}} -> R#ring{births = Births#{Id := {Records, early}}};
-        #{} -> R
-    end;
 dropped({_, ended, Id}, #ring{births = Births, begins = Begins, ended = Ended} = R) ->
     R#ring{births = maps:remove(Id, Births), begins = maps:remove(Id, Begins), ended = maps:remove(Id, Ended)};
 dropped({_, Kind, Part}, #ring{size = Size} = R) ->
@@ -166,9 +157,9 @@ parts(#ring{queue = Queue, births = Births, ended = Ended} = R) ->
             {[{Kind, lists:reverse(New)} | Done], All1};
         (_, Acc) -> Acc
     end, {[], #{}}, Queue),
-    [{processes, [Records, [witness_log_recording_process:encode({early, Id}) || Early =:= early],
+    [{processes, [Records, [witness_log_recording_process:encode({early, Id}) || is_map_key(Id, R#ring.begins)],
                   [witness_log_recording_process:encode({ended, Id}) || is_map_key(Id, Ended)]]}
-     || {Id, {Records, Early}} <- lists:sort(maps:to_list(Births))] ++ lists:reverse(Parts).
+     || {Id, Records} <- lists:sort(maps:to_list(Births))] ++ lists:reverse(Parts).
 
 again(Kind, Id, Bytes, {New, All}, R) ->
     K = case All of

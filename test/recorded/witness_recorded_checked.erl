@@ -42,7 +42,8 @@ long(Times) ->
     Old = spawn(?MODULE, echo, []),
     [begin
          New = spawn(?MODULE, echo, []),
-         [begin To ! {N, self()}, receive {_, N} -> ok end end || To <- [Old, New]],
+         Load = {N, binary:copy(<<"a">>, 500)},
+         [begin To ! {Load, self()}, receive {_, Load} -> ok end end || To <- [Old, New]],
          New ! stop
      end || N <- lists:seq(1, Times)],
     Last = spawn(?MODULE, named, [self()]),

@@ -14,6 +14,9 @@ handle_event({fork, _, _, Signature, _}, Seen) -> {ok, [{fork, plain(Signature)}
 handle_event({exit, _, Reason, _}, Seen) -> {ok, [{exit, plain(Reason)} | Seen]};
 %% These come when they come, which is not when they are taken.
 handle_event({recv, _, _, {'DOWN', _, _, _, _}, _}, Seen) -> {ok, Seen};
+%% A VM loads a module when it is needed, once.
+handle_event({send, _, code_server, _, _}, Seen) -> {ok, Seen};
+handle_event({recv, _, _, {code_server, _}, _}, Seen) -> {ok, Seen};
 handle_event({send, _, To, Msg, _}, Seen) -> {ok, [{send, plain(To), plain(Msg)} | Seen]};
 handle_event({recv, _, _, Msg, _}, Seen) -> {ok, [{recv, plain(Msg)} | Seen]}.
 
