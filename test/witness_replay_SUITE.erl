@@ -15,10 +15,11 @@ all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
     [{programs, [], [Case || {Case, _, _} <- programs()]},
-     {ends, [], [a_crash_is_replayed, a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
+     {ends, [], [an_application_is_replayed, a_crash_is_replayed,
+                 a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
                  output_is_dropped_or_mirrored, messages_are_compared_with_their_hashes]},
-     {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told, a_module_that_is_not_woven_is_refused,
-                    wrong_options_are_named]},
+     {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told,
+                    a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, another_result_diverges]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
@@ -41,7 +42,8 @@ programs() ->
      {calls_that_are_not_determined, witness_recorded_outside, calls},
      {ports, witness_recorded_outside, ports},
      {sockets, witness_recorded_outside, sockets},
-     {files, witness_recorded_outside, files}].
+     {files, witness_recorded_outside, files},
+     {benchmarks_of_savina, witness_recorded_root, savina}].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -75,11 +77,15 @@ calls_that_are_not_determined(Config) -> program(?FUNCTION_NAME, Config).
 ports(Config) -> program(?FUNCTION_NAME, Config).
 sockets(Config) -> program(?FUNCTION_NAME, Config).
 files(Config) -> program(?FUNCTION_NAME, Config).
+benchmarks_of_savina(Config) -> program(?FUNCTION_NAME, Config).
 
 %% The exit reason of the first process, which is its result, is part of what is compared.
 program(Case, Config) ->
     {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
-    Recordings = case Function of many -> 1; _ -> times("WITNESS_REPLAY_RECORDINGS", 2) end,
+    Recordings = case lists:member(Function, [many, savina]) of
+        true -> 1;
+        false -> times("WITNESS_REPLAY_RECORDINGS", 2)
+    end,
     lists:foreach(fun(_) ->
         Dir = recorded({witness_recorded_root, run, [Module, Function]}, #{}, Config),
         Processes = processes(Dir),
@@ -113,6 +119,19 @@ processes(Dir) ->
     length(Processes).
 
 %% --- ends ------------------------------------------------------------------------
+
+an_application_is_replayed(Config) ->
+    App = witness_recorded_application,
+    Resource = {application, App, [{description, "for tests"}, {vsn, "1"}, {modules, [App]}, {registered, []},
+                                   {applications, [kernel, stdlib]}, {mod, {App, []}}]},
+    Programs = proplists:get_value(programs, Config),
+    ok = file:write_file(filename:join(Programs, atom_to_list(App) ++ ".app"), io_lib:format("~p.~n", [Resource])),
+    Dir = dir(Config),
+    {ok, #{outcome := recorded}} = witness_record:record(#{app => App, dir => Dir, pa => [Programs]}),
+    Self = self(),
+    Mirror = fun(Text) -> Self ! {text, unicode:characters_to_binary(Text)} end,
+    ?assertMatch({ok, #{outcome := identical, complete := true}}, witness_replay:replay(#{dir => Dir, mirror => Mirror})),
+    ?assertEqual(~"answered 385\n", receive {text, Text} -> Text after 0 -> none end).
 
 a_crash_is_replayed(Config) ->
     Dir = recorded({witness_recorded_ends, crashing, []}, #{}, Config),

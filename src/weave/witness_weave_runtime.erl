@@ -13,7 +13,8 @@ plan can lead to.
 """.
 
 -optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
-                     spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, dictionary/3, hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
+                     spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, dictionary/3,
+                     hibernate/3, result/4, foreign/4, information/3, wait/3, token/3, make_fun/3, halt/3,
                      callback/3, init/2]).
 
 -doc "The message was sent, by `!` or `erlang:send/2`. The result is ignored.".
