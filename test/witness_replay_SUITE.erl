@@ -17,7 +17,7 @@ groups() ->
     [{programs, [], [Case || {Case, _, _} <- programs()]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
-                 output_is_dropped_or_mirrored, messages_are_compared_with_their_hashes]},
+                 a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, messages_are_compared_with_their_hashes]},
      {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told,
                     a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
@@ -150,6 +150,26 @@ a_recording_that_was_cut_is_replayed_to_there(Config) ->
         ok = file:write_file(filename:join(Dir, "order"), binary:part(Order, 0, byte_size(Order) * Part div 100)),
         ?assertMatch({ok, #{outcome := identical, complete := false}}, witness_replay:replay(#{dir => Dir}))
     end, [0, 30, 99]).
+
+%% The other VM has the folder of its boot script among its arguments.
+a_replay_ends_with_its_caller(Config) ->
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{}, Config),
+    Cache = filename:join(proplists:get_value(priv_dir, Config), "cache"),
+    ok = file:make_symlink(witness_record_code:cache(#{}), Cache),
+    Caller = spawn(fun() -> witness_replay:replay(#{dir => Dir, cache => Cache}) end),
+    Running = fun() -> os:cmd("pgrep -f '" ++ Cache ++ "/[r]eplay'") =/= "" end,
+    until(Running),
+    exit(Caller, kill),
+    until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end).
+
+%% Replays of other VMs that use the same cache.
+others(Cache) -> filelib:wildcard("replay.*", Cache) -- filelib:wildcard("replay." ++ os:getpid() ++ ".*", Cache).
+
+until(Reached) ->
+    case Reached() of
+        true -> ok;
+        false -> receive after 20 -> until(Reached) end
+    end.
 
 output_is_dropped_or_mirrored(Config) ->
     Dir = recorded({witness_recorded_ends, late, []}, #{}, Config),
