@@ -17,7 +17,10 @@ exported(X) ->
     {V, W}.
 timed(T) -> receive never -> never after T -> T end.
 only_time(T) -> receive after T -> over end.
-nested(A) -> receive {A, B} -> receive {A, B, C} -> receive C -> {B, C} after 0 -> inner end after 0 -> middle end after 0 -> outer end.
+nested(A) ->
+    receive {A, B} ->
+        receive {A, B, C} -> receive C -> {B, C} after 0 -> inner end after 0 -> middle end
+    after 0 -> outer end.
 looping(0, Sum) -> Sum;
 looping(N, Sum) -> receive {n, M} -> looping(N - 1, Sum + M) end.
 in_fun(X) -> F = fun(Y) -> receive {X, Y, Z} when self() =/= Z -> Z after 0 -> none end end, [F(1), F(2)].

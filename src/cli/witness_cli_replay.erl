@@ -34,7 +34,8 @@ command() ->
           help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded; may be "
                                      "repeated"]}},
         #{name => allow_changed, long => "-allow-changed", type => boolean, default => false,
-          help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a difference"]}},
+          help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
+                                         "difference"]}},
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
         #{name => json, long => "-json", type => boolean, default => false,
@@ -51,8 +52,8 @@ run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
         Paths = case Folders of [] -> #{}; _ -> #{pa => Folders} end,
-        {ok, Report} ?= told(Dir, witness_replay:replay(
-            maps:merge(maps:merge(Given, Paths), case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end))),
+        Output = case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end,
+        {ok, Report} ?= told(Dir, witness_replay:replay(maps:merge(maps:merge(Given, Paths), Output))),
         All = Report#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         tell(Json, witness_cli_io:open(case Json of true -> json; false -> text end), All),
         {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end}

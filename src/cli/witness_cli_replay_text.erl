@@ -34,7 +34,8 @@ divergence(#{id := Id, process := Process, signature := Signature, position := P
 sentence(#{outcome := identical, complete := true, cut := 0, dir := Dir}, Look) ->
     [witness_text:style(good, ~"IDENTICAL", Look), ~": every process of ", clean(Dir), ~" did what it did."];
 sentence(#{outcome := identical, dir := Dir}, Look) ->
-    [witness_text:style(good, ~"IDENTICAL", Look), ~" as far as ", clean(Dir), ~" goes: it was cut, and processes stopped there."];
+    [witness_text:style(good, ~"IDENTICAL", Look), ~" as far as ", clean(Dir),
+     ~" goes: it was cut, and processes stopped there."];
 sentence(#{outcome := diverged, dir := Dir}, Look) ->
     [witness_text:style(bad, ~"DIVERGED", Look), ~" from ", clean(Dir), ~"."].
 

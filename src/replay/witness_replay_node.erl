@@ -29,24 +29,33 @@ that wait for it stop there too. Otherwise they have diverged.
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
 main() ->
-    _ = spawn(fun() ->
+    _ = spawn(fun listen/0),
+    ok.
+
+%% Whatever happens, the VM ends. When the other side has gone the port says so, and nobody can be told.
+-spec listen() -> no_return().
+listen() ->
+    process_flag(trap_exit, true),
+    try
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive
-            {Port, {data, Data}} ->
-                {start, Job} = binary_to_term(Data),
-                %% A fault here is no silence.
-                try begun(Job, Port) catch Class:Reason:Stack -> tell({failed, {Class, Reason, Stack}}, Port) end
-        end,
+            {Port, {data, Data}} -> started(binary_to_term(Data), Port);
+            {'EXIT', Port, _} -> ok
+        end
+    after
         halt(0, [{flush, true}])
-    end),
-    ok.
+    end.
+
+started({start, Job}, Port) ->
+    %% A fault here is no silence.
+    try begun(Job, Port) catch Class:Reason:Stack -> tell({failed, {Class, Reason, Stack}}, Port) end.
 
 begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
     maybe
         ok ?= woven(Job),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
         {ok, Processes} ?= witness_log_recording:processes(Recording),
-        Reader = witness_replay_log:start(Recording),
+        _ = witness_replay_log:start(Recording),
         receive {witness_replay_log, ready} -> ok end,
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
         ok = witness_replay_runtime:begin_all(#{
@@ -56,8 +65,7 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
         State = #state{port = Port, names = Names},
         Firsts = [{Id, Signature} || #{id := Id, parent := 0, signature := Signature} <- Processes],
-        tell(replayed(first(Firsts, State)), Port),
-        unlink(Reader)
+        tell(replayed(first(Firsts, State)), Port)
     else
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
         {error, Reason} -> tell({failed, Reason}, Port)
@@ -115,7 +123,8 @@ replayed(#state{port = Port} = State) ->
                 [Id | _] -> {failed, {process, Id, Reason}}
             end;
         {'DOWN', _, process, _, _} -> replayed(State);
-        {Port, _} -> replayed(State)
+        {'EXIT', Port, _} -> {failed, alone};
+        {'EXIT', _, Reason} -> {failed, {reader, Reason}}
     after ?QUIET_MS -> looked(State)
     end.
 

@@ -82,6 +82,7 @@ slot(Id) ->
     end.
 
 -doc false.
+-spec place(pos_integer()) -> no_return().
 place(Id) ->
     receive
         {witness_begin, {Module, Function, Args}} ->
@@ -91,6 +92,7 @@ place(Id) ->
     end.
 
 %% Nothing may come behind the call but this: what catches is not the program's.
+-spec run(module(), atom(), [term()]) -> no_return().
 run(Module, Function, Args) ->
     try ?MODULE:apply(Module, Function, Args) of
         _ -> finished(normal)
@@ -236,6 +238,7 @@ hibernate(erlang, hibernate, Args) ->
     end.
 
 -doc false.
+-spec awake([term()]) -> no_return().
 awake([Module, Function, Args]) ->
     receive witness_awake -> run(Module, Function, Args) end.
 

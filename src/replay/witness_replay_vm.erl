@@ -14,18 +14,25 @@ run(Recording, Code, Atoms, Options) ->
     maybe
         {ok, Dir} ?= folder(Options),
         {ok, Boot} ?= witness_replay_boot:write(Dir, Atoms, Own),
-        {Pid, Monitor} = spawn_monitor(fun() -> exit({replayed, replay(Boot, Own, Code, Recording, Options)}) end),
-        Result = ended(Pid, Monitor),
-        _ = file:del_dir_r(Dir),
-        Result
+        Caller = self(),
+        Tag = make_ref(),
+        {Pid, Monitor} = spawn_monitor(fun() ->
+            _ = monitor(process, Caller),
+            Result = replay(Boot, Own, Code, Recording, Options),
+            _ = file:del_dir_r(Dir),
+            Caller ! {Tag, Result}
+        end),
+        ended(Tag, Pid, Monitor)
     else
         {error, Reason} -> {error, {file, Reason}}
     end.
 
-%% The VM goes when the port's owner does: so that of the caller must not outlive it.
-ended(Pid, Monitor) ->
+%% The port is another process's: what it sends is none of the caller's messages.
+ended(Tag, Pid, Monitor) ->
     receive
-        {'DOWN', Monitor, process, Pid, {replayed, Result}} -> Result;
+        {Tag, Result} ->
+            true = demonitor(Monitor, [flush]),
+            Result;
         {'DOWN', Monitor, process, Pid, Reason} -> {error, {vm, Reason}}
     end.
 
@@ -70,6 +77,8 @@ heard(Port, Told, Options) ->
                     heard(Port, Told, Options);
                 Other -> heard(Port, Other, Options)
             end;
+        %% With the port the other VM goes too.
+        {'DOWN', _, process, _, _} -> {failed, alone};
         {Port, {exit_status, _}} when Told =/= none -> Told;
         {Port, {exit_status, Status}} -> {failed, {exit_status, Status}}
     end.
