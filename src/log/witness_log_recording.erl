@@ -21,7 +21,7 @@ damage is an error that says in which file it is, and where.
 A recording that is open is a plain term. Any process may use it, and there is nothing to close.
 """.
 
--export([open/1, open/2, header/1, info/1, modules/1, atoms/1]).
+-export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, atoms/1]).
 -export([processes/1, fold_processes/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
 
 -export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
@@ -238,6 +238,25 @@ header(#{header := Header}) -> Header.
 -doc "Whether it is complete, and how it ended.".
 -spec info(recording()) -> info().
 info(#{info := Info}) -> Info.
+
+-doc """
+Modules that ran as they are, so that messages that were taken in them are not in the recording. Calls of modules with native
+functions are, and Witness is no part of the program. Where there was no end, it is those that could not be woven.
+""".
+-spec unwoven(recording()) -> {ok, [module()]} | {error, error()}.
+unwoven(R) ->
+    Header = header(R),
+    Left = case Header of #{unwoven := Names} when is_list(Names) -> Names; #{} -> [] end,
+    Known = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
+    case modules(R) of
+        {ok, []} -> {ok, Left};
+        {ok, Modules} ->
+            As = [Module || {Module, _, false} <- Modules] -- [error_handler | Known ++ erlang:pre_loaded()],
+            {ok, [Module || Module <- lists:usort(As), is_atom(Module), not is_own(Module)]};
+        {error, _} = Error -> Error
+    end.
+
+is_own(Module) -> lists:prefix("witness_", atom_to_list(Module)).
 
 -doc "The modules that were loaded in the end, each with its MD5 and whether it was woven. None, where there was no end.".
 -spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.

@@ -93,12 +93,12 @@ prepared(Fun, Acc, R) ->
     maybe
         ok ?= contents(witness_log_recording:header(R)),
         {ok, Processes} ?= witness_log_recording:processes(R),
-        {ok, Modules} ?= witness_log_recording:modules(R),
+        {ok, Unwoven} ?= witness_log_recording:unwoven(R),
         M = #merge{births = #{Id => Process || #{id := Id} = Process <- Processes},
                    ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes},
                    unborn = gb_sets:from_list([Id || #{id := Id} <- Processes]),
                    late = maps:get(late, witness_log_recording:header(R), false) =:= true,
-                   begins = [unwoven || is_unwoven(R, Modules)],
+                   begins = [unwoven || Unwoven =/= []],
                    ends = [cut || not is_whole(R)],
                    told = Fun, acc = Acc},
         {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)], case length(Processes) > ?MANY of true -> many; false -> one end}
@@ -117,14 +117,6 @@ no_contents() ->
 is_whole(R) ->
     #{complete := Complete, ended := Ended} = witness_log_recording:info(R),
     Complete andalso Ended =:= finished.
-
-%% Those that could not be woven are named before the program runs; which of them it has loaded is known in the end.
-is_unwoven(R, Modules) ->
-    case witness_log_recording:header(R) of
-        #{unwoven := Names} when is_list(Names), Modules =:= [] -> Names =/= [];
-        #{unwoven := Names} when is_list(Names) -> lists:any(fun(Name) -> lists:keymember(Name, 1, Modules) end, Names);
-        #{} -> false
-    end.
 
 %% --- births ----------------------------------------------------------------------
 

@@ -262,6 +262,7 @@ named(Function, Name, To, Rest, Me) ->
             erlang:apply(erlang, Function, [To | Rest]);
         Found when Found =:= self(), length(Rest) =:= 1 ->
             ok = witness_record_native:named(Me, Found),
+            ok = announce(To, Rest, Me),
             to_own(hd(Rest), Me);
         Found ->
             ok = witness_record_native:named(Me, Found),

@@ -28,6 +28,7 @@ prepare(Recording, Options) ->
         ok ?= there(maps:get(pa, Given)),
         {ok, Dirs} ?= folders(Given),
         {ok, Loaded} ?= witness_log_recording:modules(Recording),
+        {ok, []} ?= witness_log_recording:unwoven(Recording),
         Code = #{calls := Calls} = plan(Dirs),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
         Now = witness_record_code:digests(Dirs),
@@ -36,6 +37,7 @@ prepare(Recording, Options) ->
     else
         {error, #{what := _} = Damage} -> {error, {recording, Damage}};
         {error, _} = Error -> Error;
+        {ok, Unwoven} -> {error, {unwoven, Unwoven}};
         #{} -> {error, no_code}
     end.
 

@@ -350,6 +350,8 @@ send(erlang, Function, [To, Msg | _] = Args) ->
         _ -> erlang:apply(erlang, Function, Args)
     end.
 
+%% What a process sends to itself with options, or by an alias, comes from the log.
+routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
 routed(To, Msg, _, _, P) when is_pid(To) ->
     case ets:lookup(?PIDS, To) of
         [{_, Id}] -> delivered(Id, none, Msg, P);
@@ -375,7 +377,10 @@ named(Msg, Function, Args, P) ->
         {{named, Id}, P1} ->
             P2 = witness_replay_process:pop(P1),
             keep(P2),
-            delivered(Id, none, Msg, P2);
+            case {Args, P2} of
+                {[_, _, _], #process{id = Id}} -> ok;
+                _ -> delivered(Id, none, Msg, P2)
+            end;
         {{raise, MFA, Class, Reason}, P1} ->
             keep(witness_replay_process:pop(P1)),
             raised(Class, Reason, erlang, Function, Args);
@@ -387,7 +392,7 @@ delivered(_, _, {'EXIT', _, _}, _) -> ok;
 delivered(_, _, {'DOWN', _, _, _, _}, _) -> ok;
 delivered(_, _, {spawn_reply, _, _, _}, _) -> ok;
 delivered(_, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
-delivered(Id, _, _, #process{id = Id}) -> ok;
+delivered(Id, Via, _, #process{id = Id}) when Via =/= none -> ok;
 delivered(Id, Via, Msg, #process{id = Me} = P) ->
     Slot = slot(Id),
     Slot ! {witness_sent, Me, Via, Msg},
@@ -447,8 +452,20 @@ answered({Entry, P}, Module, Function, Args) ->
         {raise, MFA, Class, Reason} ->
             keep(witness_replay_process:pop(P)),
             raised(Class, Reason, Module, Function, Args);
-        _ -> unanswered(Entry, {call, Module, Function, Args}, P)
+        _ -> unanswered(Entry, {call, Module, Function, Args}, P, MFA)
     end.
+
+%% Of calls that make a reference only those that return are in the log. They fail where their arguments are wrong.
+unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Function =:= alias; Function =:= make_ref ->
+    {call, Module, Function, Args} = Call,
+    try erlang:apply(Module, Function, Args) of
+        Ref ->
+            true = is_reference(Ref) andalso erlang:demonitor(Ref, [flush]),
+            unanswered(Entry, Call, P)
+    catch
+        error:Reason -> raised(error, Reason, Module, Function, Args)
+    end;
+unanswered(Entry, Call, P, _) -> unanswered(Entry, Call, P).
 
 returned(MFA, Args, Value, P) ->
     keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
