@@ -17,7 +17,7 @@ groups() ->
     [{programs, [], [Case || {Case, _, _} <- programs()]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
-                 a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, messages_are_compared_with_their_hashes]},
+                 a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
      {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told,
                     a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
@@ -178,9 +178,11 @@ output_is_dropped_or_mirrored(Config) ->
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir, mirror => Mirror})),
     ?assertEqual(~"last words\n", receive {text, Text} -> Text after 0 -> none end).
 
-messages_are_compared_with_their_hashes(Config) ->
-    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{hash => true}, Config),
-    ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})).
+recorded_messages_are_compared(Config) ->
+    [begin
+         Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{Kept => true}, Config),
+         ?assertMatch({Kept, {ok, #{outcome := identical}}}, {Kept, witness_replay:replay(#{dir => Dir})})
+     end || Kept <- [hash, contents]].
 
 %% --- refused ---------------------------------------------------------------------
 
@@ -196,7 +198,9 @@ another_build_of_otp_is_refused(Config) ->
     ?assertMatch({error, {release, _, _}}, witness_replay:replay(#{dir => Dir})),
     header(Dir, fun(Header) -> Header#{erts := list_to_binary(erlang:system_info(version)), node := a@b} end),
     ?assertEqual({error, {node, a@b}}, witness_replay:replay(#{dir => Dir})),
-    header(Dir, fun(Header) -> maps:remove(digests, Header#{node := nonode@nohost}) end),
+    header(Dir, fun(Header) -> Header#{node := nonode@nohost, late => true} end),
+    ?assertEqual({error, late}, witness_replay:replay(#{dir => Dir})),
+    header(Dir, fun(Header) -> maps:without([digests, late], Header) end),
     ?assertEqual({error, no_code}, witness_replay:replay(#{dir => Dir})).
 
 header(Dir, Change) ->

@@ -59,7 +59,7 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         receive {witness_replay_log, ready} -> ok end,
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
         ok = witness_replay_runtime:begin_all(#{
-            processes => Processes, calls => Calls, mirror => Mirror,
+            processes => Processes, calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = handler(Job),
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},

@@ -49,12 +49,12 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 
 - `processes`: those of the recording;
 - `calls`: the numbers of calls, for those that are known at run time only;
-- `checked`: the log has hashes or contents of messages;
+- `checked`: the log has hashes or contents of messages; `announced`: it has what was sent;
 - `mirror`: the controller wants to have what is printed.
 """.
 -spec begin_all(#{processes := [witness_log_recording:process()], calls := #{mfa() => non_neg_integer()},
-                  checked := boolean(), mirror := boolean()}) -> ok.
-begin_all(#{processes := Processes, calls := Calls, checked := Checked, mirror := Mirror}) ->
+                  checked := boolean(), announced := boolean(), mirror := boolean()}) -> ok.
+begin_all(#{processes := Processes} = Given) ->
     _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?BORN, ?ALIASES]],
     _ = ets:new(?WAITS, [named_table, public, {write_concurrency, true}]),
     _ = ets:new(?SIGNALS, [named_table, public, bag]),
@@ -62,7 +62,7 @@ begin_all(#{processes := Processes, calls := Calls, checked := Checked, mirror :
         ets:insert(?PIDS, {Pid, Id}),
         ets:insert(?BORN, {Id, Pid, Signature})
     end, Processes),
-    persistent_term:put(?MODULE, #{controller => erlang:self(), calls => Calls, checked => Checked, mirror => Mirror}).
+    persistent_term:put(?MODULE, (maps:remove(processes, Given))#{controller => erlang:self()}).
 
 %% --- processes -------------------------------------------------------------------
 
@@ -342,6 +342,7 @@ send(erlang, Function, [To, Msg | _] = Args) ->
     case get(?KEY) of
         #process{} = P ->
             routed(To, Msg, Function, Args, P),
+            announced(persistent_term:get(?MODULE)),
             case {Function, Args} of
                 {send_nosuspend, _} -> true;
                 {send, [_, _, _]} -> ok;
@@ -349,6 +350,14 @@ send(erlang, Function, [To, Msg | _] = Args) ->
             end;
         _ -> erlang:apply(erlang, Function, Args)
     end.
+
+%% What was sent is seen where it is taken, so it is not compared here.
+announced(#{announced := true}) ->
+    case peeked(get(?KEY)) of
+        {{sent, _, _}, P} -> keep(witness_replay_process:pop(P));
+        {_, P} -> keep(P)
+    end;
+announced(#{announced := false}) -> ok.
 
 %% What a process sends to itself with options, or by an alias, comes from the log.
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
