@@ -9,7 +9,7 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 -behaviour(gen_server).
 
 -export([start_link/3, keep/2, finish/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
+-export([init/1, handle_call/3, write/3, handle_cast/2, handle_info/2, format_status/1]).
 
 -export_type([options/0, kept/0]).
 
@@ -35,7 +35,7 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 
 -doc "Begins to gather. `Header` is as for the writer.".
 -spec start_link(file:filename(), Header :: map(), options()) -> {ok, pid()} | {error, term()}.
-start_link(Dir, Header, Options) -> gen_server:start_link(?MODULE, {Dir, Header, Options}, []).
+start_link(Dir, Header, Options) -> {ok, _} = gen_server:start_link(?MODULE, {Dir, Header, Options}, []).
 
 -doc "Writes what there is now. The modules are as for `finish/2`.".
 -spec keep(pid(), [{module(), binary(), boolean()}]) -> kept().
@@ -62,7 +62,7 @@ handle_call({keep, _}, _, #last{kept = ?MOST} = L) -> {reply, {error, enough}, L
 handle_call({keep, Modules}, From, L0) ->
     L = #last{kept = Kept, dir = Dir} = gathered(L0),
     Folder = filename:join(Dir, "kept-" ++ integer_to_list(Kept + 1)),
-    {_, Ref} = spawn_monitor(fun() -> exit({written, Folder, written(Folder, Modules, L)}) end),
+    {_, Ref} = spawn_monitor(?MODULE, write, [Folder, Modules, L]),
     {noreply, L#last{kept = Kept + 1, writing = {Ref, From}}};
 handle_call({finish, Modules}, _, L0) ->
     #last{dir = Dir, ended = Ended} = L = gathered(settled(L0)),
@@ -72,6 +72,10 @@ handle_call({finish, Modules}, _, L0) ->
         {{error, Reason}, _} -> {ended, Reason, none}
     end,
     {stop, normal, Reply, L}.
+
+-doc false.
+-spec write(file:filename(), [{module(), binary(), boolean()}], #last{}) -> no_return().
+write(Folder, Modules, L) -> exit({written, Folder, written(Folder, Modules, L)}).
 
 -doc false.
 handle_cast(_, L) -> {noreply, L}.

@@ -223,7 +223,7 @@ first(#{app := App}) -> {?MODULE, start_application, [App]}.
 start_application(App) -> exit({witness_started, application:ensure_all_started(App)}).
 
 -doc false.
--spec call([atom()], mfa()) -> term().
+-spec call([atom()], {module(), atom(), [term()]}) -> term().
 call(Apps, {M, F, Args}) ->
     [{ok, _} = application:ensure_all_started(App) || App <- Apps],
     apply(M, F, Args).

@@ -465,6 +465,7 @@ answered({Entry, P}, Module, Function, Args) ->
     end.
 
 %% Of calls that make a reference only those that return are in the log. They fail where their arguments are wrong.
+-spec unanswered(witness_log_recording:run() | done, term(), #process{}, mfa()) -> no_return().
 unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Function =:= alias; Function =:= make_ref ->
     {call, Module, Function, Args} = Call,
     try erlang:apply(Module, Function, Args) of
