@@ -34,7 +34,7 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 -define(IDLE_MS, 10).
 
 -doc "Begins to gather. `Header` is as for the writer.".
--spec start_link(file:filename(), Header :: map(), options()) -> {ok, pid()} | {error, term()}.
+-spec start_link(file:filename(), Header :: map(), options()) -> {ok, pid()}.
 start_link(Dir, Header, Options) -> {ok, _} = gen_server:start_link(?MODULE, {Dir, Header, Options}, []).
 
 -doc "Writes what there is now. The modules are as for `finish/2`.".
