@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
+.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -65,6 +65,9 @@ record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; 
 
 record-soak: ## Record at full message rate for ten minutes: memory does not grow; slow and full disks end recordings only
 	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE
+
+replays: ## Record each program of the tests ten times, and replay each recording ten times
+	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=10 rebar3 ct --suite=test/witness_replay_SUITE --group=programs
 
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm

@@ -3,7 +3,7 @@
 Programs of `test/recorded`, recorded several times, and each recording replayed several times: every process does what it
 did, and the first one ends with the same result. And what is told when that is not so.
 
-`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (2 and 2).
+`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2).
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -84,7 +84,7 @@ program(Case, Config) ->
     {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
     Recordings = case lists:member(Function, [many, savina]) of
         true -> 1;
-        false -> times("WITNESS_REPLAY_RECORDINGS", 2)
+        false -> times("WITNESS_REPLAY_RECORDINGS", 1)
     end,
     lists:foreach(fun(_) ->
         Dir = recorded({witness_recorded_root, run, [Module, Function]}, #{}, Config),

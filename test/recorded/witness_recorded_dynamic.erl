@@ -15,7 +15,7 @@ functions() ->
     Module:Function(Me, {own, 3}),
     apply(erlang, send, [Me, {own, 4}]),
     lists:map(fun(F) -> apply(F, [Me, {own, 5}]) end, [Send]),
-    [receive {own, N} = M -> content(M) end || N <- [5, 4, 3, 2, 1]],
+    [receive {own, N} = M -> message(self(), M) end || N <- [5, 4, 3, 2, 1]],
     Child = spawn(erlang, send, [Me, from_child]),
     witness_recorded:either([[{spawn, Child}]]),
     receive from_child -> message(Child, from_child) end,
@@ -28,7 +28,7 @@ functions() ->
     {ok, Tokens, _} = erl_scan:string(Text),
     {ok, Parsed} = erl_parse:parse_exprs(Tokens),
     {value, {Me, Reference}, _} = erl_eval:exprs(Parsed, []),
-    content(evaluated),
+    message(Me, evaluated),
     _ = result({erlang, make_ref, 0}, Reference),
     Other = erpc:call(node(), fun() -> self() end, 60_000),
     {Other =/= Me, is_integer(rpc:call(node(), erlang, unique_integer, []))}.
