@@ -256,7 +256,7 @@ unwoven(R) ->
         {error, _} = Error -> Error
     end.
 
-is_own(Module) -> lists:prefix("witness_", atom_to_list(Module)).
+is_own(Module) -> Module =:= witness orelse lists:prefix("witness_", atom_to_list(Module)).
 
 -doc "The modules that were loaded in the end, each with its MD5 and whether it was woven. None, where there was no end.".
 -spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.

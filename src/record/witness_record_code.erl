@@ -88,7 +88,8 @@ wanted(Options, User) ->
         ++ [App || Dir <- User, File <- filelib:wildcard("*.app", Dir), App <- needs(filename:join(Dir, File))].
 
 named(Options) ->
-    [App || #{app := App} <- [Options]]
+    %% Who observes may have to compile monitors, and then the program has what it compiles with.
+    [App || #{app := App} <- [Options]] ++ [compiler || is_map_key(observer, Options)]
         ++ lists:append([maps:get(Key, Options, []) || Key <- [applications, weave, outside]]).
 
 elixir(Options, User) ->

@@ -28,7 +28,7 @@ start(Calls) ->
 -spec notice(module(), binary()) -> ok.
 notice(Module, Code) ->
     %% Without a table nothing is recorded any more.
-    try is_woven(Code) orelse ets:insert_new(?MODULE, {Module, unwoven}) of
+    try is_woven(Code) orelse is_monitor(Module) orelse ets:insert_new(?MODULE, {Module, unwoven}) of
         _ ->
             case ets:lookup(?MODULE, Module) of
                 [{_, unwoven}] -> witness_record_runtime:verify();
@@ -37,6 +37,9 @@ notice(Module, Code) ->
     catch
         error:badarg -> ok
     end.
+
+%% Witness makes these of specifications, for processes that are none of the program's.
+is_monitor(Module) -> lists:prefix("witness_spec_code_", atom_to_list(Module)).
 
 %% What is no object code will not be loaded.
 is_woven(Code) ->

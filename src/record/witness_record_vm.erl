@@ -85,7 +85,8 @@ job(Options, Code) ->
     Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
     %% What the program's code was is asked again when it is replayed.
-    Again = #{pa => [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])], weave => maps:get(weave, Options, [])},
+    Again = #{pa => [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])], weave => maps:get(weave, Options, [])
+                  ++ [compiler || is_map_key(observer, Options)]},
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options)), code => Again}, Used).
 
 -doc false.
