@@ -53,9 +53,10 @@ a_writer_that_is_held_up_ends_the_recording(Config) ->
     Load = {witness_recorded_load, held_up, [?PAIRS, File]},
     {ok, Summary} = witness_record:record(options(Load, Dir, #{budget => Budget}, Config)),
     ?assertMatch(#{outcome := {ended, budget}, ended := {returned, normal}, vm := 0}, Summary),
-    Most = read(File),
+    %% What processes held when it ended comes on top, once.
+    {Most, AtEnd} = read(File),
     ?assert(Most =< Budget),
-    ?assert(Most > Budget div 2),
+    ?assert(AtEnd > Budget div 2 andalso AtEnd =< 2 * Budget),
     is_readable(Dir).
 
 a_full_disk_ends_the_recording(Config) ->
