@@ -11,7 +11,10 @@ event(Data) -> {measured, map_size(Data)}.
 read(all, Data) -> Data;
 read(Key, Data) -> map_get(Key, Data).
 
-parts_are_read_until_it_is_answered_test() ->
+%% In processes of their own: what other tests have left behind is none of theirs.
+parts_are_read_until_it_is_answered_test_() -> {spawn, fun parts_are_read_until_it_is_answered/0}.
+
+parts_are_read_until_it_is_answered() ->
     Test = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
         Event = receive {measured, E, 2} -> E end,
@@ -38,7 +41,9 @@ by_name_test() ->
     ?assertEqual({error, noproc}, witness_record_source:deliver(?MODULE, ?MODULE, #{}, 5000)),
     ?assertEqual({error, noproc}, witness_record_source:deliver(?MODULE, Pid, #{}, 5000)).
 
-whoever_ends_or_does_not_answer_test() ->
+whoever_ends_or_does_not_answer_test_() -> {spawn, fun whoever_ends_or_does_not_answer/0}.
+
+whoever_ends_or_does_not_answer() ->
     Silent = spawn(fun() -> receive {measured, _, _} -> exit(tired) end end),
     ?assertEqual({error, {down, tired}}, witness_record_source:deliver(?MODULE, Silent, #{}, infinity)),
     Slow = spawn(fun() -> receive {measured, _, _} -> receive stop -> ok end end end),

@@ -149,10 +149,21 @@ is_prefix_or_gap(What, P, Told, Whole) ->
 
 what_ran_and_was_not_woven_is_a_gap_for_everybody_test() ->
     Parts = witness_recording_sample:parts(ring(), 100),
-    {ok, Told} = read(Parts, #{header => #{unwoven => [lists]}}),
-    ?assertEqual(3, length([P || {{gap, P, unwoven, unknown, _}, _} <- Told])),
-    {ok, Loaded} = read(Parts, #{header => #{unwoven => [nobody_has_loaded_this]}}),
-    ?assertEqual([], [P || {{gap, P, unwoven, _, _}, _} <- Loaded]).
+    Unwoven = fun(Options) ->
+        {ok, Told} = read(Parts, Options),
+        length([P || {{gap, P, unwoven, unknown, _}, _} <- Told])
+    end,
+    AsItWas = fun(Module) -> #{modules => [{lists, ~"md5", true}, {Module, ~"md5", false}]} end,
+    ?assertEqual(3, Unwoven(AsItWas(lists))),
+    ?assertEqual(3, Unwoven((AsItWas(lists))#{header => #{unwoven => [lists]}})),
+    %% Loaded by the program, from wherever.
+    ?assertEqual(3, Unwoven(AsItWas(calendar))),
+    %% Where there was no end, nobody knows what was loaded.
+    ?assertEqual(3, Unwoven(#{header => #{unwoven => [lists]}, 'end' => false})),
+    ?assertEqual(0, Unwoven(#{header => #{unwoven => [nobody_has_loaded_this]}})),
+    %% Their calls are recorded, or they are no part of the program.
+    ?assertEqual(0, Unwoven((AsItWas(lists))#{header => #{calls => #{{lists, sort, 1} => 1}}})),
+    [?assertEqual({M, 0}, {M, Unwoven(AsItWas(M))}) || M <- [erlang, error_handler, witness_event, witness]].
 
 %% --- what is wrong ---------------------------------------------------------------
 

@@ -21,13 +21,13 @@ a_source_that_is_too_large_is_refused_test() ->
     ?assert(erlang:system_info(atom_count) - Atoms < 50).
 
 too_many_names_are_refused_before_they_are_atoms_test_() ->
-    [{Kind, fun() ->
+    [{Kind, {timeout, 60, fun() ->
         Names = [[Before, Kind, io_lib:format(Number, [N div 110, N rem 110]), After, ","] || N <- lists:seq(1, 12_000)],
         Source = iolist_to_binary(["with m:f(_) monitor [_ ? [", Names, "a]] ff."]),
         Atoms = atoms(),
         ?assertMatch({error, [#{code := too_many_names}]}, compile(Source)),
         ?assert(erlang:system_info(atom_count) - Atoms < 50)
-     end} || {Kind, Before, After, Number} <- [{"atom_t_", "", "", "~b_~b"}, {"Var_t_", "", "", "~b_~b"},
+     end}} || {Kind, Before, After, Number} <- [{"atom_t_", "", "", "~b_~b"}, {"Var_t_", "", "", "~b_~b"},
                                                {"after_char_", "$x", "", "~b_~b"}, {"sigil_", "~", "\"\"", "~b_~b"},
                                                %% Few words: only as a whole these are many.
                                                {"quoted t ", "'", "'", "~b ~b"}, {"esc\\'aped t ", "'", "'", "~b ~b"}]].

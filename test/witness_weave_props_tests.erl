@@ -44,9 +44,9 @@ fault_is_found({_, Module, Find, Replace}, Plan) ->
 
 faults_of_replacing() ->
     [{Name, witness_weave_expr, Find, Replace} || {Name, Find, Replace} <- [
-        {"every send is done by the code", "[is_another(G, ToVar)], [Send(ToVar, MsgVar)]},", "[[{atom, G, true}]], [Send(ToVar, MsgVar)]},"},
-        {"what is sent to others is sent the wrong way round", "[ToVar, MsgVar], Context),\n               [{'if'",
-         "[MsgVar, ToVar], Context),\n               [{'if'"},
+        {"every send is done by the code", "[is_another(G, ToVar)], Announced ++", "[[{atom, G, true}]], Announced ++"},
+        {"what is sent to others is sent the wrong way round", "[ToVar, MsgVar], Context),\n               Announced",
+         "[MsgVar, ToVar], Context),\n               Announced"},
         {"a time that is over is the value", "[remote(generated(Anno), Context, timeout, []) | After]",
          "After ++ [remote(generated(Anno), Context, timeout, [])]"}]].
 
@@ -58,7 +58,7 @@ faults() ->
         {"a send is told before it is done",
          "{match, G, Value, Send(ToVar, MsgVar)},\n                remote(G, Context, sent, [ToVar, MsgVar]),",
          "remote(G, Context, sent, [ToVar, MsgVar]),\n                {match, G, Value, Send(ToVar, MsgVar)},"},
-        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]", "sent, [MsgVar, ToVar]"},
+        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]),\n                Value]", "sent, [MsgVar, ToVar]),\n                Value]"},
         {"a send is done twice", "{match, G, Value, Send(ToVar, MsgVar)},",
          "{match, G, Value, Send(ToVar, MsgVar)}, Send(ToVar, MsgVar),"},
         {"two sends of a function share variables", "N + 3};", "N};"},
