@@ -222,6 +222,11 @@ same(Original, Woven) -> equal(Original, Woven).
 
 %% The compiler leaves out a frame of a function that it knows not to go on, as in `f(X) -> 1 + g(spawn(...))' where `g/1'
 %% takes no process. Of what a call in its place gives it knows nothing: no frame is missing, and there may be more.
+%%
+%% Of a match that fails within what is sent, as in `self() ! ({a, 1} = f())', the compiler gives the line of what comes next.
+%% Woven it is its own, so the line of a failed match does not count.
+equal({{badmatch, A}, {stack, [{M, F, N, _} | Original]}}, {{badmatch, B}, {stack, [{M, F, N, _} | Woven]}}) ->
+    equal(A, B) andalso among(Original, Woven);
 equal({stack, Original}, {stack, Woven}) -> among(Original, Woven);
 equal(A, B) when is_tuple(A), is_tuple(B) -> equal(tuple_to_list(A), tuple_to_list(B));
 equal([A | As], [B | Bs]) -> equal(A, B) andalso equal(As, Bs);
