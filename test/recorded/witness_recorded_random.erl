@@ -28,12 +28,17 @@ start_all(Programs) ->
 start(Steps) ->
     %% Whatever belongs to the program has this group leader.
     Leader = witness_recorded:spawned(fun() -> receive never -> ok end end),
-    _ = child(Steps, Leader, []),
+    Own = group_leader(),
+    true = group_leader(Leader, self()),
+    _ = child(Steps, []),
+    true = group_leader(Own, self()),
     wait(Leader),
     exit(Leader, kill).
 
 wait(Leader) ->
-    case [Pid || Pid <- processes(), Pid =/= Leader, process_info(Pid, group_leader) =:= {group_leader, Leader}] of
+    %% Who has ended since the list was made may have had children after it was made.
+    case [Pid || Pid <- processes(), Pid =/= Leader,
+                 lists:member(process_info(Pid, group_leader), [{group_leader, Leader}, undefined])] of
         [] -> ok;
         Pids ->
             lists:foreach(fun(Pid) ->
@@ -46,12 +51,9 @@ wait(Leader) ->
             wait(Leader)
     end.
 
-child(Steps, Leader, Options) ->
+child(Steps, Options) ->
     Parent = self(),
-    witness_recorded:spawned(fun() ->
-        group_leader(Leader, self()),
-        proceed(Steps, [self(), Parent])
-    end, Options).
+    witness_recorded:spawned(fun() -> proceed(Steps, [self(), Parent]) end, Options).
 
 -doc "What a process still does, with whom it knows.".
 proceed([], _) -> ok;
@@ -60,7 +62,7 @@ proceed([hibernate | Steps], Known) ->
     erlang:hibernate(?MODULE, proceed, [[{take, [awake], 0} | Steps], Known]);
 proceed([Step | Steps], Known) -> proceed(Steps, step(Step, Known)).
 
-step({spawn, Steps, Options}, Known) -> Known ++ [child(Steps, group_leader(), Options)];
+step({spawn, Steps, Options}, Known) -> Known ++ [child(Steps, Options)];
 step({send, To, Tag}, Known) ->
     known(To, Known) ! {Tag, self(), lists:last(Known)},
     Known;
