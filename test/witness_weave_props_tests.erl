@@ -223,9 +223,11 @@ same(Original, Woven) -> equal(Original, Woven).
 %% The compiler leaves out a frame of a function that it knows not to go on, as in `f(X) -> 1 + g(spawn(...))' where `g/1'
 %% takes no process. Of what a call in its place gives it knows nothing: no frame is missing, and there may be more.
 %%
-%% Of a match that fails within what is sent, as in `self() ! ({a, 1} = f())', the compiler gives the line of what comes next.
-%% Woven it is its own, so the line of a failed match does not count.
-equal({{badmatch, A}, {stack, [{M, F, N, _} | Original]}}, {{badmatch, B}, {stack, [{M, F, N, _} | Woven]}}) ->
+%% Of a match that fails within what is sent, as in `self() ! ({a, 1} = f())', the compiler gives the line of what comes next,
+%% and of a `case' that is an argument the line where its expression ends. Woven it is its own, so the line of a failed match
+%% does not count.
+equal({{Failed, A}, {stack, [{M, F, N, _} | Original]}}, {{Failed, B}, {stack, [{M, F, N, _} | Woven]}})
+        when Failed =:= badmatch; Failed =:= case_clause ->
     equal(A, B) andalso among(Original, Woven);
 equal({stack, Original}, {stack, Woven}) -> among(Original, Woven);
 equal(A, B) when is_tuple(A), is_tuple(B) -> equal(tuple_to_list(A), tuple_to_list(B));
