@@ -4,7 +4,7 @@ Numbers as recordings have them: LEB128, seven bits a byte, the lowest first, th
 last. A number has at most 64 bits, and so at most ten bytes.
 """.
 
--export([leb/1, read/1, zigzag/1, unzigzag/1]).
+-export([leb/1, read/1, several/2, zigzag/1, unzigzag/1]).
 
 -define(LIMIT, 16#10000000000000000).
 
@@ -31,6 +31,17 @@ read(<<0:1, Bits:7, Rest/binary>>, Shift, N) ->
 read(<<1:1, Bits:7, Rest/binary>>, Shift, N) when Shift < 63 -> read(Rest, Shift + 7, Bits bsl Shift bor N);
 read(<<>>, _, _) -> more;
 read(_, _, _) -> too_large.
+
+-doc "So many numbers that bytes begin with, one behind the other.".
+-spec several(non_neg_integer(), binary()) -> {[non_neg_integer()], Rest :: binary()} | more | too_large.
+several(Count, Bytes) -> several(Count, Bytes, []).
+
+several(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
+several(Left, Bytes, Numbers) ->
+    case read(Bytes) of
+        {N, Rest} -> several(Left - 1, Rest, [N | Numbers]);
+        Wrong -> Wrong
+    end.
 
 -doc "An integer as a natural number: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.".
 -spec zigzag(integer()) -> non_neg_integer().

@@ -43,7 +43,7 @@ decode(Bytes, Atoms) -> decode(Bytes, Atoms, []).
 decode(<<>>, _, Records) -> {ok, lists:reverse(Records)};
 decode(<<1, Rest/binary>>, Atoms, Records) ->
     maybe
-        {ok, [Id, Parent, Place, Size], Rest1} ?= numbers(4, Rest, []),
+        {[Id, Parent, Place, Size], Rest1} ?= witness_log_recording_number:several(4, Rest),
         true ?= Id > 0,
         <<External:Size/binary, Rest2/binary>> ?= Rest1,
         {ok, {Pid, Signature}} ?= witness_log_recording_term:decode(External, Atoms),
@@ -54,13 +54,13 @@ decode(<<1, Rest/binary>>, Atoms, Records) ->
         _ -> {malformed, ~"a birth is damaged"}
     end;
 decode(<<2, Rest/binary>>, Atoms, Records) ->
-    case numbers(1, Rest, []) of
-        {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
+    case witness_log_recording_number:read(Rest) of
+        {Id, Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
         _ -> {malformed, ~"an end is damaged"}
     end;
 decode(<<3, Rest/binary>>, Atoms, Records) ->
     maybe
-        {ok, [Id, Size], Rest1} ?= numbers(2, Rest, []),
+        {[Id, Size], Rest1} ?= witness_log_recording_number:several(2, Rest),
         true ?= Id > 0,
         <<External:Size/binary, Rest2/binary>> ?= Rest1,
         {ok, Signature} ?= witness_log_recording_term:decode(External, Atoms),
@@ -70,16 +70,9 @@ decode(<<3, Rest/binary>>, Atoms, Records) ->
         _ -> {malformed, ~"a signature is damaged"}
     end;
 decode(<<4, Rest/binary>>, Atoms, Records) ->
-    case numbers(1, Rest, []) of
-        {ok, [Id], Rest1} when Id > 0 -> decode(Rest1, Atoms, [{early, Id} | Records]);
+    case witness_log_recording_number:read(Rest) of
+        {Id, Rest1} when Id > 0 -> decode(Rest1, Atoms, [{early, Id} | Records]);
         _ -> {malformed, ~"an early birth is damaged"}
     end;
 decode(<<Kind, _/binary>>, _, _) ->
     {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.
-
-numbers(0, Rest, Numbers) -> {ok, lists:reverse(Numbers), Rest};
-numbers(Left, Bytes, Numbers) ->
-    case witness_log_recording_number:read(Bytes) of
-        {N, Rest} -> numbers(Left - 1, Rest, [N | Numbers]);
-        _ -> error
-    end.

@@ -9,19 +9,14 @@ recorded VM: so it is looked up while births are written, for those who read the
 -doc "For whole records of the file `processes`: the records to be written behind them.".
 -spec signatures(binary()) -> [binary()].
 signatures(<<1, Rest/binary>>) ->
-    {[Id, _, _, Size], Rest1} = numbers(4, Rest, []),
+    {[Id, _, _, Size], Rest1} = witness_log_recording_number:several(4, Rest),
     <<External:Size/binary, Rest2/binary>> = Rest1,
     {_, Raw} = binary_to_term(External),
     [witness_log_recording_process:encode({signature, Id, Signature}) || Signature <- called(Raw)] ++ signatures(Rest2);
 signatures(<<2, Rest/binary>>) ->
-    {_, Rest1} = numbers(1, Rest, []),
+    {_, Rest1} = witness_log_recording_number:read(Rest),
     signatures(Rest1);
 signatures(<<>>) -> [].
-
-numbers(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
-numbers(Left, Bytes, Numbers) ->
-    {N, Rest} = witness_log_recording_number:read(Bytes),
-    numbers(Left - 1, Rest, [N | Numbers]).
 
 %% Without a fun whoever reads it can tell by himself.
 called({_, _, Args} = Raw) when is_list(Args) ->

@@ -65,19 +65,14 @@ queued(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
     R#ring{queue = queue:in({Now, Kind, What}, Queue), size = All + Size}.
 
 processes(<<1, Rest/binary>> = All, Now, #ring{births = Births} = R) ->
-    {[Id, _, _, Size], Rest1} = numbers(4, Rest, []),
+    {[Id, _, _, Size], Rest1} = witness_log_recording_number:several(4, Rest),
     <<_:Size/binary, Rest2/binary>> = Rest1,
     Record = binary:copy(binary:part(All, 0, byte_size(All) - byte_size(Rest2))),
     processes(Rest2, Now, R#ring{births = Births#{Id => [Record | witness_record_names:signatures(Record)]}});
 processes(<<2, Rest/binary>>, Now, #ring{ending = Ending, ended = Ended} = R) ->
-    {[Id], Rest1} = numbers(1, Rest, []),
+    {Id, Rest1} = witness_log_recording_number:read(Rest),
     processes(Rest1, Now, R#ring{ending = [{Now, Id} | Ending], ended = Ended#{Id => []}});
 processes(<<>>, _, R) -> R.
-
-numbers(0, Rest, Numbers) -> {lists:reverse(Numbers), Rest};
-numbers(Left, Bytes, Numbers) ->
-    {N, Rest} = witness_log_recording_number:read(Bytes),
-    numbers(Left - 1, Rest, [N | Numbers]).
 
 %% --- what goes -------------------------------------------------------------------
 
@@ -135,7 +130,7 @@ item(Bytes) ->
 
 each_subtrace(_, Acc, <<>>) -> Acc;
 each_subtrace(Fun, Acc, Bytes) ->
-    {[Id, _, Size], Rest} = numbers(3, Bytes, []),
+    {[Id, _, Size], Rest} = witness_log_recording_number:several(3, Bytes),
     <<Trace:Size/binary, Rest1/binary>> = Rest,
     each_subtrace(Fun, Fun(Id, Trace, Acc), Rest1).
 
