@@ -281,16 +281,8 @@ class(_, _, _) -> none.
 function(Module, Function, Arity) ->
     case class(Module, Function, Arity) of
         none -> fun Module:Function/Arity;
-        _ -> calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+        _ -> witness_weave_runtime:calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
     end.
-
-calling(0, Do) -> fun() -> Do([]) end;
-calling(1, Do) -> fun(A) -> Do([A]) end;
-calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
-calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
-calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
-calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
-calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end.
 
 %% --- for whoever sees more -------------------------------------------------------
 

@@ -12,6 +12,8 @@ Which calls have which class says the table of the plan (`witness_weave_calls`).
 plan can lead to.
 """.
 
+-export([calling/2]).
+
 -optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
                      spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3,
                      dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
@@ -128,3 +130,14 @@ process of this node, or may be none.
 
 -doc "`init/1` of an OTP behaviour's callback module, which is an entry, in a process without the key; result as for `entry/3`.".
 -callback init(module(), Args :: [term()]) -> go | {done, V :: term()}.
+
+-doc "A fun of this arity that does something with the list of its arguments: what `c:function/3` gives.".
+-spec calling(0..7, fun(([term()]) -> term())) -> function().
+calling(0, Do) -> fun() -> Do([]) end;
+calling(1, Do) -> fun(A) -> Do([A]) end;
+calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
+calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
+calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
+calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
+calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end;
+calling(7, Do) -> fun(A, B, C, D, E, F, G) -> Do([A, B, C, D, E, F, G]) end.
