@@ -13,7 +13,7 @@ how many they were, at the latest before the run has ended.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
+-export([start_link/1, tell/2, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
 -export([init/2, format/1]).
 
 -define(MAILBOX, 1000).
@@ -66,18 +66,30 @@ loop(N = #notifier{run = Run}) ->
     receive
         {verdict, V} ->
             ok = witness_telemetry:verdict(V, N#notifier.telemetry),
-            loop(callback(V, tell({verdict, V}, log(V, N))));
+            loop(callback(V, hand_out({verdict, V}, log(V, N))));
         left_out -> loop(log_left_out(N));
         {summary, S} ->
             N1 = log_left_out(N),
             ok = witness_telemetry:ended(S, N1#notifier.telemetry),
-            N2 = tell({summary, S}, N1),
+            N2 = hand_out({summary, S}, N1),
             Run ! {told, self()},
             loop(N2);
         {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
         {reached, Fun} -> ok = Fun(), loop(N);
         flush -> Run ! {flushed, self()}, loop(N);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
+    end.
+
+-doc "Tells somebody of a verdict. That he raises is a report, and nobody else's affair.".
+-spec tell(fun((Verdict) -> term()), Verdict) -> ok.
+tell(OnVerdict, Verdict) ->
+    try
+        _ = OnVerdict(Verdict),
+        ok
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
+                       #{domain => [witness]})
     end.
 
 callback(_, N = #notifier{callback = undefined}) -> N;
@@ -130,10 +142,10 @@ name(Name) -> [" (", Name, ")"].
 slice(undefined) -> "";
 slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
 
-tell(Message, N = #notifier{subscribers = Subscribers}) ->
-    N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> tell(Message, Ref, S) end, Subscribers)}.
+hand_out(Message, N = #notifier{subscribers = Subscribers}) ->
+    N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> hand_out(Message, Ref, S) end, Subscribers)}.
 
-tell(Message, Ref, {Pid, Missed}) ->
+hand_out(Message, Ref, {Pid, Missed}) ->
     case process_info(Pid, message_queue_len) of
         undefined -> false;
         {_, Length} when Length >= ?MAILBOX, element(1, Message) =:= verdict -> {true, {Pid, Missed + 1}};

@@ -20,8 +20,6 @@ process, and for an application the application controller, spawns.
 -behaviour(gen_server).
 -behaviour(witness_record_node).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([start/3]).
 -export([begin_observing/3, end_observing/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
@@ -134,15 +132,7 @@ keep(no, #recording{last = true, pid = Pid}) ->
     ok;
 keep(_, _) -> ok.
 
-tell(Verdict, #recording{on_verdict = OnVerdict}) ->
-    try
-        _ = OnVerdict(Verdict),
-        ok
-    catch
-        Class:Reason:Stack ->
-            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
-                       #{domain => [witness]})
-    end.
+tell(Verdict, #recording{on_verdict = OnVerdict}) -> witness_notifier:tell(OnVerdict, Verdict).
 
 ended(Summary, #recording{awaiting = Awaiting, stopping = Stopping} = R) ->
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),

@@ -9,8 +9,6 @@ target as it was. Where the connection is lost first, the result is what was tol
 """.
 -behaviour(gen_server).
 
--include_lib("kernel/include/logger.hrl").
-
 -export([start/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -193,15 +191,7 @@ missed(Missed) ->
        text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output "
                      "here, was too slow for them"])}].
 
-tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) ->
-    try
-        _ = OnVerdict(Verdict),
-        ok
-    catch
-        Class:Reason:Stack ->
-            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
-                       #{domain => [witness]})
-    end.
+tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) -> witness_notifier:tell(OnVerdict, Verdict).
 
 view(Term, #attachment{config = #{node := Node}, names = Names}) -> witness_remote_view:local(Term, Node, Names).
 
