@@ -7,9 +7,9 @@ files there name, and the applications that the user names. A module that is not
 messages that it takes are not in the recording, so it is named in the summary.
 """.
 
--export([prepare/1, folders/1, cache/1, digests/1]).
+-export([prepare/1, woven/3, folders/1, cache/1, digests/1]).
 
--export_type([code/0, digests/0]).
+-export_type([code/0, woven/0, digests/0]).
 
 -doc "What modules were before they were woven, by the digests of their object code.".
 -type digests() :: #{module() => binary()}.
@@ -25,15 +25,21 @@ not to be recorded.
                   calls := #{mfa() => non_neg_integer()}, handler := file:filename(), digests := digests(),
                   outside => [atom()]}.
 
+-doc "The same, by any plan, with whatever was left as it is and has no native functions.".
+-type woven() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(), left := [module()]}.
+
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
 prepare(Options) ->
     User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
         {ok, Dirs} ?= folders(Options),
-        {ok, Code} ?= woven(Dirs, Options),
-        %% What every program of Elixir finds running.
-        {ok, Code#{outside => [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, [])}}
+        Plan = plan(Dirs, Options),
+        {ok, #{left := Left} = Woven} ?= woven(Dirs, Plan, maps:with([cache, on_progress], Options)),
+        {ok, (maps:remove(left, Woven))#{
+            unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Dirs),
+            %% What every program of Elixir finds running.
+            outside => [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, [])}}
     end.
 
 -doc "The folders of the modules that are woven, as they are.".
@@ -53,17 +59,19 @@ digests(Dirs) ->
                     || Dir <- lists:reverse(Dirs), File <- filelib:wildcard("*.beam", Dir),
                        {ok, Binary} <- [file:read_file(filename:join(Dir, File))]]).
 
-woven(Dirs, Options) ->
-    Plan = #{natives := Natives} = plan(Dirs, Options),
+-doc "The modules of folders woven by a plan, `error_handler` by one of its own.".
+-spec woven([file:filename()], witness_weave:plan(), #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
+    {ok, woven()} | {error, {weave, term()}}.
+woven(Dirs, #{natives := Natives} = Plan, Options) ->
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
+    Cache = cache(maps:with([cache], Options)),
     maybe
-        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, cache(Options), #{progress => Progress}),
+        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, Cache, #{progress => Progress}),
+        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], witness_record_handler:plan(Plan), Cache),
         Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
-        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], witness_record_handler:plan(Plan), cache(Options)),
         {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
-               calls => witness_record_calls:calls(Plan), digests => digests(Dirs),
-               unwoven => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
+               left => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
         {error, Reason} -> {error, {weave, Reason}}

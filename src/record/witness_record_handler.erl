@@ -7,11 +7,20 @@ chance, and none of the program's doing, so it is no step of a process, and not 
 """.
 -behaviour(witness_weave_calls).
 
--export([plan/1, class/3, possible/3]).
+-export([plan/1, load/1, class/3, possible/3]).
 
 -doc "The plan for `error_handler`, made of that for all other modules.".
 -spec plan(witness_weave:plan()) -> witness_weave:plan().
 plan(Plan) -> Plan#{calls => ?MODULE, natives => #{}, except => []}.
+
+-doc "Loads the woven module of a folder. What that calls has to be loaded already.".
+-spec load(file:filename()) -> ok.
+load(Folder) ->
+    File = filename:join(Folder, "error_handler.beam"),
+    {ok, Object} = file:read_file(File),
+    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
+    {module, error_handler} = code:load_binary(error_handler, File, Object),
+    ok.
 
 -doc false.
 -spec class(module(), atom(), arity()) -> witness_weave_calls:class() | none.

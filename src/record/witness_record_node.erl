@@ -168,10 +168,9 @@ starting(Job) ->
 
 %% A folder that is not looked into first would mean a recording with nothing in it.
 woven(#{woven := Folders}) ->
-    Loaded = code:which(gen_server),
-    case lists:any(fun(Folder) -> filename:dirname(Loaded) =:= Folder end, Folders) of
-        true -> ok;
-        false -> {error, {weave, {not_in_use, Loaded}}}
+    case witness_weave_cache:in_use(Folders) of
+        ok -> ok;
+        {error, Reason} -> {error, {weave, Reason}}
     end.
 
 writer(#{last := _}) -> witness_record_last;
@@ -188,12 +187,8 @@ native(Job) ->
 %% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calls,
-                                     witness_record_loads, witness_record_native]),
-    File = filename:join(Folder, "error_handler.beam"),
-    {ok, Object} = file:read_file(File),
-    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
-    {module, error_handler} = code:load_binary(error_handler, File, Object),
-    ok.
+                                     witness_record_loads, witness_record_native, witness_weave_runtime]),
+    witness_record_handler:load(Folder).
 
 header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),

@@ -69,20 +69,12 @@ same_calls(Now, Recorded) ->
 concerns(_, []) -> true;
 concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
 
-woven(Dirs, #{plan := Plan = #{natives := Natives}} = Code, Loaded, Options) ->
-    Tell = maps:get(on_progress, Options, fun(_) -> ok end),
-    Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
-    Cache = witness_record_code:cache(maps:with([cache], Options)),
-    Handling = witness_record_handler:plan(Plan),
+woven(Dirs, #{plan := Plan} = Code, Loaded, Options) ->
     maybe
-        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, Cache, #{progress => Progress}),
-        {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], Handling, Cache),
-        Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
-        [] ?= [Module || {Module, _} <- Left, not is_map_key(Module, Known), lists:keymember(Module, 1, Loaded)],
-        {ok, (maps:remove(plan, Code))#{woven => Woven, handler => Handler,
-                                        plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)]}}
+        {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Dirs, Plan, maps:with([cache, on_progress], Options)),
+        [] ?= [Module || Module <- Left, lists:keymember(Module, 1, Loaded)],
+        {ok, maps:merge(maps:remove(plan, Code), maps:remove(left, Woven))}
     else
-        {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
-        {error, Reason} -> {error, {weave, Reason}};
+        {error, _} = Error -> Error;
         [_ | _] = Unwoven -> {error, {unwoven, Unwoven}}
     end.

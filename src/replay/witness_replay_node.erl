@@ -52,7 +52,7 @@ started({start, Job}, Port) ->
 
 begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
     maybe
-        ok ?= woven(Job),
+        ok ?= witness_weave_cache:in_use(maps:get(woven, Job)),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
         {ok, Processes} ?= witness_log_recording:processes(Recording),
         _ = witness_replay_log:start(Recording),
@@ -71,21 +71,10 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         {error, Reason} -> tell({failed, Reason}, Port)
     end.
 
-woven(#{woven := Folders}) ->
-    Loaded = code:which(gen_server),
-    case lists:member(filename:dirname(Loaded), Folders) of
-        true -> ok;
-        false -> {error, {not_in_use, Loaded}}
-    end.
-
 %% What the VM calls when a function is not there: woven, it can be used when all that it needs is loaded.
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([beam_lib, prim_eval, witness_replay_fun]),
-    File = filename:join(Folder, "error_handler.beam"),
-    {ok, Object} = file:read_file(File),
-    ok = code:unstick_dir(filename:dirname(code:which(error_handler))),
-    {module, error_handler} = code:load_binary(error_handler, File, Object),
-    ok.
+    witness_record_handler:load(Folder).
 
 tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 

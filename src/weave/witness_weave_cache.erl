@@ -28,7 +28,7 @@ Not woven, with the reason: what `m:witness_weave_forms` refuses (native functio
 debug information), what is part of the VM, what the plan excepts, and Witness itself.
 """.
 
--export([prepare/3, prepare/4, natives/1]).
+-export([prepare/3, prepare/4, in_use/1, natives/1]).
 
 -export_type([options/0, not_woven/0]).
 
@@ -70,6 +70,15 @@ prepare(Sources, Plan, CacheDir, Options) ->
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
         throw:{file, File, Reason} -> {error, {File, Reason}}
+    end.
+
+-doc "Whether a VM runs what is in one of these folders, and not the module of OTP as it is.".
+-spec in_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
+in_use(Folders) ->
+    Loaded = code:which(gen_server),
+    case lists:member(filename:dirname(Loaded), Folders) of
+        true -> ok;
+        false -> {error, {not_in_use, Loaded}}
     end.
 
 -doc "The exported functions of those modules of a folder that load native functions, in order.".
