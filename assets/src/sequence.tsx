@@ -103,7 +103,9 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
                   {step.index === decided && <b>⇒ </b>}
                   {step.index}
                 </span>
-                <Arrow step={step} places={drawn.map(place)} place={place} width={width} />
+                <span class="lanes">
+                  <Arrow step={step} places={drawn.map(place)} place={place} width={width} />
+                </span>
                 <span class="unseen">
                   {step.index === decided && "decided here, "}
                   {who(step, lanes)}:
@@ -140,7 +142,7 @@ function Arrow(props: { step: Step; places: number[]; place: (lane: number) => n
   const arrow = from !== null && to !== null && from !== to;
   const side = arrow && from < to ? -1 : 1;
   return (
-    <svg class="lanes" width={width} height="100%" aria-hidden="true">
+    <svg width={width} height="100%" aria-hidden="true">
       {places.map((x) => (
         <line class="life" x1={x} x2={x} y1="0" y2="100%" key={x} />
       ))}
