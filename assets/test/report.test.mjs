@@ -57,7 +57,7 @@ async function open(file, settings, check) {
   page.on("request", (request) => request.url() === address || wrong.push(request.url()));
   await page.goto(address);
   await page.waitForSelector("h1");
-  await check(page);
+  await check(page, wrong);
   assert.deepEqual(wrong, []);
   await context.close();
 }
@@ -187,6 +187,21 @@ test("what a system says is text", async () => {
     assert.equal(await page.textContent("mark"), '_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}');
     await accessible(page);
     await picture(page, "hostile");
+  });
+  // Should anything break out all the same, it does nothing.
+  await open(file, looks.light, async (page, wrong) => {
+    const ran = await page.evaluate(async () => {
+      const script = document.createElement("script");
+      script.textContent = "globalThis.ran = true";
+      document.body.append(script);
+      document.body.insertAdjacentHTML("beforeend", "<button id=inline onclick='globalThis.ran = true'>x</button>");
+      document.getElementById("inline").click();
+      const fetched = await fetch("data:,x").then(() => true, () => false);
+      return globalThis.ran === true || fetched;
+    });
+    assert.equal(ran, false);
+    assert.equal(wrong.filter((text) => text.includes("Content Security Policy")).length, wrong.length);
+    wrong.length = 0;
   });
 });
 

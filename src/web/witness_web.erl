@@ -8,8 +8,10 @@ and written when the run has ended. It tells the violations, and takes a bounded
 - they are grouped by property and *place*: the action of the specification that decided, and the function that the process was
   spawned with. Every violation is counted in its group, and there are at most 1,000 groups; what comes beyond is counted with
   others of its property;
-- the first 50 of a group have their explanation, as long as these take no more than 8 MB in all;
-- of the others it is told who it was and what event decided, as long as all together take no more than 14 MB.
+- the first 50 of a group have their explanation while all that is kept takes less than 6 MB;
+- of the others it is told who it was and what event decided, while it takes less than 10 MB;
+- the first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide that there is
+  another.
 
 What is left out is counted, and the page says so.
 
@@ -39,9 +41,12 @@ what was run or read.
 
 -define(FILE_NAME, "report.html").
 -define(GROUPS, 1000).
--define(EXPLAINED, 50).                % of each group
--define(EXPLAINED_BYTES, 8_000_000).   % of all together
--define(BYTES, 14_000_000).            % of all that is kept
+%% How many of each group are kept in which way, while all that is kept takes less than so many bytes.
+-define(EXPLAINED, 50).
+-define(EXPLAINED_BYTES, 6_000_000).
+-define(BRIEF_BYTES, 10_000_000).
+-define(FIRST, 3).
+-define(BYTES, 14_000_000).
 
 -doc """
 Opens a report in a folder, which is made where there is none. `specs` are the files of the specifications, which are read now;
@@ -89,9 +94,9 @@ counted(Group, Verdict, Table) ->
             {Order, 1}
     end.
 
-kept(Count, Bytes, Verdict) when Count =< ?EXPLAINED, Bytes < ?EXPLAINED_BYTES ->
+kept(Count, Bytes, Verdict) when Count =< ?FIRST, Bytes < ?BYTES; Count =< ?EXPLAINED, Bytes < ?EXPLAINED_BYTES ->
     witness_web_data:encode(witness_web_data:explained(Verdict));
-kept(_, Bytes, Verdict) when Bytes < ?BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
+kept(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
 kept(_, _, _) -> none.
 
 -doc "Writes the report, in the place of one that is there; its file. An error is text for people.".
