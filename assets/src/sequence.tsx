@@ -1,7 +1,9 @@
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { count, type Binding, type Explanation, type Lane, type Step } from "./data";
 
-const PITCH = 124; // pixels from lane to lane
+// Pixels from lane to lane: fewer where there are many lanes, or the screen is narrow.
+const pitchOf = (lanes: number) =>
+  matchMedia("(max-width: 40rem)").matches ? 84 : Math.min(124, Math.max(84, Math.round(520 / lanes)));
 const MIDDLE = 16; // of a row, where the event stands
 
 const parties = ({ own, from, to }: Step) => [own, from, to].filter((party) => party !== null);
@@ -22,7 +24,8 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
   const list = useRef<HTMLUListElement>(null);
   const rows = useMemo(() => steps.filter((step) => !parties(step).some((party) => hidden.has(party))), [steps, hidden]);
   const drawn = lanes.map((_, lane) => lane).filter((lane) => !hidden.has(lane));
-  const place = (lane: number) => PITCH * (drawn.indexOf(lane) + 0.5);
+  const pitch = pitchOf(drawn.length);
+  const place = (lane: number) => pitch * (drawn.indexOf(lane) + 0.5);
   const current = rows.find(({ index }) => index === selected) ?? rows.at(-1);
   const at = current ? rows.indexOf(current) : -1;
 
@@ -36,7 +39,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
     if (step) setSelected(step.index);
   };
   const keys: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 };
-  const width = drawn.length * PITCH;
+  const width = drawn.length * pitch;
 
   if (steps.length === 0) return <Decision explanation={explanation} />;
   return (
@@ -69,7 +72,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
             <span class="index" />
             <span class="lanes">
               {drawn.map((lane) => (
-                <span class="lane" style={{ width: `${PITCH}px` }} key={lane}>
+                <span class="lane" style={{ width: `${pitch}px` }} key={lane}>
                   <b>{lanes[lane]?.name}</b>
                   {lanes[lane]?.module}
                 </span>
@@ -210,7 +213,7 @@ function Bindings({ bindings }: { bindings: Binding[] }) {
       <h4>With</h4>
       <dl class="bindings">
         {bindings.map(([name, value]) => (
-          <div key={name}>
+          <div>
             <dt>{name}</dt>
             <dd>
               <code>{value}</code>

@@ -25,8 +25,9 @@ after(async () => {
 });
 
 function witness(code, ...words) {
-  const { status, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8" });
   assert.equal(status, code, stderr);
+  return { stdout, stderr };
 }
 
 function run(code, report, ...words) {
@@ -166,6 +167,23 @@ function answers(file, servers, wrong) {
   }
   writeFileSync(file, lines.join("\n") + "\n");
 }
+
+test("a report that cannot be written keeps the system from being run", () => {
+  const file = join(work, "a-file");
+  writeFileSync(file, "");
+  const { stdout, stderr } = witness(2, ...options(calculator()), "calculator_demo:main(buggy)", "--report", file);
+  assert.equal(stdout, "");
+  assert.match(stderr, /--report: .*a-file/);
+});
+
+test("a redacted run leaves no message in its report", async () => {
+  const file = run(1, "redacted", ...options(calculator()), "calculator_demo:main(buggy)", "--redact");
+  assert.ok(!/\{add,1,2\}|\{ok,-1\}|"-1"/.test(readFileSync(file, "utf8")));
+  await open(file, looks.light, async (page) => {
+    assert.equal(await page.textContent(".verdict code"), "calculator_demo:main/1");
+    assert.match(await page.textContent("[role=option] >> nth=6"), /\{ok,'integer\(\)'\}/);
+  });
+});
 
 test("what a system says is text", async () => {
   const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "]]>", "<!--", '"\\\'`${alert(3)}'];

@@ -7,7 +7,7 @@ Its content security policy allows its own script and style, by their hashes, an
 stands in a `<script>` of type `application/json`, which no browser runs, in the place of a mark.
 """.
 
--export([read/1, writable/1, write/3, fill/2]).
+-export([read/1, writable/1, write/3]).
 
 -export_type([page/0]).
 
@@ -50,18 +50,14 @@ writable(File) ->
 
 -doc "Writes the page with its data, which nobody but its owner may read: it holds what processes say to each other.".
 -spec write(file:filename(), Json :: binary(), page()) -> ok | {error, unicode:chardata()}.
-write(File, Json, Page) ->
+write(File, Json, {Before, After}) ->
     with_temporary(File, fun(Device, Temporary) ->
         maybe
-            ok ?= file:write(Device, fill(Json, Page)),
+            ok ?= file:write(Device, [Before, Json, After]),
             ok ?= file:close(Device),
             file:rename(Temporary, File)
         end
     end).
-
--doc "The text of a page with its data.".
--spec fill(Json :: binary(), page()) -> iodata().
-fill(Json, {Before, After}) -> [Before, Json, After].
 
 %% A report is there as a whole or not at all, and is readable by others at no time.
 with_temporary(File, Write) ->
