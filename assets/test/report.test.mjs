@@ -176,6 +176,19 @@ test("a report that cannot be written keeps the system from being run", () => {
   assert.match(stderr, /--report: .*a-file/);
 });
 
+test("a log that is refused says where, with its warnings", async () => {
+  const log = join(work, "wrong.log");
+  writeFileSync(log, "init(<0.1.0>,_,{demo,main,[]})\nrubbish\n");
+  const file = run(2, "refused", "check", "--spec", "examples/calculator/sum.hml", log);
+  await open(file, looks.dark, async (page) => {
+    assert.match(await page.textContent("h1"), /^REFUSED/);
+    assert.match(await page.textContent(".facts"), /refused.*wrong\.log:2:1: expected an event/);
+    assert.match(await page.textContent(".warning"), /monitored nothing/);
+    await accessible(page);
+    await picture(page, "refused");
+  });
+});
+
 test("a redacted run leaves no message in its report", async () => {
   const file = run(1, "redacted", ...options(calculator()), "calculator_demo:main(buggy)", "--redact");
   assert.ok(!/\{add,1,2\}|\{ok,-1\}|"-1"/.test(readFileSync(file, "utf8")));

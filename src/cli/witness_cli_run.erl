@@ -279,13 +279,15 @@ report(Summary, Code, #state{options = #{report := Report, start := Start}} = St
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
-                             facts => witness_cli_render:facts(Summary, Result), subject => subject(Start), summary => Summary},
+                             facts => witness_cli_render:facts(Summary, Result)
+                                 ++ [{~"refused", Text} || #{refused := Text} <- [Summary], is_binary(Text)],
+                             subject => subject(Start), summary => Summary},
                            Report) of
         {ok, File} ->
             witness_cli_io:note([~"the report is ", witness_text:clean(File), $\n]),
             Code;
-        {error, Text} ->
-            witness_cli_io:note([~"witness: --report: ", Text, $\n]),
+        {error, Problem} ->
+            witness_cli_io:note([~"witness: --report: ", Problem, $\n]),
             case Code of 0 -> 3; _ -> Code end
     end;
 report(_, Code, _) -> Code.
