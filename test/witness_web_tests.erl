@@ -1,5 +1,5 @@
 -module(witness_web_tests).
--moduledoc "What a report keeps, and how it is put into its page. The page itself is tested in a browser, `assets/test`.".
+-moduledoc "What a report keeps, and its file. The page itself is tested in a browser (`assets/test`).".
 
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("kernel/include/file.hrl").
@@ -14,19 +14,22 @@ no_text_ends_the_script_that_it_stands_in_test_() ->
          ?assertEqual(#{~"text" => Text}, json:decode(Json)),
          [?assertEqual(nomatch, binary:match(Json, Char)) || Char <- [~"<", ~">", ~"&", ~"\x{2028}", ~"\x{2029}"]],
          ?assertEqual([], [Byte || <<Byte>> <= Json, Byte < 16#20])
-     end) || Text <- [~"</script>", ~"</SCRIPT >", ~"<!--<script>", ~"]]>", ~"&lt;/script&gt;", ~"\"'\\", ~"\x{2028}\x{2029}",
-                      ~"\e[31m\n\r\t\0", ~"\\u003c", ~""]].
+     end) || Text <- [~"</script>", ~"</SCRIPT >", ~"<!--<script>", ~"]]>", ~"&lt;/script&gt;", ~"\"'\\",
+                      ~"\x{2028}\x{2029}", ~"\e[31m\n\r\t\0", ~"\\u003c", ~""]].
 
 what_a_system_says_has_no_control_characters_test() ->
     Hostile = ~"</script>\e[2J\x{202E}\x{2066}\n\0",
     Names = #{name => Hostile, spec => <<Hostile/binary, 255>>, log => Hostile, slice => [{Hostile, Hostile}],
-              process => {external, Hostile}, signature => {binary_to_atom(Hostile), binary_to_atom(Hostile), [Hostile]}},
+              process => {external, Hostile},
+              signature => {binary_to_atom(Hostile), binary_to_atom(Hostile), [Hostile]}},
     Event = {recv, {external, Hostile}, {external, Hostile}, {Hostile, binary_to_atom(Hostile)}, undefined},
     Violation = maps:merge(violation(1), Names#{
-        event => #{index => 1, event => Event}, info => #{action => Hostile, bindings => [{Hostile, Hostile}], matched => true},
+        event => #{index => 1, event => Event},
+        info => #{action => Hostile, bindings => [{Hostile, Hostile}], matched => true},
         source => #{file => Hostile, line => 1, column => 3, text => Hostile},
         steps => [#{index => 1, event => Event, formula => Hostile, bindings => [{Hostile, Hostile}]}]}),
-    Data = written(fun(Report) -> ok = witness_web:add(Violation, Report) end, result(#{subject => Hostile, sentence => Hostile})),
+    Data = written(fun(Report) -> ok = witness_web:add(Violation, Report) end,
+                   result(#{subject => Hostile, sentence => Hostile})),
     ?assertMatch([_ | _], texts(Data)),
     [?assertEqual({Text, []}, {Text, [Char || <<Char/utf8>> <= Text, is_control(Char)]}) || Text <- texts(Data)].
 
@@ -38,7 +41,8 @@ a_message_of_megabytes_is_cut_test() ->
     Large = binary:copy(~"x", 5_000_000),
     Event = {recv, self(), self(), Large, undefined},
     Violation = (violation(1))#{event := #{index => 1, event => Event},
-                                steps := [#{index => 1, event => Event, formula => Large, bindings => [{~"L", Large}]}]},
+                                steps := [#{index => 1, event => Event, formula => Large,
+                                            bindings => [{~"L", Large}]}]},
     ?assert(byte_size(witness_web_data:encode(witness_web_data:explained(Violation))) < 12_000).
 
 %% What is kept
@@ -51,24 +55,28 @@ a_report_has_the_steps_that_a_terminal_shows_test() ->
     #{~"violations" := [#{~"index" := 2, ~"slice" := [], ~"explanation" := Explanation}]} = Place,
     ?assertMatch(#{~"skipped" := 1, ~"ended" := false, ~"bindings" := [[~"B", ~"x"]],
                    ~"lanes" := [#{~"module" := null, ~"name" := ~"client"}, #{~"module" := ~"calc"}],
-                   ~"steps" := [#{~"index" := 2, ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false, ~"text" := ~"1",
-                                  ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
+                   ~"steps" := [#{~"index" := 2, ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
+                                  ~"text" := ~"1", ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
 
 only_violations_are_kept_test() ->
     ?assertMatch(#{~"properties" := []},
                  written(fun(Report) ->
-                     [ok = witness_web:add((violation(1))#{verdict := Verdict}, Report) || Verdict <- [yes, inconclusive]]
+                     [ok = witness_web:add((violation(1))#{verdict := Verdict}, Report)
+                      || Verdict <- [yes, inconclusive]]
                  end, result(#{}))).
 
 what_a_monitor_by_hand_says_is_there_test() ->
-    Said = (violation(1))#{info := {left, early}, source := undefined, name := undefined, spec := ~"polite", signature := undefined},
-    #{~"properties" := [#{~"name" := null, ~"places" := [#{~"marked" := null, ~"function" := null, ~"violations" := [Violation]}]}]} =
+    Said = (violation(1))#{info := {left, early}, source := undefined, name := undefined, spec := ~"polite",
+                            signature := undefined},
+    #{~"properties" := [#{~"name" := null, ~"places" := [Place]}]} =
         written(fun(Report) -> ok = witness_web:add(Said, Report) end, result(#{})),
+    #{~"marked" := null, ~"function" := null, ~"violations" := [Violation]} = Place,
     ?assertMatch(#{~"explanation" := #{~"says" := ~"{left,early}"}, ~"signature" := null}, Violation).
 
 violations_are_grouped_by_property_and_place_in_the_order_of_the_first_test() ->
     Other = (violation(1))#{source := #{file => ~"sum.hml", line => 9, column => 2, text => ~"[_ ? _] ff."}},
-    #{~"properties" := [#{~"count" := 3, ~"places" := [#{~"line" := 7, ~"count" := 2}, #{~"line" := 9}]}, #{~"name" := ~"b"}]} =
+    #{~"properties" := [#{~"count" := 3, ~"places" := [#{~"line" := 7, ~"count" := 2}, #{~"line" := 9}]},
+                        #{~"name" := ~"b"}]} =
         written(fun(Report) ->
             [ok = witness_web:add(V, Report) || V <- [violation(1), Other, (violation(2))#{name := ~"b"}, violation(3)]]
         end, result(#{})).
@@ -138,7 +146,8 @@ what_cannot_be_written_is_told_before_anything_runs_test() ->
 
 a_page_that_is_not_there_or_is_none_is_told_test() ->
     in_folder(fun(Folder) ->
-        refused(["Node.js", "assets/build"], witness_web:open(Folder, #{specs => [], page => filename:join(Folder, "none")})),
+        refused(["Node.js", "assets/build"],
+                witness_web:open(Folder, #{specs => [], page => filename:join(Folder, "none")})),
         [begin
              Options = options(Folder),
              ok = file:write_file(maps:get(page, Options), Text),
@@ -154,8 +163,8 @@ refused(Words, {error, Text}) ->
 
 violation(N) ->
     Event = {recv, self(), {external, ~"client"}, N, undefined},
-    #{verdict => no, spec => ~"sum.hml:3", name => ~"sum", process => self(), signature => {calc, loop, [N]}, slice => undefined,
-      log => ~"a.log:1", event => #{index => 2, event => Event}, reason => undefined,
+    #{verdict => no, spec => ~"sum.hml:3", name => ~"sum", process => self(), signature => {calc, loop, [N]},
+      slice => undefined, log => ~"a.log:1", event => #{index => 2, event => Event}, reason => undefined,
       source => #{file => ~"sum.hml", line => 7, column => 2, text => ~"[_ ? _] ff."},
       info => #{line => 7, column => 2, action => ~"_ ? _", matched => true, bindings => [{~"B", x}], vacuous => false},
       vacuous => false, skipped => 1,
@@ -163,7 +172,8 @@ violation(N) ->
 
 result(More) ->
     maps:merge(#{code => 1, sentence => ~"VIOLATED", facts => [{~"system", ~"returned"}], subject => ~"m:f()",
-                 summary => #{verdicts => #{no => 1}, coverage => [], warnings => [#{code => timeout, text => ~"a\nb"}]}}, More).
+                 summary => #{verdicts => #{no => 1}, coverage => [],
+                              warnings => [#{code => timeout, text => ~"a\nb"}]}}, More).
 
 options(Folder) ->
     Page = filename:join(Folder, "page.html"),

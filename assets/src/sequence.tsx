@@ -13,8 +13,8 @@ const who = ({ own, from, to }: Step, lanes: Lane[]) =>
   to === null ? lanes[own]?.name : `${from === null ? "unknown" : lanes[from]?.name} to ${lanes[to]?.name}`;
 
 /**
- * The events that led to a verdict as a sequence diagram. One of them is selected, and what the monitor knew after it stands
- * beside it. A list box to assistive technology: the arrow keys go from event to event.
+ * The events that led to a verdict as a sequence diagram. One of them is selected, and what the monitor knew after it
+ * stands beside it. A list box to assistive technology: the arrow keys go from event to event.
  */
 export function Sequence({ explanation, decided }: { explanation: Explanation; decided: number | null }) {
   const { lanes, steps, skipped } = explanation;
@@ -22,7 +22,10 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
   const [selected, setSelected] = useState(steps.at(-1)?.index);
   const id = useId();
   const list = useRef<HTMLUListElement>(null);
-  const rows = useMemo(() => steps.filter((step) => !parties(step).some((party) => hidden.has(party))), [steps, hidden]);
+  const rows = useMemo(
+    () => steps.filter((step) => !parties(step).some((party) => hidden.has(party))),
+    [steps, hidden],
+  );
   const drawn = lanes.map((_, lane) => lane).filter((lane) => !hidden.has(lane));
   const pitch = pitchOf(drawn.length);
   const place = (lane: number) => pitch * (drawn.indexOf(lane) + 0.5);
@@ -62,10 +65,14 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
               {lane.name}
             </label>
           ))}
-          <span role="status">{rows.length < steps.length && `${rows.length} of ${count(steps.length, "event", "events")} shown`}</span>
+          <span role="status">
+            {rows.length < steps.length && `${rows.length} of ${count(steps.length, "event", "events")} shown`}
+          </span>
         </fieldset>
       )}
-      {skipped > 0 && <p class="faint">{count(skipped, "earlier event is not shown", "earlier events are not shown")}.</p>}
+      {skipped > 0 && (
+        <p class="faint">{count(skipped, "earlier event is not shown", "earlier events are not shown")}.</p>
+      )}
       <div class="panes">
         <div class="scroll chart" tabIndex={-1}>
           <div class="row heading" aria-hidden="true">
@@ -130,6 +137,12 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
             <span>{current && `Event ${current.index}`}</span>
           </p>
           {current && <Known step={current} decides={current.index === decided} explanation={explanation} />}
+          {explanation.ended && (
+            <>
+              <h4>Decided by the end: no event followed</h4>
+              <Decision explanation={explanation} />
+            </>
+          )}
         </div>
       </div>
     </div>

@@ -61,8 +61,8 @@ function PlaceOf(props: { report: Report; property: Property; place: Place; firs
   );
 }
 
-const words = (violation: Violation) =>
-  [violation.process, violation.signature, violation.log, violation.event, ...violation.slice.flat()].join(" ").toLowerCase();
+const words = ({ process, signature, log, event, slice }: Violation) =>
+  [process, signature, log, event, ...slice.flat()].join(" ").toLowerCase();
 
 /** The violations of a place, a page at a time: a browser draws thousands slowly, and nobody reads them. */
 function List({ place, first }: { place: Place; first: boolean }) {

@@ -176,6 +176,24 @@ test("a report that cannot be written keeps the system from being run", () => {
   assert.match(stderr, /--report: .*a-file/);
 });
 
+test("a violation that no event but the end decides", async () => {
+  const spec = join(work, "ends.hml");
+  const log = join(work, "ends.log");
+  writeFileSync(spec, "stops: with calc_server:loop(_) over _ ? _ check <_ ? {_, {add, A, _}}> <_ ? {stop, A}> tt.\n");
+  writeFileSync(log, ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
+    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})", "recv(<0.2.0>,<0.3.0>,{<0.3.0>,{add,7,1}})", "exit(<0.2.0>,normal)",
+    "exit(<0.1.0>,normal)"].join("\n") + "\n");
+  const file = run(1, "ends", "check", "--spec", spec, log);
+  await open(file, looks.light, async (page) => {
+    assert.match(await page.textContent(".place > summary"), /this should have happened: _ \? \{stop, A\}/);
+    assert.match(await page.textContent(".chart"), /end: no event followed/);
+    assert.equal(await page.locator(".decided [role=option]").count(), 0);
+    assert.match(await page.textContent(".known"), /Decided by the end: no event followedWithA7/);
+    await accessible(page);
+    await picture(page, "ends");
+  });
+});
+
 test("a log that is refused says where, with its warnings", async () => {
   const log = join(work, "wrong.log");
   writeFileSync(log, "init(<0.1.0>,_,{demo,main,[]})\nrubbish\n");

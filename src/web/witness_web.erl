@@ -2,16 +2,17 @@
 -moduledoc """
 The report of a run: one HTML file that opens anywhere, without a server or a network.
 
-A report is opened before the run, so that nothing runs whose report could not be written; it is given each verdict as it falls,
-and written when the run has ended. It tells the violations, and takes a bounded amount of memory, however many they are:
+A report is opened before the run, so that nothing runs whose report could not be written; it is given each verdict as
+it falls, and written when the run has ended. It tells the violations, and takes a bounded amount of memory, however
+many they are:
 
-- they are grouped by property and *place*: the action of the specification that decided, and the function that the process was
-  spawned with. Every violation is counted in its group, and there are at most 1,000 groups; what comes beyond is counted with
-  others of its property;
+- they are grouped by property and *place*: the action of the specification that decided, and the function that the
+  process was spawned with. Every violation is counted in its group, and there are at most 1,000 groups; what comes
+  beyond is counted with others of its property;
 - the first 50 of a group have their explanation while all that is kept takes less than 6 MB;
 - of the others it is told who it was and what event decided, while it takes less than 10 MB;
-- the first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide that there is
-  another.
+- the first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide
+  that there is another.
 
 What is left out is counted, and the page says so.
 
@@ -33,10 +34,11 @@ The table of a report belongs to the process that has opened it, and goes with i
                       sources := [witness_web_data:json()]}.
 
 -doc """
-How the run has ended. `code` is the exit code, `sentence` says the result, `facts` are the rows of the summary, and `subject` is
-what was run or read.
+How the run has ended. `code` is the exit code, `sentence` says the result, `facts` are the rows of the summary, and
+`subject` is what was run or read.
 """.
--type result() :: #{code := 0..3, sentence := unicode:chardata(), facts := [{unicode:chardata(), unicode:chardata()}],
+-type result() :: #{code := 0..3, sentence := unicode:chardata(),
+                    facts := [{Label :: unicode:chardata(), unicode:chardata()}],
                     subject := unicode:chardata(), summary := witness:summary()}.
 
 -define(FILE_NAME, "report.html").
@@ -49,8 +51,9 @@ what was run or read.
 -define(BYTES, 14_000_000).
 
 -doc """
-Opens a report in a folder, which is made where there is none. `specs` are the files of the specifications, which are read now;
-`page` is another file of the page than the one that was built (`assets/build`). An error is text for people.
+Opens a report in a folder, which is made where there is none. `specs` are the files of the specifications, which are
+read now; `page` is another file of the page than the one that was built (`assets/build`). An error is text for
+people.
 """.
 -spec open(Folder :: file:filename(), #{specs := [file:name_all()], page => file:filename()}) ->
     {ok, report()} | {error, unicode:chardata()}.

@@ -3,8 +3,8 @@
 What the page of a report is given: pure functions from what a run tells to JSON.
 
 All text is cut, on one line and free of control characters and of those that change the direction of text
-(`witness_text:clean/1`, `m:witness_event`). The JSON stands within a `<script>` of the page: `encode/1` writes every character
-that could mean something to HTML or end a line of JavaScript as an escape, wherever the text comes from.
+(`witness_text:clean/1`, `m:witness_event`). The JSON stands within a `<script>` of the page: `encode/1` writes every
+character that could mean something to HTML or end a line of JavaScript as an escape, wherever the text comes from.
 
 The page has the same types, in `assets/src/data.ts`.
 """.
@@ -85,16 +85,20 @@ property(#{spec := Spec, name := Name}) -> #{spec => text(Spec), name => text(Na
 
 -doc "What is the same for all violations of a group; one of them.".
 -spec place(group(), witness:verdict()) -> #{atom() => json()}.
-place(#{place := others}, _) -> (elsewhere())#{says := ~"in other places, of which there are too many to tell apart"};
+place(#{place := others}, _) ->
+    (elsewhere())#{says := ~"in other places, of which there are too many to tell apart"};
 place(#{place := {_, Function}}, #{source := undefined}) -> (elsewhere())#{function := called(Function)};
-place(#{place := {_, Function}}, #{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V) ->
+place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
+    #{file := File, line := Line, column := Column, text := Text} = Source,
     Action = maps:get(action, Info, ~""),
-    {Before, Marked, After} = witness_text_verdict:marked(unicode:characters_to_list(string:trim(Text, trailing)), Column, Action),
+    Shown = unicode:characters_to_list(string:trim(Text, trailing)),
+    {Before, Marked, After} = witness_text_verdict:marked(Shown, Column, Action),
     #{file => text(File), line => Line, column => known(Column), says => witness_text_verdict:decided_by(V),
       action => text(witness_text:cut(Action, ?TERM)), marked => [Before, Marked, After], function => called(Function)}.
 
 elsewhere() ->
-    #{file => null, line => null, column => null, says => ~"the monitor says so", action => ~"", marked => null, function => null}.
+    #{file => null, line => null, column => null, says => ~"the monitor says so", action => ~"", marked => null,
+      function => null}.
 
 called(undefined) -> null;
 called(Function) -> witness_event:format_function(Function).
@@ -103,13 +107,13 @@ called(Function) -> witness_event:format_function(Function).
 -spec explained(witness:verdict()) -> #{atom() => json()}.
 explained(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
     Modules = case Verdict of
-        #{process := Process, signature := {Module, _, _}} -> #{Process => Module};
+        #{process := Process, signature := {Spawned, _, _}} -> #{Process => Spawned};
         #{} -> #{}
     end,
     {Lanes, Arrows} = witness_text_lanes:sequence(Steps, Modules),
     (head(Verdict, ?TERM))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
-                         lanes => [#{name => Name, module => known(Title)} || #{name := Name, module := Title} <- Lanes],
+                         lanes => [Lane#{module := known(Module)} || #{module := Module} = Lane <- Lanes],
                          steps => [step(Arrow) || Arrow <- Arrows],
                          bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
                          says => says(Info)}}.
@@ -117,8 +121,8 @@ explained(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = 
 says(Info) when Info =:= undefined; is_map(Info) -> null;
 says(Info) -> witness_event:format_term(Info, ?TERM).
 
-step(#{step := #{index := Index, event := Event, formula := Formula, bindings := Bindings}, own := Own, from := From, to := To,
-       ends := Ends, text := Text}) ->
+step(#{step := Step, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
+    #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
     #{index => Index, own => Own, from => known(From), to => known(To), ends => Ends, text => Text,
       event => witness_event:format(Event, ?TERM), formula => formula(Formula), bindings => bindings(Bindings)}.
 

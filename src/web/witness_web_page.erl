@@ -1,10 +1,10 @@
 -module(witness_web_page).
 -moduledoc """
-The page of a report: one HTML file with its script and its style in it, made from `assets/` by `assets/build`, and the data put
-into it.
+The page of a report: one HTML file with its script and its style in it, made from `assets/` by `assets/build`, and
+the data put into it.
 
-Its content security policy allows its own script and style, by their hashes, and nothing else: nothing is fetched. The data
-stands in a `<script>` of type `application/json`, which no browser runs, in the place of a mark.
+Its content security policy allows its own script and style, by their hashes, and nothing else: nothing is fetched.
+The data stands in a `<script>` of type `application/json`, which no browser runs, in the place of a mark.
 """.
 
 -export([read/1, writable/1, write/3]).
@@ -31,7 +31,8 @@ read(File) ->
                 _ -> {error, [witness_text:clean(File), ~" is not the page of a report"]}
             end;
         {error, enoent} ->
-            {error, ~"the page of reports is not built, which takes Node.js 20.19 or later with npm on PATH (assets/build)"};
+            {error, [~"the page of reports is not built, which takes Node.js 20.19 or later with npm on PATH ",
+                     ~"(assets/build)"]};
         {error, Reason} -> problem(File, Reason)
     end.
 
