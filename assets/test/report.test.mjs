@@ -40,7 +40,8 @@ function run(code, report, ...words) {
 function calculator() {
   const code = join(work, "calculator");
   mkdirSync(code, { recursive: true });
-  execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" examples/calculator/*.erl', code], { cwd: root });
+  const compile = 'eval "$(bin/toolchain env)"; erlc -o "$0" examples/calculator/*.erl';
+  execFileSync("bash", ["-c", compile, code], { cwd: root });
   return code;
 }
 
@@ -67,7 +68,8 @@ async function open(file, settings, check) {
 async function accessible(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run());
-  assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]), []);
+  const told = violations.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]);
+  assert.deepEqual(told, []);
 }
 
 async function picture(page, name) {
@@ -134,9 +136,10 @@ test("a violation is explained, and its events are stepped through", async () =>
       await page.focus("[role=listbox]");
       await page.keyboard.press("End");
       assert.match(await selected.textContent(), /7decided here/);
-      assert.equal(await page.locator(".source .line").first().textContent(), "3answer_is_the_sum: with calc_server:loop(_)");
+      const line = page.locator(".source .line").first();
+      assert.equal(await line.textContent(), "3answer_is_the_sum: with calc_server:loop(_)");
       await page.getByRole("button", { name: "Whole file" }).click();
-      assert.match(await page.locator(".source .line").first().textContent(), /^1/);
+      assert.match(await line.textContent(), /^1/);
       await page.locator(".violation > summary").press("Enter");
       await events.first().waitFor({ state: "detached" });
       await page.locator(".place > summary").click();
@@ -278,7 +281,10 @@ test("processes are left out of the diagram, and come back", async () => {
   const events = ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
     "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})"];
   for (const [client, sum] of [[3, 2], [4, 2], [5, 3]])
-    events.push(`recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`, `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`);
+    events.push(
+      `recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`,
+      `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`,
+    );
   writeFileSync(log, events.join("\n") + "\n");
   const file = run(1, "lanes", "check", "--spec", "examples/calculator/sum.hml", log);
   for (const [name, look] of Object.entries(looks)) {
