@@ -14,7 +14,7 @@ all build: ## Compile
 demo: ## Build, then watch a small system go wrong
 	@bin/witness demo
 
-test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, native code, the commands of the README
+test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, native code, the report in a browser, the commands of the README
 	@bin/gate
 
 test-otp27: ## The same test suites on OTP 27

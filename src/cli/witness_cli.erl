@@ -132,7 +132,7 @@ run_system(Given) ->
 absolute(#{mix := Folder} = Options) when Folder =/= "." ->
     maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include ->
                      [filename:absname(Name) || Name <- Names];
-                (Key, Name) when Key =:= config; Key =:= log_file -> filename:absname(Name);
+                (Key, Name) when Key =:= config; Key =:= log_file; Key =:= report -> filename:absname(Name);
                 (_, Value) -> Value
              end, Options);
 absolute(Options) -> Options.
@@ -212,9 +212,14 @@ properties(Command, Options) ->
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, Given#{specs => Specs, monitors => Monitors}}.
 
-watch(Command, Properties, System, #{json := Json} = Options) ->
-    case witness_cli_run:run(#{start => maps:merge(Properties, System), json => Json,
-                               for => maps:get(for, Options, infinity), timeout => maps:get(timeout, Options, infinity)}) of
+watch(Command, #{specs := Specs} = Properties, System, #{json := Json} = Options) ->
+    Report = case Options of
+        #{report := Folder} -> #{report => accept(Command, ~"--report: ", witness_web:open(Folder, #{specs => Specs}))};
+        #{} -> #{}
+    end,
+    case witness_cli_run:run(Report#{start => maps:merge(Properties, System), json => Json,
+                                     for => maps:get(for, Options, infinity),
+                                     timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;
         %% Diagnostics have their own format, which editors know.
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));

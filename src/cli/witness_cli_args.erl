@@ -153,6 +153,7 @@ run() ->
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output; what the system prints goes to standard error"]}},
+        report(),
         #{name => no_halt, long => "-no-halt", type => boolean, default => false,
           help => {"[--no-halt]", ["go on until an interrupt (Ctrl-C or SIGTERM), though the function has returned"]}},
         #{name => app, long => "-app", type => string,
@@ -196,6 +197,7 @@ check() ->
           help => {"[--max-line BYTES]", ["the longest line (1048576)"]}},
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
+        report(),
         #{name => log, type => string, help => {"LOG", ["the log, - for standard input, or the folder of a recording"]}}
       ] ++ times()}.
 
@@ -262,6 +264,10 @@ properties() ->
           help => {"[--max-obligations NUMBER]", ["parts of a formula that a monitor keeps at the same time (1000); with "
                                                   "more it ends undecided"]}}
     ].
+
+report() ->
+    #{name => report, long => "-report", type => string,
+      help => {"[--report DIR]", ["write what was found as a page for a browser too, DIR/report.html (docs/report.md)"]}}.
 
 times() ->
     [

@@ -8,7 +8,7 @@ actions that were never taken, since what never happened was not tested, but non
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([warning/2, summary/3, recording/3, progress/2]).
+-export([warning/2, summary/3, facts/2, sentence/3, recording/3, progress/2]).
 
 -export_type([reasons/0]).
 
@@ -31,18 +31,27 @@ the exit code.
 """.
 -spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
     unicode:chardata().
-summary(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
-          monitored := Monitored, gaps := Gaps} = Summary, {Code, Reasons}, Look) ->
-    Rows = [system(Summary),
-            [~"watched", [witness_text:count(Processes, ~"process", ~"processes"), ~", ",
-                          witness_text:count(Events, ~"event", ~"events"), ~", in ", seconds(Elapsed), ~" (at most ",
-                          witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]],
-            [~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]]
-            | [[~"", [integer_to_binary(Count), ~" undecided: ", Reason]]
-               || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]]
-           ++ [[~"gaps", integer_to_binary(Gaps)] || Gaps > 0]
-           ++ unseen(Summary, Look),
-    lines(witness_text:columns(Rows) ++ [~"", judgement(Code, Summary, Reasons, Look)]).
+summary(Summary, Result, Look) ->
+    Rows = [[Label, Text] || {Label, Text} <- facts(Summary, Result)] ++ unseen(Summary, Look),
+    lines(witness_text:columns(Rows) ++ [~"", sentence(Summary, Result, Look)]).
+
+-doc "The rows of the summary, but for what was never seen: labels, which are empty where a row goes on, with their text.".
+-spec facts(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}) ->
+    [{Label :: unicode:chardata(), unicode:chardata()}].
+facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
+        monitored := Monitored, gaps := Gaps} = Summary, {_, Reasons}) ->
+    [system(Summary),
+     {~"watched", [witness_text:count(Processes, ~"process", ~"processes"), ~", ",
+                   witness_text:count(Events, ~"event", ~"events"), ~", in ", seconds(Elapsed), ~" (at most ",
+                   witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]},
+     {~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]}]
+    ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
+    ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0].
+
+-doc "The sentence that says the result.".
+-spec sentence(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
+    unicode:chardata().
+sentence(Summary, {Code, Reasons}, Look) -> judgement(Code, Summary, Reasons, Look).
 
 system(#{lines := Lines, system := System, refused := Refused} = Summary) ->
     Whole = case {System, Refused} of
@@ -50,8 +59,8 @@ system(#{lines := Lines, system := System, refused := Refused} = Summary) ->
         _ -> ~", not to its end"
     end,
     case Summary of
-        #{recording := true} -> [~"recording", [witness_text:count(Lines, ~"event", ~"events"), Whole]];
-        #{} -> [~"log", [witness_text:count(Lines, ~"line", ~"lines"), Whole]]
+        #{recording := true} -> {~"recording", [witness_text:count(Lines, ~"event", ~"events"), Whole]};
+        #{} -> {~"log", [witness_text:count(Lines, ~"line", ~"lines"), Whole]}
     end;
 system(#{system := System} = Summary) ->
     {Name, Ended} = case Summary of
@@ -59,13 +68,13 @@ system(#{system := System} = Summary) ->
         #{attached := true} -> {~"", ~"all that was watched has ended"};
         #{} -> {~"", ~"returned"}
     end,
-    [~"system", [Name | case System of
+    {~"system", [Name | case System of
         normal -> Ended;
         {crashed, {not_started, _, _}} -> ~"did not start";
         {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
         undefined -> ~"still ran";
         starting -> ~"had not started yet"
-    end]].
+    end]}.
 
 -doc "How far the reading of a log has come, on one line.".
 -spec progress(#{lines := non_neg_integer(), events := non_neg_integer(), read := non_neg_integer(),

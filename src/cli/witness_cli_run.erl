@@ -24,7 +24,8 @@ output any more. Then the summary comes all the same, and a result without viola
 
 -doc """
 What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
-started `with` another function than that. `out`: standard output, where it is open already.
+started `with` another function than that. `out`: standard output, where it is open already. `report`: one that is
+written when the run has ended.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -33,6 +34,7 @@ started `with` another function than that. `out`: standard output, where it is o
                      with => fun((map()) -> {ok, witness:run()} | {error, term()}),
                      node => node(),
                      out => witness_cli_io:out(),
+                     report => witness_web:report(),
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -82,7 +84,11 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
-    Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) -> tell(Verdict, State), OnVerdict(Verdict) end},
+    Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) ->
+        tell(Verdict, State),
+        _ = [witness_web:add(Verdict, Report) || #{report := Report} <- [Options]],
+        OnVerdict(Verdict)
+    end},
     case is_log(State) orelse is_elsewhere(State) of
         true -> Told;
         false ->
@@ -261,11 +267,38 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
             witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]),
             witness_cli_io:print(Out, witness_cli_json:summary(All, Header));
         false ->
-            Reasons = maps:from_list(ets:tab2list(State#state.reasons)),
             witness_cli_io:print(Out, [witness_cli_render:warning(Warning, Look) || Warning <- Warnings]),
-            witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, Reasons}, Look))
+            witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, reasons(State)}, Look))
     end,
-    Code.
+    report(All, Code, State).
+
+reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
+
+%% The exit code: a report that was asked for and is not there is no success.
+report(Summary, Code, #state{options = #{report := Report, start := Start}} = State) ->
+    Plain = #{colour => false, width => 100},
+    Result = {Code, reasons(State)},
+    case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
+                             facts => witness_cli_render:facts(Summary, Result)
+                                 ++ [{~"refused", Text} || #{refused := Text} <- [Summary], is_binary(Text)],
+                             subject => subject(Start), summary => Summary},
+                           Report) of
+        {ok, File} ->
+            witness_cli_io:note([~"the report is ", witness_text:clean(File), $\n]),
+            Code;
+        {error, Problem} ->
+            witness_cli_io:note([~"witness: --report: ", Problem, $\n]),
+            case Code of 0 -> 3; _ -> Code end
+    end;
+report(_, Code, _) -> Code.
+
+%% What was run or read.
+subject(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
+subject(#{system := {log, standard_input}}) -> ~"standard input";
+subject(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
+subject(#{system := {log, {file, File}}}) -> [~"log ", File];
+subject(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
+subject(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
 %% A violation stands, however the run has ended, but bad input goes before it.
 code(#{outcome := refused}, _) -> 2;

@@ -26,9 +26,9 @@ There are as many lanes as the width of the line has room for, two to five: thos
 The others share one more.
 """.
 
--export([chart/4]).
+-export([chart/4, sequence/2]).
 
--export_type([step/0]).
+-export_type([step/0, lane/0, arrow/0]).
 
 -doc "A step as verdicts have it; `formula` and `bindings` say what the monitor knew after it.".
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
@@ -37,6 +37,16 @@ The others share one more.
 -doc "Who stands in a lane: a process, or what else a message can be sent to.".
 -type party() :: witness_event:proc() | witness_event:destination() | others.
 
+-doc "A process or other party, and the module that it was spawned with, where that is known.".
+-type lane() :: #{name := binary(), module := binary() | undefined}.
+
+-doc """
+A step between lanes, which are counted from 0: in whose lane it stands, and, of a message, between which it goes. `ends`: the
+process has ended.
+""".
+-type arrow() :: #{step := step(), own := non_neg_integer(), from := non_neg_integer() | undefined,
+                   to := non_neg_integer() | undefined, ends := boolean(), text := binary()}.
+
 %% A row before it is drawn. `from` and `to` are undefined where nobody has a lane.
 -type row() :: #{step := step(), own := party(), from := party() | undefined, to := party() | undefined,
                  mark := $* | $X, text := binary()}.
@@ -44,6 +54,7 @@ The others share one more.
 -define(FEWEST_LANES, 2).
 -define(MOST_LANES, 5).
 -define(NAME, 15).        % characters of a lane's heading
+-define(TITLE, 40).       % of a module's name, where there is room
 -define(GUTTER, 8).       % columns left of the lanes: mark and number of the row
 -define(TEXT, 400).       % characters of what a row says, which is wrapped
 -define(NARROWEST, 24).   % columns for that text, whatever the width of the terminal
@@ -60,6 +71,22 @@ chart(Steps, Modules, Decided, Look) ->
     {Lanes, Pitch} = lanes(Rows, Look),
     Spawned = lists:foldl(fun spawned/2, Modules, Steps),
     heading(Lanes, Spawned, Pitch) ++ [line(Lanes, Pitch) | draw(Rows, Lanes, Pitch, Decided, Look)].
+
+-doc """
+The same steps for those who draw in another way. Every party has a lane, in the order of their first appearance.
+""".
+-spec sequence([step()], Modules :: #{party() => module()}) -> {[lane()], [arrow()]}.
+sequence(Steps, Modules) ->
+    Rows = rows(Steps),
+    Parties = lists:uniq([Party || Row <- Rows, Party <- parties(Row)]),
+    Spawned = lists:foldl(fun spawned/2, Modules, Steps),
+    Places = (maps:from_list([{Party, Place} || {Place, Party} <- lists:enumerate(0, Parties)]))#{undefined => undefined},
+    {[#{name => text(lane_name(Party)),
+        module => case Spawned of #{Party := Module} -> text(name(Module, ?TITLE)); #{} -> undefined end}
+      || Party <- Parties],
+     [#{step => Step, own => maps:get(Own, Places), from => maps:get(From, Places), to => maps:get(To, Places),
+        ends => Mark =:= $X, text => Text}
+      || #{step := Step, own := Own, from := From, to := To, mark := Mark, text := Text} <- Rows]}.
 
 spawned(#{event := {init, Child, _, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
 spawned(#{event := {attached, Proc, {Module, _, _}, _}}, Modules) -> Modules#{Proc => Module};

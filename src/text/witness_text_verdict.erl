@@ -9,7 +9,7 @@ that decided, in its line of the specification, as compilers show an error.
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, reason/1, is_crash/1, bindings/1, gap/1]).
+-export([verdict/2, reason/1, is_crash/1, decided_by/1, marked/3, bindings/1, gap/1]).
 
 -define(TERM, 400).
 -define(CRASH, ~"the monitor crashed: ").
@@ -89,6 +89,8 @@ place(File, Line, Column) ->
     [witness_text:clean(File), $:, integer_to_binary(Line),
      [[$:, integer_to_binary(Column)] || is_integer(Column)], $:].
 
+-doc "What the action that decided has to do with it, for people.".
+-spec decided_by(witness:verdict()) -> binary().
 decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
 decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
 decided_by(_) -> ~"decided here".
@@ -101,8 +103,12 @@ excerpt(Line, Column, Text, Action, Look) ->
      | [[~"    ", Margin, ~" | ", lists:duplicate(string:length(Before), $\s),
          witness_text:style(bad, carets(Marked), Look)] || is_integer(Column)]].
 
-%% A line in three pieces: before the action, the action where it stands on this line as it is, and the rest. Each piece
-%% is cleaned by itself, so the mark stays in its place whatever that does to the length of the first.
+-doc """
+A line in three pieces: before the action, the action where it stands on this line as it is, and the rest. Each piece
+is cleaned by itself, so the mark stays in its place whatever that does to the length of the first.
+""".
+-spec marked(Line :: string(), Column :: pos_integer() | undefined, Action :: unicode:chardata()) ->
+    {Before :: binary(), Action :: binary(), After :: binary()}.
 marked(Line, undefined, _) -> {witness_text:clean(Line), ~"", ~""};
 marked(Line, Column, Action) ->
     {Before, Rest} = lists:split(min(Column - 1, length(Line)), Line),

@@ -1,0 +1,85 @@
+// What `witness_web_data` writes. All of it is text for people, cut and free of control characters.
+
+export type Binding = [name: string, value: string];
+
+export interface Lane {
+  name: string;
+  module: string | null;
+}
+
+/** An event: in whose lane it stands, and, of a message, between which lanes it goes. */
+export interface Step {
+  index: number;
+  own: number;
+  from: number | null;
+  to: number | null;
+  ends: boolean;
+  text: string;
+  event: string;
+  formula: string | null;
+  bindings: Binding[];
+}
+
+export interface Explanation {
+  skipped: number;
+  /** Decided by the end of the trace, not by an event. */
+  ended: boolean;
+  lanes: Lane[];
+  steps: Step[];
+  bindings: Binding[];
+  says: string | null;
+}
+
+export interface Violation {
+  process: string | null;
+  signature: string | null;
+  slice: Binding[];
+  log: string | null;
+  index: number | null;
+  event: string | null;
+  explanation?: Explanation;
+}
+
+export interface Place {
+  file: string | null;
+  line: number | null;
+  column: number | null;
+  says: string;
+  action: string;
+  marked: [before: string, action: string, after: string] | null;
+  function: string | null;
+  count: number;
+  violations: Violation[];
+}
+
+export interface Property {
+  spec: string;
+  name: string | null;
+  count: number;
+  places: Place[];
+}
+
+export interface Action {
+  line: number;
+  column: number;
+  text: string;
+  decides: "no" | "yes" | null;
+  taken: boolean;
+}
+
+export interface Report {
+  code: 0 | 1 | 2 | 3;
+  sentence: string;
+  subject: string;
+  time: string;
+  version: string;
+  facts: [label: string, text: string][];
+  violations: number;
+  warnings: string[][];
+  coverage: { spec: string; name: string | null; actions: Action[] }[];
+  sources: { file: string; cut: boolean; lines: string[] }[];
+  properties: Property[];
+}
+
+export const count = (number: number, one: string, many: string) =>
+  number === 1 ? `1 ${one}` : `${number.toLocaleString("en")} ${many}`;

@@ -1,0 +1,306 @@
+// Reports of real runs, in a real Chromium. CHROMIUM names its program; SCREENSHOTS a folder for pictures to look at.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const pictures = process.env.SCREENSHOTS;
+const work = mkdtempSync(join(tmpdir(), "witness-web-"));
+let browser;
+
+// Elsewhere than in a container Chromium has its sandbox; as root, in a test, it has none.
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(work, { recursive: true, force: true });
+});
+
+function witness(code, ...words) {
+  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8" });
+  assert.equal(status, code, stderr);
+  return { stdout, stderr };
+}
+
+function run(code, report, ...words) {
+  witness(code, ...words, "--report", join(work, report));
+  const file = join(work, report, "report.html");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  return file;
+}
+
+function calculator() {
+  const code = join(work, "calculator");
+  mkdirSync(code, { recursive: true });
+  const compile = 'eval "$(bin/toolchain env)"; erlc -o "$0" examples/calculator/*.erl';
+  execFileSync("bash", ["-c", compile, code], { cwd: root });
+  return code;
+}
+
+const options = (code) => ["run", "--pa", code, "--spec", "examples/calculator/sum.hml"];
+
+/** Opens a report; the page fails the test if it complains, or asks for anything but itself. */
+async function open(file, settings, check) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...settings });
+  const page = await context.newPage();
+  const address = pathToFileURL(file).href;
+  const wrong = [];
+  page.on("console", (message) => wrong.push(message.text()));
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("dialog", (dialog) => wrong.push(dialog.message()));
+  page.on("request", (request) => request.url() === address || wrong.push(request.url()));
+  await page.goto(address);
+  await page.waitForSelector("h1");
+  await check(page, wrong);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+/** The accessibility linter comes in through the debugger, which the policy of the page does not bind. */
+async function accessible(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const told = violations.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]);
+  assert.deepEqual(told, []);
+}
+
+async function picture(page, name) {
+  if (!pictures) return;
+  mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+}
+
+const looks = {
+  light: { colorScheme: "light" },
+  dark: { colorScheme: "dark" },
+  narrow: { colorScheme: "light", viewport: { width: 380, height: 800 } },
+};
+
+test("a run that violates nothing", async () => {
+  const file = run(0, "holds", ...options(calculator()), "calculator_demo:main(correct)");
+  for (const [name, look] of Object.entries(looks)) {
+    await open(file, look, async (page) => {
+      assert.equal(await page.textContent("h1"), "OK: nothing was violated.");
+      assert.match(await page.textContent(".verdict"), /calculator_demo:main\(correct\)/);
+      assert.match(await page.textContent(".facts"), /system *returned.*1: 1 satisfied/);
+      assert.equal(await page.locator("[role=listbox]").count(), 0);
+      await page.click("#coverage ~ details > summary");
+      assert.match(await page.textContent("table"), /no \(a violation\)/);
+      await accessible(page);
+      await picture(page, `holds-${name}`);
+    });
+  }
+});
+
+test("a violation is explained, and its events are stepped through", async () => {
+  const file = run(1, "violated", ...options(calculator()), "calculator_demo:main(buggy)");
+  for (const [name, look] of Object.entries(looks)) {
+    await open(file, look, async (page) => {
+      assert.equal(await page.textContent("h1"), "VIOLATED: 1 monitor has seen a violation.");
+      assert.equal(await page.textContent("mark"), "_ : _ ! {ok, Sum} when Sum =/= A + B");
+      const events = page.locator("[role=option]");
+      assert.equal(await events.count(), 7);
+      const selected = page.locator("[aria-selected=true]");
+      assert.match(await selected.textContent(), /7decided here, <.*> to <.*>:\{ok,-1\}$/);
+      assert.match(await page.textContent(".known"), /Sum-1/);
+      // Every arrow is drawn, within its picture.
+      assert.equal(await page.locator(".chart path.head").count(), 6);
+      const lanes = await page.locator(".chart svg").first().boundingBox();
+      for (const arrow of await page.locator(".chart line.arrow").all()) {
+        const { x, width } = await arrow.boundingBox();
+        assert.ok(x >= lanes.x && x + width <= lanes.x + lanes.width);
+      }
+      await accessible(page);
+      await picture(page, `violated-${name}`);
+      await page.focus("[role=listbox]");
+      await page.keyboard.press("ArrowUp");
+      assert.match(await selected.textContent(), /^6</);
+      assert.match(await page.textContent(".known"), /A1B2Then to holdand\(/);
+      await page.keyboard.press("Home");
+      assert.match(await selected.textContent(), /^1</);
+      await page.keyboard.press("ArrowUp");
+      assert.match(await selected.textContent(), /^1</);
+      assert.ok(await page.getByRole("button", { name: "Previous" }).isDisabled());
+      await page.getByRole("button", { name: "Next" }).click();
+      assert.match(await selected.textContent(), /^2</);
+      await events.nth(3).click();
+      assert.match(await selected.textContent(), /^4</);
+      await page.focus("[role=listbox]");
+      await page.keyboard.press("End");
+      assert.match(await selected.textContent(), /7decided here/);
+      const line = page.locator(".source .line").first();
+      assert.equal(await line.textContent(), "3answer_is_the_sum: with calc_server:loop(_)");
+      await page.getByRole("button", { name: "Whole file" }).click();
+      assert.match(await line.textContent(), /^1/);
+      await page.locator(".violation > summary").press("Enter");
+      await events.first().waitFor({ state: "detached" });
+      await page.locator(".place > summary").click();
+      await page.locator("mark").waitFor({ state: "detached" });
+    });
+  }
+  await open(file, looks.dark, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    assert.ok(!(await page.getByRole("button", { name: "Whole file" }).isVisible()));
+    // On paper it is dark on light, whatever the screen is.
+    const lightness = (property) =>
+      page.evaluate((name) => getComputedStyle(document.documentElement)[name].match(/\d+/g)[0], property).then(Number);
+    assert.ok((await lightness("color")) < 60 && (await lightness("backgroundColor")) > 200);
+    await picture(page, "violated-print");
+    assert.ok((await page.pdf()).length > 10_000);
+  });
+});
+
+/** A log of servers, each with a client that has one wrong answer. */
+function answers(file, servers, wrong) {
+  const lines = ["init(<0.1.0>,_,{demo,main,[]})"];
+  for (let n = 0; n < servers; n++) {
+    const server = `<0.${2 * n + 10}.0>`;
+    const client = `<0.${2 * n + 11}.0>`;
+    const loop = `{calc_server,loop,[${n}]}`;
+    lines.push(`fork(<0.1.0>,${server},${loop})`, `init(${server},<0.1.0>,${loop})`);
+    lines.push(`recv(${server},${client},{${client},{add,${n},1}})`, `send(${server},${client},{ok,${wrong(n)}})`);
+  }
+  writeFileSync(file, lines.join("\n") + "\n");
+}
+
+test("a report that cannot be written keeps the system from being run", () => {
+  const file = join(work, "a-file");
+  writeFileSync(file, "");
+  const { stdout, stderr } = witness(2, ...options(calculator()), "calculator_demo:main(buggy)", "--report", file);
+  assert.equal(stdout, "");
+  assert.match(stderr, /--report: .*a-file/);
+});
+
+test("a violation that no event but the end decides", async () => {
+  const spec = join(work, "ends.hml");
+  const log = join(work, "ends.log");
+  writeFileSync(spec, "stops: with calc_server:loop(_) over _ ? _ check <_ ? {_, {add, A, _}}> <_ ? {stop, A}> tt.\n");
+  writeFileSync(log, ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
+    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})", "recv(<0.2.0>,<0.3.0>,{<0.3.0>,{add,7,1}})", "exit(<0.2.0>,normal)",
+    "exit(<0.1.0>,normal)"].join("\n") + "\n");
+  const file = run(1, "ends", "check", "--spec", spec, log);
+  await open(file, looks.light, async (page) => {
+    assert.match(await page.textContent(".place > summary"), /this should have happened: _ \? \{stop, A\}/);
+    assert.match(await page.textContent(".chart"), /end: no event followed/);
+    assert.equal(await page.locator(".decided [role=option]").count(), 0);
+    assert.match(await page.textContent(".known"), /Decided by the end: no event followedWithA7/);
+    await accessible(page);
+    await picture(page, "ends");
+  });
+});
+
+test("a log that is refused says where, with its warnings", async () => {
+  const log = join(work, "wrong.log");
+  writeFileSync(log, "init(<0.1.0>,_,{demo,main,[]})\nrubbish\n");
+  const file = run(2, "refused", "check", "--spec", "examples/calculator/sum.hml", log);
+  await open(file, looks.dark, async (page) => {
+    assert.match(await page.textContent("h1"), /^REFUSED/);
+    assert.match(await page.textContent(".facts"), /refused.*wrong\.log:2:1: expected an event/);
+    assert.match(await page.textContent(".warning"), /monitored nothing/);
+    await accessible(page);
+    await picture(page, "refused");
+  });
+});
+
+test("a redacted run leaves no message in its report", async () => {
+  const file = run(1, "redacted", ...options(calculator()), "calculator_demo:main(buggy)", "--redact");
+  assert.ok(!/\{add,1,2\}|\{ok,-1\}|"-1"/.test(readFileSync(file, "utf8")));
+  await open(file, looks.light, async (page) => {
+    assert.equal(await page.textContent(".verdict code"), "calculator_demo:main/1");
+    assert.match(await page.textContent("[role=option] >> nth=6"), /\{ok,'integer\(\)'\}/);
+  });
+});
+
+test("what a system says is text", async () => {
+  const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "]]>", "<!--", '"\\\'`${alert(3)}'];
+  const log = join(work, "hostile.log");
+  const text = (string) => `[${[...string].map((char) => char.codePointAt(0)).join(",")}]`;
+  const messages = [...hostile.map(text), "<<226,128,168,27,91,51,49,109,226,128,174>>", "[8232,8233,8238,27,0]"];
+  answers(log, 1, () => `[${messages.join(",")}, <<"${"x".repeat(500_000)}">>]`);
+  const spec = join(work, "<b>&amp;.hml");
+  writeFileSync(spec, "'</script><i>': with calc_server:loop(_)\n" +
+    'check [_ <- _, _] [_ ? _] [_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}] ff.\n');
+  const file = run(1, "hostile", "check", "--spec", spec, log);
+  assert.ok(statSync(file).size < 100_000);
+  await open(file, looks.light, async (page) => {
+    const shown = await page.textContent(".violation .event");
+    for (const word of hostile.slice(0, 4)) assert.ok(shown.includes(word), shown);
+    assert.equal(await page.locator("img, i, b:not(.chart b), script:not([type])").count(), 0);
+    // eslint-disable-next-line no-control-regex
+    assert.doesNotMatch(await page.textContent("#report"), /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/);
+    assert.equal(await page.textContent("mark"), '_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}');
+    await accessible(page);
+    await picture(page, "hostile");
+  });
+  // Should anything break out all the same, it does nothing.
+  await open(file, looks.light, async (page, wrong) => {
+    const ran = await page.evaluate(async () => {
+      const script = document.createElement("script");
+      script.textContent = "globalThis.ran = true";
+      document.body.append(script);
+      document.body.insertAdjacentHTML("beforeend", "<button id=inline onclick='globalThis.ran = true'>x</button>");
+      document.getElementById("inline").click();
+      const fetched = await fetch("data:,x").then(() => true, () => false);
+      return globalThis.ran === true || fetched;
+    });
+    assert.equal(ran, false);
+    assert.equal(wrong.filter((text) => text.includes("Content Security Policy")).length, wrong.length);
+    wrong.length = 0;
+  });
+});
+
+test("thousands of violations, of which some are looked for", async () => {
+  const log = join(work, "many.log");
+  answers(log, 3000, (n) => n);
+  const file = run(1, "many", "check", "--spec", "examples/calculator/sum.hml", log);
+  await open(file, looks.light, async (page) => {
+    assert.equal(await page.textContent("#violations"), "3,000 violations");
+    assert.match(await page.textContent(".place"), /explanations of all but the first 50\./);
+    assert.equal(await page.locator(".violations > li").count(), 50);
+    await page.getByRole("button", { name: "Show 50 more of 2,950" }).click();
+    assert.equal(await page.locator(".violations > li").count(), 100);
+    await page.fill("input[type=search]", "{ok,2999}");
+    await page.getByText("1 found").waitFor();
+    assert.match(await page.textContent(".violations"), /<0\.6008\.0> calc_server:loop\(2999\)/);
+    await page.fill("input[type=search]", "");
+    await accessible(page);
+    await picture(page, "many");
+  });
+});
+
+test("processes are left out of the diagram, and come back", async () => {
+  const log = join(work, "lanes.log");
+  const events = ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
+    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})"];
+  for (const [client, sum] of [[3, 2], [4, 2], [5, 3]])
+    events.push(
+      `recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`,
+      `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`,
+    );
+  writeFileSync(log, events.join("\n") + "\n");
+  const file = run(1, "lanes", "check", "--spec", "examples/calculator/sum.hml", log);
+  for (const [name, look] of Object.entries(looks)) {
+    await open(file, look, async (page) => {
+      const rows = page.locator("[role=option]");
+      assert.equal(await rows.count(), 7);
+      await page.getByRole("checkbox", { name: "<0.3.0>" }).uncheck();
+      assert.equal(await rows.count(), 5);
+      assert.equal(await page.locator(".heading .lane").count(), 3);
+      assert.match(await page.textContent("fieldset"), /5 of 7 events shown/);
+      await picture(page, `lanes-${name}`);
+      await accessible(page);
+      await page.getByRole("checkbox", { name: "<0.3.0>" }).check();
+      assert.equal(await rows.count(), 7);
+      await page.getByRole("checkbox", { name: "<0.2.0>" }).uncheck();
+      assert.equal(await rows.count(), 0);
+    });
+  }
+});

@@ -1,0 +1,126 @@
+-module(witness_web).
+-moduledoc """
+The report of a run: one HTML file that opens anywhere, without a server or a network.
+
+A report is opened before the run, so that nothing runs whose report could not be written; it is given each verdict as
+it falls, and written when the run has ended. It tells the violations, and takes a bounded amount of memory, however
+many they are:
+
+- they are grouped by property and *place*: the action of the specification that decided, and the function that the
+  process was spawned with. Every violation is counted in its group, and there are at most 1,000 groups; what comes
+  beyond is counted with others of its property;
+- the first 50 of a group have their explanation while all that is kept takes less than 6 MB;
+- of the others it is told who it was and what event decided, while it takes less than 10 MB;
+- the first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide
+  that there is another.
+
+What is left out is counted, and the page says so.
+
+```erlang
+1> {ok, Report} = witness_web:open("report", #{specs => ["calc.hml"]}).
+2> ok = witness_web:add(Verdict, Report).
+3> {ok, "report/report.html"} = witness_web:write(Result, Report).
+```
+
+The table of a report belongs to the process that has opened it, and goes with it.
+""".
+
+-export([open/2, add/2, write/2]).
+
+-export_type([report/0, result/0]).
+
+-doc "A report that is open. Any process may add to it, one at a time.".
+-opaque report() :: #{file := file:filename(), page := witness_web_page:page(), table := ets:table(),
+                      sources := [witness_web_data:json()]}.
+
+-doc """
+How the run has ended. `code` is the exit code, `sentence` says the result, `facts` are the rows of the summary, and
+`subject` is what was run or read.
+""".
+-type result() :: #{code := 0..3, sentence := unicode:chardata(),
+                    facts := [{Label :: unicode:chardata(), unicode:chardata()}],
+                    subject := unicode:chardata(), summary := witness:summary()}.
+
+-define(FILE_NAME, "report.html").
+-define(GROUPS, 1000).
+%% How many of each group are kept in which way, while all that is kept takes less than so many bytes.
+-define(EXPLAINED, 50).
+-define(EXPLAINED_BYTES, 6_000_000).
+-define(BRIEF_BYTES, 10_000_000).
+-define(FIRST, 3).
+-define(BYTES, 14_000_000).
+
+-doc """
+Opens a report in a folder, which is made where there is none. `specs` are the files of the specifications, which are
+read now; `page` is another file of the page than the one that was built (`assets/build`). An error is text for
+people.
+""".
+-spec open(Folder :: file:filename(), #{specs := [file:name_all()], page => file:filename()}) ->
+    {ok, report()} | {error, unicode:chardata()}.
+open(Folder, #{specs := Specs} = Options) ->
+    File = filename:join(Folder, ?FILE_NAME),
+    maybe
+        {ok, Page} ?= witness_web_page:read(maps:get(page, Options, built)),
+        ok ?= witness_web_page:writable(File),
+        {ok, #{file => File, page => Page, table => ets:new(?MODULE, [public, ordered_set]),
+               sources => [witness_web_data:source(Spec) || Spec <- Specs]}}
+    end.
+
+-doc "Adds a verdict. All but violations are in the summary only.".
+-spec add(witness:verdict(), report()) -> ok.
+add(#{verdict := no} = Verdict, #{table := Table}) ->
+    {Order, Count} = counted(group(Verdict, Table), Verdict, Table),
+    Bytes = ets:lookup_element(Table, bytes, 2, 0),
+    case kept(Count, Bytes, Verdict) of
+        none -> ok;
+        Json ->
+            true = ets:insert(Table, [{{kept, Order, Count}, Json}, {bytes, Bytes + byte_size(Json)}]),
+            ok
+    end;
+add(#{}, #{}) -> ok.
+
+group(Verdict, Table) ->
+    Group = witness_web_data:group(Verdict),
+    case ets:member(Table, {group, Group}) orelse ets:lookup_element(Table, groups, 2, 0) < ?GROUPS of
+        true -> Group;
+        false -> Group#{place := others}
+    end.
+
+counted(Group, Verdict, Table) ->
+    case ets:lookup(Table, {group, Group}) of
+        [{Key, Order, Count, Told}] ->
+            true = ets:insert(Table, {Key, Order, Count + 1, Told}),
+            {Order, Count + 1};
+        [] ->
+            Order = ets:update_counter(Table, groups, 1, {groups, 0}),
+            true = ets:insert(Table, {{group, Group}, Order, 1, witness_web_data:place(Group, Verdict)}),
+            {Order, 1}
+    end.
+
+kept(Count, Bytes, Verdict) when Count =< ?FIRST, Bytes < ?BYTES; Count =< ?EXPLAINED, Bytes < ?EXPLAINED_BYTES ->
+    witness_web_data:encode(witness_web_data:explained(Verdict));
+kept(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
+kept(_, _, _) -> none.
+
+-doc "Writes the report, in the place of one that is there; its file. An error is text for people.".
+-spec write(result(), report()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+write(Result, #{file := File, page := Page, table := Table, sources := Sources}) ->
+    Groups = lists:keysort(1, [{Order, Group, Count, Told}
+                               || [Group, Order, Count, Told] <- ets:match(Table, {{group, '$1'}, '$2', '$3', '$4'})]),
+    Properties = lists:uniq([maps:remove(place, Group) || {_, Group, _, _} <- Groups]),
+    Data = (witness_web_data:result(Result))#{
+        sources => Sources,
+        properties => [property(Property, Groups, Table) || Property <- Properties]},
+    maybe
+        ok ?= witness_web_page:write(File, witness_web_data:encode(Data), Page),
+        {ok, File}
+    end.
+
+property(Property, Groups, Table) ->
+    Own = [Group || {_, Key, _, _} = Group <- Groups, maps:remove(place, Key) =:= Property],
+    (witness_web_data:property(Property))#{
+        count => lists:sum([Count || {_, _, Count, _} <- Own]),
+        places => [Told#{count => Count, violations => violations(Order, Table)} || {Order, _, Count, Told} <- Own]}.
+
+violations(Order, Table) ->
+    [{encoded, Json} || Json <- ets:select(Table, [{{{kept, Order, '_'}, '$1'}, [], ['$1']}])].

@@ -1,0 +1,150 @@
+-module(witness_web_data).
+-moduledoc """
+What the page of a report is given: pure functions from what a run tells to JSON.
+
+All text is cut, on one line and free of control characters and of those that change the direction of text
+(`witness_text:clean/1`, `m:witness_event`). The JSON stands within a `<script>` of the page: `encode/1` writes every
+character that could mean something to HTML or end a line of JavaScript as an escape, wherever the text comes from.
+
+The page has the same types, in `assets/src/data.ts`.
+""".
+
+-export([encode/1, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1]).
+
+-export_type([json/0, group/0]).
+
+-doc "Maps, lists, numbers, texts, `null`, and what was encoded before.".
+-type json() :: #{atom() => json()} | [json()] | integer() | boolean() | null | binary() | {encoded, binary()}.
+
+-doc "What violations are grouped by: their property, and the place.".
+-type group() :: #{spec := binary(), name := binary() | undefined, place := term()}.
+
+-define(TERM, 2000).          % characters of an event, as with --json
+-define(VALUE, 400).          % of a bound value
+-define(BRIEF, 200).          % of an event without its explanation
+-define(FORMULA, 4000).
+-define(SOURCE, 262_144).     % bytes of a specification that are shown
+-define(ESCAPES, [{~"<", ~"\\u003c"}, {~">", ~"\\u003e"}, {~"&", ~"\\u0026"},
+                  {~"\x{2028}", ~"\\u2028"}, {~"\x{2029}", ~"\\u2029"}]).
+
+-doc "The value as JSON that is harmless within a `<script>` element of HTML.".
+-spec encode(json()) -> binary().
+encode(Value) ->
+    %% Outside of strings JSON has none of these characters, and within them an escape means the same.
+    lists:foldl(fun({Char, Escape}, Json) -> binary:replace(Json, Char, Escape, [global]) end,
+                iolist_to_binary(json:encode(Value, fun encode/2)), ?ESCAPES).
+
+encode({encoded, Json}, _) -> Json;
+encode(Value, Encode) -> json:encode_value(Value, Encode).
+
+-doc "How the run has ended.".
+-spec result(witness_web:result()) -> #{atom() => json()}.
+result(#{code := Code, sentence := Sentence, facts := Facts, subject := Subject,
+         summary := #{verdicts := Verdicts, coverage := Coverage, warnings := Warnings}}) ->
+    _ = application:load(witness),
+    {ok, Version} = application:get_key(witness, vsn),
+    #{code => Code, sentence => text(Sentence), subject => text(Subject),
+      time => list_to_binary(calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}])),
+      version => text([~"Witness ", Version, ~", Erlang/OTP ", erlang:system_info(otp_release)]),
+      facts => [[text(Label), text(Text)] || {Label, Text} <- Facts],
+      violations => maps:get(no, Verdicts, 0),
+      warnings => [[text(Line) || Line <- string:split(Text, ~"\n", all)] || #{text := Text} <- Warnings],
+      coverage => [covered(Property) || Property <- Coverage]}.
+
+covered(#{spec := Spec, name := Name, actions := Actions}) ->
+    #{spec => text(Spec), name => text(Name),
+      actions => [#{line => Line, column => Column, text => text(Text), decides => known(Decides), taken => Taken}
+                  || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}.
+
+-doc "A specification, by the name that verdicts have for it; its first part, where it is large.".
+-spec source(file:name_all()) -> #{atom() => json()}.
+source(File) ->
+    {Text, Cut} = case file:read_file(File) of
+        {ok, <<First:?SOURCE/binary, _/binary>>} -> {First, true};
+        {ok, Whole} -> {Whole, false};
+        {error, _} -> {~"", true}
+    end,
+    #{file => text(File), cut => Cut,
+      lines => [text(string:trim(Line, trailing, "\r")) || Line <- binary:split(Text, ~"\n", [global])]}.
+
+-doc "What a violation is grouped by.".
+-spec group(witness:verdict()) -> group().
+group(#{spec := Spec, name := Name, source := Source, signature := Signature, info := Info}) ->
+    Action = case Source of
+        undefined -> undefined;
+        #{line := Line, column := Column} -> {Line, Column, maps:with([action, matched], Info)}
+    end,
+    #{spec => Spec, name => Name, place => {Action, function(Signature)}}.
+
+function(undefined) -> undefined;
+function({Module, Function, Args}) -> {Module, Function, length(Args)}.
+
+-doc "A property.".
+-spec property(#{spec := binary(), name := binary() | undefined}) -> #{atom() => json()}.
+property(#{spec := Spec, name := Name}) -> #{spec => text(Spec), name => text(Name)}.
+
+-doc "What is the same for all violations of a group; one of them.".
+-spec place(group(), witness:verdict()) -> #{atom() => json()}.
+place(#{place := others}, _) ->
+    (elsewhere())#{says := ~"in other places, of which there are too many to tell apart"};
+place(#{place := {_, Function}}, #{source := undefined}) -> (elsewhere())#{function := called(Function)};
+place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
+    #{file := File, line := Line, column := Column, text := Text} = Source,
+    Action = maps:get(action, Info, ~""),
+    Shown = unicode:characters_to_list(string:trim(Text, trailing)),
+    {Before, Marked, After} = witness_text_verdict:marked(Shown, Column, Action),
+    #{file => text(File), line => Line, column => known(Column), says => witness_text_verdict:decided_by(V),
+      action => text(witness_text:cut(Action, ?TERM)), marked => [Before, Marked, After], function => called(Function)}.
+
+elsewhere() ->
+    #{file => null, line => null, column => null, says => ~"the monitor says so", action => ~"", marked => null,
+      function => null}.
+
+called(undefined) -> null;
+called(Function) -> witness_event:format_function(Function).
+
+-doc "A violation with its explanation.".
+-spec explained(witness:verdict()) -> #{atom() => json()}.
+explained(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
+    Modules = case Verdict of
+        #{process := Process, signature := {Spawned, _, _}} -> #{Process => Spawned};
+        #{} -> #{}
+    end,
+    {Lanes, Arrows} = witness_text_lanes:sequence(Steps, Modules),
+    (head(Verdict, ?TERM))#{
+        explanation => #{skipped => Skipped, ended => Event =:= undefined,
+                         lanes => [Lane#{module := known(Module)} || #{module := Module} = Lane <- Lanes],
+                         steps => [step(Arrow) || Arrow <- Arrows],
+                         bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
+                         says => says(Info)}}.
+
+says(Info) when Info =:= undefined; is_map(Info) -> null;
+says(Info) -> witness_event:format_term(Info, ?TERM).
+
+step(#{step := Step, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
+    #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
+    #{index => Index, own => Own, from => known(From), to => known(To), ends => Ends, text => Text,
+      event => witness_event:format(Event, ?TERM), formula => formula(Formula), bindings => bindings(Bindings)}.
+
+formula(undefined) -> null;
+formula(Formula) -> text(witness_text:cut(Formula, ?FORMULA)).
+
+bindings(Bindings) -> [[text(Name), witness_event:format_term(Value, ?VALUE)] || {Name, Value} <- Bindings].
+
+-doc "A violation without its explanation.".
+-spec brief(witness:verdict()) -> #{atom() => json()}.
+brief(Verdict) -> head(Verdict, ?BRIEF).
+
+head(#{process := Process, signature := Signature, slice := Slice, event := Event} = Verdict, Limit) ->
+    #{process => case Process of undefined -> null; _ -> witness_event:format_proc(Process) end,
+      signature => case Signature of undefined -> null; _ -> witness_event:format_signature(Signature) end,
+      slice => case Slice of undefined -> []; _ -> bindings(Slice) end,
+      log => text(maps:get(log, Verdict, undefined)),
+      index => case Event of undefined -> null; #{index := Index} -> Index end,
+      event => case Event of undefined -> null; #{event := E} -> witness_event:format(E, Limit) end}.
+
+known(undefined) -> null;
+known(Value) -> Value.
+
+text(undefined) -> null;
+text(Text) -> witness_text:clean(Text).
