@@ -72,23 +72,22 @@ who_ends_while_the_flag_is_taken_off() ->
         [?assertEqual([{exit, {reason, Id}}], [Exit || {exit, _} = Exit <- maps:get(Id, Entries)]) || Id <- Ids]
     end).
 
+%% The question comes before what the monitors have to say.
 ends_that_were_not_told_yet_are_waited_for() ->
     recorded(fun(_, Calm) ->
-        [begin
-             {P, Id} = child(fun(Me) -> calm(Me, Calm), receive stop -> ok end end),
-             P ! {self(), ready}, receive {ready, P} -> ok end,
-             _ = sys:get_state(Calm),
-             %% It takes its time to tell everybody: that it has ended is known before the last one hears of it.
-             Monitors = [monitor(process, P) || _ <- lists:seq(1, 50_000)],
-             P ! stop,
-             receive {'DOWN', _, process, P, _} -> ok end,
-             ok = ?C:settle(Calm),
-             #{born := Born, ended := Born} = ?R:info(),
-             [demonitor(Monitor, [flush]) || Monitor <- Monitors],
-             [Id]
-         end]
-    end, fun([[Id]], #{entries := Entries}) ->
-        ?assertEqual({exit, normal}, lists:last(maps:get(Id, Entries)))
+        Children = [child(fun(Me) -> calm(Me, Calm), receive stop -> ok end end) || _ <- lists:seq(1, 500)],
+        [begin P ! {self(), ready}, receive {ready, P} -> ok end end || {P, _} <- Children],
+        _ = sys:get_state(Calm),
+        true = erlang:suspend_process(Calm),
+        Asked = gen_server:send_request(Calm, settle),
+        [begin P ! stop, gone(P) end || {P, _} <- Children],
+        #{ended := 0} = ?R:info(),
+        true = erlang:resume_process(Calm),
+        {reply, ok} = gen_server:receive_response(Asked),
+        #{ended := 500} = ?R:info(),
+        [Id || {_, Id} <- Children]
+    end, fun(Ids, #{entries := Entries}) ->
+        [?assertEqual({exit, normal}, lists:last(maps:get(Id, Entries))) || Id <- Ids]
     end).
 
 %% Those that it has announced, and others.
