@@ -83,7 +83,7 @@ ends_that_were_not_told_yet_are_waited_for() ->
         [begin P ! stop, gone(P) end || {P, _} <- Children],
         #{ended := 0} = ?R:info(),
         true = erlang:resume_process(Calm),
-        {reply, ok} = gen_server:receive_response(Asked),
+        {reply, ok} = gen_server:receive_response(Asked, infinity),
         #{ended := 500} = ?R:info(),
         [Id || {_, Id} <- Children]
     end, fun(Ids, #{entries := Entries}) ->

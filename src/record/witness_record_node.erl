@@ -14,7 +14,8 @@ makes up a recording, in this order:
 4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
    in memory is written, with the list of modules.
 
-*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first. `init:stop` ends the
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first, whoever's process it is, and so
+does the VM at a signal that it ends by (SIGUSR1). `init:stop` ends the
 supervisors of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same
 end.
 
@@ -62,7 +63,7 @@ main() ->
     {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
     ok.
 
--doc "Brings the recording to its end. Called by recorded processes that are about to end the VM.".
+-doc "Brings the recording to its end. Called by processes that are about to end the VM.".
 -spec ending() -> ok.
 ending() ->
     try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
@@ -75,8 +76,8 @@ init(Leader) ->
     process_flag(trap_exit, true),
     %% The program has it from here. That of the supervisor is an application's.
     true = group_leader(Leader, self()),
-    %% Whoever looks after this VM hears of signals, and passes them on.
-    ok = os:set_signal(sigterm, ignore),
+    %% Whoever looks after this VM hears of signals, and passes them on; or is ended by them, and the pipe with it.
+    [ok = os:set_signal(Signal, ignore) || Signal <- [sigterm, sighup, sigquit]],
     {ok, #state{port = open_port({fd, 3, 4}, [binary, {packet, 4}])}}.
 
 -doc false.

@@ -51,7 +51,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 From now on processes are recorded that were spawned by recorded ones, or by `root/3`.
 
 - `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
-- `ending`: called before a recorded process ends the VM.
+- `ending`: called before woven code ends the VM.
 - `loading`: called with each module that is to be loaded, and its object code.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
 - `adopting`: a process that is outside, whose children are recorded;
@@ -449,8 +449,10 @@ token(erlang, _, _) -> [].
 -doc false.
 -spec halt(module(), atom(), [term()]) -> no_return().
 halt(erlang, halt, Args) ->
+    %% Whoever it is: what all others have done is at stake.
     _ = case {me(), persistent_term:get(?MODULE, off)} of
-        {Me, #{ending := Ending}} when Me =/= 0 -> outside(Ending, Me);
+        {0, #{ending := Ending}} -> Ending();
+        {Me, #{ending := Ending}} -> outside(Ending, Me);
         _ -> nobody
     end,
     erlang:apply(erlang, halt, Args).
