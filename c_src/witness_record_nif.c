@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define WR_ATOMS(X)                                                                                                    \
-    X(born) X(budget) X(bytes) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
+    X(born) X(budget) X(bytes) X(calm) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
     X(look) X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
     X(undefined) X(used) X(verify)
 
@@ -65,7 +65,7 @@ static ERL_NIF_TERM sender_was(wr_process *process, ERL_NIF_TERM sender)
     return am_ok;
 }
 
-/* took(Me, From) -> ok | look | verify */
+/* took(Me, From) -> ok | calm | look | verify */
 static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -75,7 +75,15 @@ static ERL_NIF_TERM took(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (atomic_load_explicit(&the->output.mode, memory_order_relaxed) == WR_VERIFY)
         return am_verify;
     (void)sender_was(process, argv[1]);
-    return ++process->messages ? am_ok : am_look;
+    uint8_t messages = ++process->messages;
+    if (messages % WR_CALM)
+        return am_ok;
+    if (messages == 0)
+        return am_look;
+    if (process->calm)
+        return am_ok;
+    process->calm = true;
+    return am_calm;
 }
 
 /* from(Me, From) -> ok */
@@ -335,6 +343,16 @@ static ERL_NIF_TERM trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_ok;
 }
 
+/* ended(pid(), Reason) -> ok. By a process that knows it, of one that the VM does not report. */
+static ERL_NIF_TERM ended(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid pid;
+    (void)argc;
+    if (enif_get_local_pid(env, argv[0], &pid))
+        exited(env, pid.pid, argv[1]);
+    return am_ok;
+}
+
 static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -531,6 +549,7 @@ static ErlNifFunc functions[] = {
     {"identify", 1, identify, 0},
     {"child", 0, child, 0},
     {"unborn", 0, unborn, 0},
+    {"ended", 2, ended, 0},
     {"enabled", 3, enabled, 0},
     {"enabled_procs", 3, enabled_procs, 0},
     {"trace", 5, trace, 0},

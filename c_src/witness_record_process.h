@@ -1,7 +1,8 @@
 /*
  * What one process has recorded and not handed over yet: entries of its order, and data.
  *
- * Entries are appended by the process itself, or by callbacks of the VM on its thread, never by two at the same time.
+ * Entries are appended by the process itself, by callbacks of the VM on its thread, or, when it has ended, by whoever was
+ * told so: never by two at the same time.
  * So an entry takes no lock and no atomic read-modify-write: its bytes are written behind those that are there, and
  * then `state` says that they are, and how many equal steps have come since (a run, which only becomes bytes when
  * something else comes). Whoever flushes reads `state`, and writes out the bytes and the run *as they are at this
@@ -54,6 +55,9 @@ typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS } wr_mark;
 #define WR_DATA_BYTES 4096u
 /* After so many messages a process is asked to look after its heap. What the counter wraps at. */
 #define WR_LOOK 256
+/* After so many of the first it is worth taking its trace flags off. */
+#define WR_CALM 64
+_Static_assert(WR_LOOK % WR_CALM == 0, "what is seen at once");
 _Static_assert(WR_LOOK == UINT8_MAX + 1, "a counter of a byte");
 
 typedef struct wr_process {
@@ -67,6 +71,7 @@ typedef struct wr_process {
     uint32_t pending; /* the id of its next child; 0: none */
     bool spawning;    /* a child with that id may come now */
     uint8_t messages; /* that it has said to have taken, modulo WR_LOOK */
+    bool calm;        /* it has been asked to have its flags taken off */
     wn_lock lock;
     uint32_t taken, emitted;
     uint32_t order_number, data_number;
@@ -75,6 +80,7 @@ typedef struct wr_process {
     struct wr_process *next; /* in its slot; of the free ones */
     uint8_t near[WR_NEAR];
 } wr_process;
+_Static_assert(sizeof(wr_process) <= 128 || sizeof(void *) != 8, "what one takes");
 
 /* A process that nobody else knows yet. */
 void wr_process_init(wr_process *process, uintptr_t pid, uint32_t id);

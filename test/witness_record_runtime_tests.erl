@@ -32,7 +32,8 @@ cleanup(_) ->
 tests() ->
     [{senders, fun senders/0}, {times, fun times/0}, {names, fun names/0}, {results, fun results/0}, {native_code, fun native_code/0},
      {births, fun births/0}, {the_dictionary_is_the_programs_own, fun the_dictionary_is_the_programs_own/0},
-     {room_is_not_seen, fun room_is_not_seen/0}, {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
+     {room_is_not_seen, fun room_is_not_seen/0},
+     {nobody_sees_who_tells_ends, fun nobody_sees_who_tells_ends/0}, {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
      {who_passes_labels_on, fun who_passes_labels_on/0}, {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
 
 text() ->
@@ -149,6 +150,19 @@ text() ->
         {P, Ref} = spawn_monitor(fun() -> Root ! m end),
         receive {'DOWN', Ref, process, P, _} -> ok end,
         receive m -> ok end.
+    %% Monitored by a process of its own, and by one of the recorder, who has looked at it by then.
+    monitored() ->
+        Root = self(),
+        P = spawn(fun() -> erlang:monitor(process, Root), Root ! monitors, receive stop -> ok end end),
+        receive monitors -> ok end,
+        [begin self() ! I, receive I -> ok end end || I <- lists:seq(1, 64)],
+        witness_record_listener ! {looked, Root},
+        receive looked -> ok end,
+        {monitored_by, Pids} = erlang:process_info(Root, monitored_by),
+        [{monitored_by, Pids}] = erlang:process_info(Root, [monitored_by]),
+        true = lists:member(P, Pids),
+        P ! stop,
+        said(monitored, Pids).
     tracing() ->
         0 = erlang:seq_trace(label, 17),
         false = erlang:seq_trace(send, true),
@@ -249,6 +263,15 @@ room_is_not_seen() ->
     #{entries := Entries, id := Own} = recorded(long_mailbox),
     ?assertEqual(600, length([Own || {from, From} <- Entries, From =:= Own])).
 
+%% What was asked is recorded as it was answered.
+nobody_sees_who_tells_ends() ->
+    #{entries := Entries, said := [{monitored, Pids}]} = recorded(monitored),
+    Number = number(erlang, process_info, 2),
+    ?assertEqual([{monitored_by, Pids}, [{monitored_by, Pids}]], [Value || {result, N, Value} <- Entries, N =:= Number]),
+    %% The other one is of this test.
+    ?assertMatch([_, _], Pids),
+    ?assert(lists:member(self(), Pids)).
+
 tracing_of_the_program() ->
     #{entries := Entries} = recorded(tracing),
     [P] = spawned(Entries),
@@ -314,12 +337,15 @@ recorded(Options, Function) ->
     register(witness_record_listener, self()),
     ok = ?R:start(#{}),
     Session = trace:session_create(?MODULE, ?R:tracer(), []),
-    _ = trace:process(Session, all, true, [procs, set_on_spawn]),
-    ok = witness_record_runtime:start(maps:with([contents, hash], Options)),
+    _ = trace:process(Session, new_processes, true, [procs]),
+    {ok, Calming} = witness_record_calm:start_link(Session),
+    ok = witness_record_runtime:start((maps:with([contents, hash], Options))#{calming => Calming}),
     _ = [ok = witness_record_runtime:verify() || #{verify := true} <- [Options]],
     {Pid, Monitor, Id} = witness_record_runtime:root(?M, Function, []),
-    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
+    ended(Pid, Monitor, Calming),
+    ok = witness_record_calm:settle(Calming),
     wait_for_ends(),
+    ok = gen_server:stop(Calming),
     ok = witness_record_runtime:stop(),
     ok = ?R:stop(),
     true = trace:session_destroy(Session),
@@ -327,6 +353,17 @@ recorded(Options, Function) ->
     Said = fun Said() -> receive {What, _} = Told when is_atom(What) -> [Told | Said()] after 0 -> [] end end,
     Decoded = #{entries := Entries} = witness_record_native_tests:decode(taken(), false),
     Decoded#{all => Entries, entries => maps:get(Id, Entries), id => Id, said => Said()}.
+
+%% Who asks is told when those who tell ends have done all that they were asked before.
+ended(Pid, Monitor, Calming) ->
+    receive
+        {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason);
+        {looked, Asking} ->
+            _ = sys:get_state(Calming),
+            ?assert(lists:member(Calming, element(2, process_info(Asking, monitored_by)))),
+            Asking ! looked,
+            ended(Pid, Monitor, Calming)
+    end.
 
 wait_for_ends() ->
     case ?R:info() of

@@ -16,7 +16,7 @@ main() ->
     ok = witness_record_native:start(#{order => 256}),
     {ok, _} = witness_record_writer:start_link(Dir, #{calls => calls()}, #{flush => 20}),
     Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
-    _ = trace:process(Session, self(), true, [procs, set_on_spawn]),
+    _ = trace:process(Session, new_processes, true, [procs]),
     [begin
          Id = witness_record_native:child(),
          spawn_link(?MODULE, process, [Id])
@@ -36,8 +36,7 @@ process(Id, N) ->
 
 record(Id, {from, From}) ->
     case witness_record_native:took(Id, From) of
-        look -> ok;
-        ok -> ok
+        Said when Said =:= ok; Said =:= calm; Said =:= look -> ok
     end;
 record(Id, {content, Term}) -> witness_record_native:content(Id, Term);
 record(Id, timeout) -> witness_record_native:timeout(Id);

@@ -18,7 +18,7 @@ groups() ->
                      verdicts_and_recordings_share_an_exit_code, an_application_is_monitored_while_it_is_recorded,
                      a_wrong_specification_records_nothing]},
      {last, [], [the_last_part_is_kept_and_judged, it_is_kept_when_asked_for, it_is_kept_when_something_is_violated,
-                 a_wrong_size_is_named]}].
+                 it_is_kept_however_the_program_ends, a_killed_vm_leaves_what_was_kept_before, a_wrong_size_is_named]}].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -251,6 +251,37 @@ it_is_kept_when_something_is_violated(Config) ->
         witness(Config, ["check", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)", "--pa", cli(Config),
                          filename:join(Dir, "kept-1")]),
     witness_command:contains(Text, [~"VIOLATED"]).
+
+it_is_kept_however_the_program_ends(Config) ->
+    [begin
+         Dir = file(?FUNCTION_NAME, ".rec", Config),
+         {ok, Summary} = witness_record:record(last({witness_recorded_ends, halting, [How]}, Dir, Config)),
+         ?assertMatch({How, #{outcome := recorded, vm := Status}, true}, {How, Summary, Ended(maps:get(ended, Summary))}),
+         ?assertEqual({How, 200}, {How, taken(Dir)})
+     end || {How, Status, Ended} <-
+                [{crash, 0, fun({returned, Text}) -> string:prefix(Text, "{program_is_wrong,") =/= nomatch end},
+                 {return, 0, fun(E) -> E =:= {returned, normal} end},
+                 {halt, 5, fun(E) -> E =:= halted end}, {stop, 6, fun(E) -> E =:= halted end},
+                 {outside, 7, fun(E) -> E =:= halted end}, {{signal, "USR1"}, 1, fun(E) -> E =:= halted end},
+                 {{ignored, "HUP"}, 0, fun(E) -> E =:= {returned, normal} end},
+                 {{ignored, "QUIT"}, 0, fun(E) -> E =:= {returned, normal} end},
+                 {{ignored, "TERM"}, 0, fun(E) -> E =:= {returned, normal} end}]].
+
+%% Nobody could write what was in its memory.
+a_killed_vm_leaves_what_was_kept_before(Config) ->
+    Dir = file(?FUNCTION_NAME, ".rec", Config),
+    {ok, Recording} = witness_record:start(last({witness_recorded_ends, halting, [kill]}, Dir, Config)),
+    {ok, Folder} = witness_record:keep(Recording),
+    ?assertMatch({ok, #{outcome := {ended, {vm, 137}}, vm := 137}}, witness_record:await(Recording, infinity)),
+    {ok, _} = witness_log_recording:open(Folder),
+    ?assertMatch({error, _}, witness_log_recording:open(Dir)).
+
+last(Run, Dir, Config) -> (options(Dir, Run, Config))#{last => {bytes, 1_000_000}}.
+
+%% From others who are recorded.
+taken(Dir) ->
+    {ok, R} = witness_log_recording:open(Dir),
+    lists:sum([N || Id <- witness_log_recording:ids(R), {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand]).
 
 a_wrong_size_is_named(Config) ->
     [begin

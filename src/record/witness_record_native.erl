@@ -12,7 +12,7 @@ beside it).
 1> witness_record_native:start(#{}).
 ok
 2> Session = trace:session_create(recorder, witness_record_native:tracer(), []),
-   trace:process(Session, all, true, [procs, set_on_spawn]).
+   trace:process(Session, new_processes, true, [procs]).
 3> Id = witness_record_native:child(), Pid = spawn(fun() -> receive stop -> ok end end).
 4> witness_record_native:identify(Pid) =:= Id.
 true
@@ -33,13 +33,13 @@ and `take/1` says so. What was recorded until then can still be taken.
 """.
 
 -export([available/0, start/1, stop/0, tracer/0, verify/1]).
--export([identify/0, identify/1, child/0, unborn/0]).
+-export([identify/0, identify/1, child/0, unborn/0, ended/2]).
 -export([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
 -export([take/1, flush/0, info/0]).
 -export([enabled/3, enabled_procs/3, trace/5, trace_procs/5]).
 -export_type([id/0, stream/0, state/0, options/0]).
 -nifs([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
-       identify/0, identify/1, child/0, unborn/0, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
+       identify/0, identify/1, child/0, unborn/0, ended/2, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
        open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
 
@@ -102,7 +102,10 @@ alone(Fun) ->
     _ = erlang:system_flag(multi_scheduling, block_normal),
     try Fun() after erlang:system_flag(multi_scheduling, unblock_normal) end.
 
--doc "For `trace:session_create/3`. The flags of a session for recording are `procs` and `set_on_spawn`.".
+-doc """
+For `trace:session_create/3`. The flag of a session for recording is `procs`, of `new_processes`: so the VM reports every birth,
+whoever the parent is.
+""".
 -spec tracer() -> {module(), term()}.
 tracer() -> {?MODULE, []}.
 
@@ -138,14 +141,22 @@ child() -> erlang:nif_error(not_loaded).
 -spec unborn() -> ok.
 unborn() -> erlang:nif_error(not_loaded).
 
+-doc """
+A process has ended that the VM does not report, since it has no trace flags any more; called when nothing of it runs. Of one that
+was reported, nothing is recorded again.
+""".
+-spec ended(pid(), Reason :: term()) -> ok.
+ended(_, _) -> erlang:nif_error(not_loaded).
+
 %% --- what processes do -----------------------------------------------------------------
 
 -doc """
 The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels
-may be somebody else's. `look`: it was, and the caller has taken many; one in 256 is answered so. This and the functions
-below do nothing if `Me` is not the caller's id.
+may be somebody else's. `look`: it was, and the caller has taken many; one in 256 is answered so. `calm`: it was, and the caller
+has taken 64, so that he is worth being ended by `ended/2`; he is answered so once. This and the functions below do nothing if `Me`
+is not the caller's id.
 """.
--spec took(Me :: id(), From :: id()) -> ok | look | verify.
+-spec took(Me :: id(), From :: id()) -> ok | calm | look | verify.
 took(_, _) -> erlang:nif_error(not_loaded).
 
 -doc "As `took/2`, of whom it is certain who he is.".

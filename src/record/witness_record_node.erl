@@ -6,14 +6,16 @@ Records, inside the VM of the program that is recorded.
 makes up a recording, in this order:
 
 1. the native recorder and the writer are started;
-2. every process of the VM but those of the recorder gets the trace flags `procs` and `set_on_spawn` in a session of its
-   own, so that the recorder is told of each birth before the child can act, and of each end;
+2. every new process of the VM gets the trace flag `procs` in a session of its own, so that the recorder is told of each birth
+   before the child can act, whoever its parent is, and of each end. Who has taken some messages loses the flag again, and
+   `m:witness_record_calm` tells its end;
 3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it
    is born with, as with every other process that woven code spawns;
 4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
    in memory is written, with the list of modules.
 
-*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first. `init:stop` ends the
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first, whoever's process it is, and so
+does the VM at a signal that it ends by (SIGUSR1). `init:stop` ends the
 supervisors of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same
 end.
 
@@ -43,6 +45,7 @@ Begins to observe the children of these processes, of which one is the first pro
                 writer :: pid() | undefined,
                 observation = none :: none | {module(), term()},
                 session :: trace:session() | undefined,
+                calming :: pid() | undefined,
                 job = #{} :: map(),
                 root :: {pid(), reference()} | undefined,
                 living = #{} :: #{reference() => pid()},
@@ -60,7 +63,7 @@ main() ->
     {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
     ok.
 
--doc "Brings the recording to its end. Called by recorded processes that are about to end the VM.".
+-doc "Brings the recording to its end. Called by processes that are about to end the VM.".
 -spec ending() -> ok.
 ending() ->
     try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
@@ -73,8 +76,8 @@ init(Leader) ->
     process_flag(trap_exit, true),
     %% The program has it from here. That of the supervisor is an application's.
     true = group_leader(Leader, self()),
-    %% Whoever looks after this VM hears of signals, and passes them on.
-    ok = os:set_signal(sigterm, ignore),
+    %% Whoever looks after this VM hears of signals, and passes them on; or is ended by them, and the pipe with it.
+    [ok = os:set_signal(Signal, ignore) || Signal <- [sigterm, sighup, sigquit]],
     {ok, #state{port = open_port({fd, 3, 4}, [binary, {packet, 4}])}}.
 
 -doc false.
@@ -115,15 +118,21 @@ begin_job(Job, State) ->
         ok ?= outside(maps:get(outside, Job, [])),
         ok = witness_record_loads:start(maps:get(calls, Job)),
         ok = observable(Job),
-        ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), starting(Job))),
+        Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
+        {ok, Calming} = witness_record_calm:start_link(Session),
+        ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting(Job))#{calming => Calming})),
         ok = handler(Job),
         {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
         {ok, Observation} ?= observed(Job, State),
-        Session = session(Writer),
+        %% Of the recorder everybody is there already.
+        _ = trace:process(Session, new_processes, true, [procs]),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
-        Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, phase = running},
+        Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, calming = Calming,
+                            phase = running},
         tell(running, Begun#state.port),
-        Begun#state{root = spawn_recorded(first(Job), Session)}
+        {M, F, Args} = first(Job),
+        {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
+        Begun#state{root = {Root, Ref}}
     else
         {error, Reason} ->
             tell({refused, Reason}, State#state.port),
@@ -186,28 +195,14 @@ native(Job) ->
 
 %% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calls,
-                                     witness_record_loads, witness_record_native, witness_weave_runtime]),
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calm,
+                                     witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime]),
     witness_record_handler:load(Folder).
 
 header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
                  full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls, unwoven, code, digests], Job)).
-
-%% The recorder's own processes, and what they may start, are not in the session.
-session(Writer) ->
-    {Module, TracerState} = witness_record_native:tracer(),
-    Session = trace:session_create(?MODULE, {Module, TracerState}, []),
-    [trace:process(Session, Pid, true, [procs, set_on_spawn]) || Pid <- processes(), Pid =/= self(), Pid =/= Writer],
-    Session.
-
-%% This process is in the session for this moment, so that its child is.
-spawn_recorded({M, F, Args}, Session) ->
-    _ = trace:process(Session, self(), true, [procs, set_on_spawn]),
-    {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
-    _ = trace:process(Session, self(), false, [procs, set_on_spawn]),
-    {Root, Ref}.
 
 first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
 first(#{run := MFA}) -> MFA;
@@ -267,6 +262,7 @@ in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
     Observed = ended_observation(State#state.observation),
+    ok = witness_record_calm:settle(State#state.calming),
     ok = witness_record_native:flush(),
     {Outcome, Written} = case (writer(Job)):finish(Writer, modules(Job)) of
         {ok, Summary} -> {recorded, Summary};

@@ -51,14 +51,15 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 From now on processes are recorded that were spawned by recorded ones, or by `root/3`.
 
 - `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
-- `ending`: called before a recorded process ends the VM.
+- `ending`: called before woven code ends the VM.
 - `loading`: called with each module that is to be loaded, and its object code.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
-- `adopting`: a process that is outside, whose children are recorded.
+- `adopting`: a process that is outside, whose children are recorded;
+- `calming`: a process of `m:witness_record_calm`.
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()),
               loading => fun((module(), binary()) -> term()),
-              contents => boolean(), hash => boolean(), adopting => pid()}) -> ok.
+              contents => boolean(), hash => boolean(), adopting => pid(), calming => pid()}) -> ok.
 start(Options) ->
     All = #{contents := Contents, hash := Hash} =
         maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, loading => fun(_, _) -> ok end,
@@ -137,16 +138,24 @@ taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(C
 taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
+        calm -> calm();
         look -> witness_record_room:look();
         verify -> looked_at(Msg, From, Me)
     end;
 taken(Msg, From, Me) when From =:= -Me ->
     case witness_record_native:took(Me, Me) of
         ok -> ok;
+        calm -> calm();
         look -> witness_record_room:look();
         verify -> own(Msg, Me)
     end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
+
+calm() ->
+    case persistent_term:get(?MODULE, off) of
+        #{calming := Pid} -> witness_record_calm:ask(Pid);
+        _ -> ok
+    end.
 
 own(Msg, Me) ->
     case persistent_term:get(?MODULE, off) of
@@ -390,7 +399,27 @@ raised(Class, Reason, Stack, Number, Me) ->
 -doc false.
 -spec information(module(), atom(), [term()]) -> term().
 information(erlang, process_info, Args) ->
-    shown(result(number(erlang, process_info, length(Args)), erlang, process_info, Args)).
+    case me() of
+        0 -> shown(unmonitored(erlang:apply(erlang, process_info, Args)));
+        Me ->
+            Number = number(erlang, process_info, length(Args)),
+            try unmonitored(erlang:apply(erlang, process_info, Args)) of
+                Value ->
+                    ok = witness_record_native:result(Me, Number, Value),
+                    shown(Value)
+            catch
+                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+            end
+    end.
+
+%% Before it is recorded: whoever replays it shows what was recorded.
+unmonitored({monitored_by, [_ | _] = Pids} = Item) ->
+    case persistent_term:get(?MODULE, off) of
+        #{calming := Pid} -> {monitored_by, Pids -- [Pid]};
+        _ -> Item
+    end;
+unmonitored([_ | _] = Items) -> [unmonitored(Item) || Item <- Items];
+unmonitored(Item) -> Item.
 
 shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
 shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
@@ -420,8 +449,10 @@ token(erlang, _, _) -> [].
 -doc false.
 -spec halt(module(), atom(), [term()]) -> no_return().
 halt(erlang, halt, Args) ->
+    %% Whoever it is: what all others have done is at stake.
     _ = case {me(), persistent_term:get(?MODULE, off)} of
-        {Me, #{ending := Ending}} when Me =/= 0 -> outside(Ending, Me);
+        {0, #{ending := Ending}} -> Ending();
+        {Me, #{ending := Ending}} -> outside(Ending, Me);
         _ -> nobody
     end,
     erlang:apply(erlang, halt, Args).

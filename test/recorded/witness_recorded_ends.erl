@@ -8,10 +8,26 @@ halting(How) ->
     Me = self(),
     Pid = spawn(fun() -> echo(Me) end),
     [begin Pid ! N, receive {N, Pid} -> ok end end || N <- lists:seq(1, 100)],
+    _ = [exit(Pid, kill) || not ends_the_vm(How)],
     ended(How).
+
+ends_the_vm({ignored, _}) -> false;
+ends_the_vm(How) -> How =/= return andalso How =/= crash.
 
 ended(halt) -> halt(5);
 ended(stop) -> init:stop(6), receive after infinity -> ok end;
+ended(return) -> ok;
+ended(crash) -> error(program_is_wrong);
+%% A process that is not recorded.
+ended(outside) ->
+    {ok, _} = timer:apply_after(0, fun() -> halt(7) end),
+    receive after infinity -> ok end;
+ended({signal, Name}) ->
+    true = os:putenv("ERL_CRASH_DUMP", "/dev/null"),
+    os:cmd("kill -" ++ Name ++ " " ++ os:getpid()),
+    receive after infinity -> ok end;
+ended({ignored, Name}) ->
+    os:cmd("kill -" ++ Name ++ " " ++ os:getpid());
 ended(kill) ->
     %% What is flushed by time is there by then.
     receive after 2500 -> ok end,
