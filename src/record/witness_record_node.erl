@@ -192,8 +192,8 @@ handler(#{handler := Folder}) ->
 
 header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),
-    maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
-                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls, unwoven, code, digests], Job)).
+    maps:merge(#{options => Options, arguments => init:get_plain_arguments(), full_ids => maps:get(full_ids, Job, false)},
+               maps:with([run, app, applications, calls, unwoven, code, digests], Job)).
 
 %% The recorder's own processes, and what they may start, are not in the session.
 session(Writer) ->
