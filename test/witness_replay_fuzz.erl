@@ -8,8 +8,8 @@ Number N of a kind is always the same program, on one scheduler if N is odd. Wha
 
 -export([kinds/0, number/4, slice/5]).
 
-%% Minutes that a slice takes at most.
--define(SLICE, 35).
+%% Minutes after which nothing new is begun.
+-define(SLICE, 17).
 
 -doc "What is generated.".
 -spec kinds() -> [networks | patience].
