@@ -87,7 +87,7 @@ benchmarks_of_savina(Config) -> program(?FUNCTION_NAME, Config).
 two_messages_overtake_each_other(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_forward, reversed]}, #{}, Config),
     {ok, Recording} = witness_log_recording:open(Dir),
-    {ok, {result, {Order, _}}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end,
+    {ok, {result, Order}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end,
                                                            none, 1, Recording),
     ?assert(lists:any(fun({First, Second}) -> index(Second, Order) < index(First, Order) end,
                       [{{N, first}, {N, second}} || N <- lists:seq(1, 5)])),

@@ -6,7 +6,7 @@ two workers; and answers that come from whoever was asked in the end.
 -behaviour(gen_server).
 
 -export([reversed/0, forwarded/0]).
--export([init/1, handle_call/3, handle_cast/2]).
+-export([init/1, handle_call/3, handle_cast/2, terminate/2]).
 
 -define(ROUNDS, 5).
 
@@ -18,11 +18,11 @@ reversed() ->
     Self = self(),
     Resource = spawn(fun() -> resource(Self, 2 * ?ROUNDS, []) end),
     [Slow, Fast] = [spawn(fun() -> worker(Resource, Time) end) || Time <- [20, 0]],
-    Server = spawn(fun() -> server(Slow, Fast, ?ROUNDS) end),
-    Order = receive {order, Resource, Found} -> Found end,
-    {Order, is_process_alive(Server)}.
+    _ = spawn(fun() -> server(Slow, Fast, ?ROUNDS) end),
+    receive {order, Resource, Order} -> Order end.
 
-server(_, _, 0) -> ok;
+server(Slow, Fast, 0) ->
+    [Worker ! stop || Worker <- [Slow, Fast]];
 server(Slow, Fast, N) ->
     Slow ! {use, self(), {N, first}},
     Fast ! {use, self(), {N, second}},
@@ -34,7 +34,8 @@ worker(Resource, Time) ->
         {use, Server, Request} ->
             receive after Time -> ok end,
             Resource ! {use, Server, Request},
-            worker(Resource, Time)
+            worker(Resource, Time);
+        stop -> ok
     end.
 
 resource(To, 0, Order) -> To ! {order, self(), lists:reverse(Order)};
@@ -54,7 +55,9 @@ forwarded() ->
     end, Front, [1, 2, 3]),
     Ids = lists:foldl(fun(N, Asked) -> gen_server:send_request(Chain, {ask, N}, N, Asked) end,
                       gen_server:reqids_new(), lists:seq(1, 20)),
-    {answers(Ids, []), gen_server:call(Chain, {ask, 21})}.
+    Result = {answers(Ids, []), gen_server:call(Chain, {ask, 21})},
+    ok = gen_server:stop(Chain),
+    Result.
 
 answers(Ids, Answers) ->
     case gen_server:receive_response(Ids, infinity, true) of
@@ -76,3 +79,6 @@ handle_cast({forwarded, {ask, N}, Client}, none) ->
 handle_cast({forwarded, _, _} = Request, Next) ->
     ok = gen_server:cast(Next, Request),
     {noreply, Next}.
+
+terminate(_, none) -> ok;
+terminate(_, Next) -> gen_server:stop(Next).
