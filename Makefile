@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
+.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -68,6 +68,10 @@ record-soak: ## Record at full message rate for ten minutes: memory does not gro
 
 replays: ## Record each program of the tests ten times, and replay each recording ten times
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=10 rebar3 ct --suite=test/witness_replay_SUITE --group=programs
+
+replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
+	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \
+	  rebar3 ct --suite=test/witness_replay_SUITE --group=generated
 
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm

@@ -31,7 +31,7 @@ with_programs(Fun) ->
     end.
 
 prop_recorded(Out) ->
-    ?FORALL({Programs, Schedulers}, {vector(?TOGETHER, program()), oneof(["1:1", "2:2"])},
+    ?FORALL({Programs, Schedulers}, {vector(?TOGETHER, witness_record_generator:program()), oneof(["1:1", "2:2"])},
         begin
             Unique = integer_to_list(erlang:unique_integer([positive])),
             Dir = filename:join(Out, "rec-" ++ Unique),
@@ -46,24 +46,3 @@ prop_recorded(Out) ->
             ok = file:delete(File),
             ?WHENFAIL(io:format("~p~n", [Differences]), Differences =:= [])
         end).
-
-%% --- programs --------------------------------------------------------------------
-
-program() -> ?SIZED(Size, steps(Size)).
-
-steps(Size) -> ?LET(N, choose(2, 12), vector(N, step(Size))).
-
-step(Size) ->
-    ?LAZY(frequency(
-        [{3, {spawn, steps(Size div 3), oneof([[], [], [link]])}} || Size > 3] ++
-        [{8, {send, index(), tag()}}, {3, {send_name, name(), tag()}},
-         {6, {take, any, oneof([0, 1, 3])}}, {4, {take, [tag()], oneof([0, 1, 3])}}, {2, {take, [tag(), tag()], 0}},
-         {1, {timer, oneof([0, 1, 2]), tag()}}, {2, {register, name()}}, {2, {monitor, index()}}, {1, {link, index()}},
-         {1, {kill, index(), oneof([kill, shutdown, reason])}}, {3, {count, tag()}}, {3, {busy, choose(1, 20000)}},
-         {1, {trap, boolean()}}, {1, {exit, oneof([normal, reason, {a, term}])}}, {1, hibernate}])).
-
-index() -> choose(0, 6).
-
-tag() -> oneof([a, b, c]).
-
-name() -> oneof([recorded_one, recorded_two]).

@@ -3,7 +3,8 @@
 Programs of `test/recorded`, recorded several times, and each recording replayed several times: every process does what it
 did, and the first one ends with the same result. And what is told when that is not so.
 
-`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2).
+`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, so many of the
+generated programs are replayed, those that the file does not say are done, for some half an hour.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -14,11 +15,12 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{programs, [], [Case || {Case, _, _} <- programs()]},
+    [{programs, [], [two_messages_overtake_each_other | [Case || {Case, _, _} <- programs()]]},
+     {generated, [], [networks_of_processes, impatient_clients_and_kills]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
                  a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
-     {refused, [], [a_changed_module_is_named, another_build_of_otp_is_refused, damage_is_told,
+     {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
                     a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, another_result_diverges]},
@@ -29,6 +31,7 @@ programs() ->
      {registered_names, witness_recorded_mailbox, names},
      {five_thousand_processes, witness_recorded_mailbox, many},
      {replies_to_aliases, witness_recorded_mailbox, aliases},
+     {answers_of_others, witness_recorded_forward, forwarded},
      {hibernation, witness_recorded_mailbox, asleep},
      {spawn_requests, witness_recorded_mailbox, requested},
      {processes_of_proc_lib, witness_recorded_mailbox, tasks},
@@ -63,6 +66,7 @@ selective_receives(Config) -> program(?FUNCTION_NAME, Config).
 registered_names(Config) -> program(?FUNCTION_NAME, Config).
 five_thousand_processes(Config) -> program(?FUNCTION_NAME, Config).
 replies_to_aliases(Config) -> program(?FUNCTION_NAME, Config).
+answers_of_others(Config) -> program(?FUNCTION_NAME, Config).
 hibernation(Config) -> program(?FUNCTION_NAME, Config).
 spawn_requests(Config) -> program(?FUNCTION_NAME, Config).
 processes_of_proc_lib(Config) -> program(?FUNCTION_NAME, Config).
@@ -78,6 +82,18 @@ ports(Config) -> program(?FUNCTION_NAME, Config).
 sockets(Config) -> program(?FUNCTION_NAME, Config).
 files(Config) -> program(?FUNCTION_NAME, Config).
 benchmarks_of_savina(Config) -> program(?FUNCTION_NAME, Config).
+
+%% In a replay nothing waits, so those that came later would be the first.
+two_messages_overtake_each_other(Config) ->
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_forward, reversed]}, #{}, Config),
+    {ok, Recording} = witness_log_recording:open(Dir),
+    {ok, {result, Order}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end,
+                                                           none, 1, Recording),
+    ?assert(lists:any(fun({First, Second}) -> index(Second, Order) < index(First, Order) end,
+                      [{{N, first}, {N, second}} || N <- lists:seq(1, 5)])),
+    [?assertMatch({ok, #{outcome := identical, cut := 0}}, witness_replay:replay(#{dir => Dir})) || _ <- [1, 2]].
+
+index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element end, List)).
 
 %% The exit reason of the first process, which is its result, is part of what is compared.
 program(Case, Config) ->
@@ -117,6 +133,23 @@ processes(Dir) ->
     {ok, Recording} = witness_log_recording:open(Dir),
     {ok, Processes} = witness_log_recording:processes(Recording),
     length(Processes).
+
+%% --- generated -------------------------------------------------------------------
+
+networks_of_processes(Config) -> generated(networks, Config).
+impatient_clients_and_kills(Config) -> generated(patience, Config).
+
+%% As many as are wanted, or what is done of them in one slice of them, where a file keeps which.
+generated(Kind, Config) ->
+    Folders = #{pa => proplists:get_value(programs, Config), dir => proplists:get_value(priv_dir, Config)},
+    Replays = times("WITNESS_REPLAYS", 2),
+    case os:getenv("WITNESS_REPLAY_DONE", "") of
+        "" -> ?assertEqual([], witness_replay_fuzz:number(Kind, 1, Replays, Folders#{dir := dir(Config)}));
+        Done ->
+            {Left, Wrong} = witness_replay_fuzz:slice(Kind, times("WITNESS_REPLAY_RECORDINGS", 1), Replays, Done, Folders),
+            ?assertEqual([], Wrong),
+            io:format(user, "~s: ~b left~n", [Kind, Left])
+    end.
 
 %% --- ends ------------------------------------------------------------------------
 
@@ -191,6 +224,23 @@ a_changed_module_is_named(Config) ->
     ?assertEqual({error, {changed, [witness_replayed]}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
     ?assertMatch({ok, #{outcome := identical, changed := [witness_replayed]}},
                  witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true})).
+
+a_recording_of_another_user_is_refused(Config) ->
+    {Dir, _} = varied("1", "1", Config),
+    File = filename:join(Dir, "data"),
+    %% Who may not give a file away has one of another's in its place.
+    case file:change_owner(File, 12345) of
+        ok -> ok;
+        {error, eperm} -> ok = file:delete(File), ok = file:make_symlink("/etc/passwd", File)
+    end,
+    ?assertEqual({error, {owner, File}}, witness_replay:replay(#{dir => Dir})),
+    {2, Text} = witness_command(["replay", Dir]),
+    ?assertMatch({_, _}, binary:match(Text, ~"--trust")),
+    {Code, Trusted} = witness_command(["replay", "--trust", Dir]),
+    ?assertEqual({Code, nomatch}, {Code, binary:match(Trusted, ~"--trust")}),
+    ?assert(Code =:= 0 orelse not is_owner(File)).
+
+is_owner(File) -> file:read_link(File) =:= {error, einval}.
 
 another_build_of_otp_is_refused(Config) ->
     {Dir, _} = varied("1", "1", Config),

@@ -115,6 +115,14 @@ functions_of_the_module_itself_test() ->
     Woven = witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE}),
     ?assertMatch([{function, "ets, lookup, 2"}, {result, _}], lists:sort(told(function(f, Woven)))).
 
+%% Whoever makes the record calls them.
+defaults_of_records_test() ->
+    Forms = witness_weave_source:forms("-module(a).\n-export([f/0]).\n-record(r, {a = make_ref(), b = make_ref() :: reference()}).\n"
+                                       "f() -> #r{}.\n"),
+    [Record] = [Form || {attribute, _, record, _} = Form <-
+                    witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE})],
+    ?assertMatch([{result, _}, {result, _}], told(Record)).
+
 %% Another process of this node is sent to by the code alone, and whatever else is not.
 announced_sends_test_() ->
     Plan = #{runtime => ?MODULE, sends => announced},

@@ -16,7 +16,7 @@ The result goes to standard output, progress and, with `--mirror-output`, what t
 -export_type([options/0]).
 
 -doc "See `command/0`.".
--type options() :: #{json := boolean(), allow_changed := boolean(), mirror := boolean(), recording := string(),
+-type options() :: #{json := boolean(), trust := boolean(), allow_changed := boolean(), mirror := boolean(), recording := string(),
                      pa => [string()]}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
@@ -36,6 +36,8 @@ command() ->
         #{name => allow_changed, long => "-allow-changed", type => boolean, default => false,
           help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
                                          "difference"]}},
+        #{name => trust, long => "-trust", type => boolean, default => false,
+          help => {"[--trust]", ["replay a recording of another user, whose code that may run"]}},
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
         #{name => json, long => "-json", type => boolean, default => false,
@@ -45,10 +47,11 @@ command() ->
 
 -doc "Replays; the exit code, or an error of the user.".
 -spec run(options()) -> {ok, 0 | 1} | {error, unicode:chardata()}.
-run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror} = Options) ->
+run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options) ->
     Begin = erlang:monotonic_time(millisecond),
-    Given = #{dir => Dir, allow_changed => Allowed, on_progress => progress()},
+    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
     maybe
+        ok ?= told(Dir, witness_replay:trusted(Given)),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
         Paths = case Folders of [] -> #{}; _ -> #{pa => Folders} end,
@@ -59,14 +62,15 @@ run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror
         {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end}
     end.
 
-told(_, {ok, Report}) -> {ok, Report};
-told(Dir, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+told(Dir, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]};
+told(_, Done) -> Done.
 
 %% What was recorded may need its libraries. What is wrong with the recording is told by who replays it.
 elixir(Dir, Folders) ->
     maybe
         {ok, Recording} ?= witness_log_recording:open(Dir),
-        #{run := {Module, _, _}, code := #{pa := Recorded}} ?= witness_log_recording:header(Recording),
+        #{code := #{pa := Recorded}} = Header ?= witness_log_recording:header(Recording),
+        Module = case Header of #{run := {Called, _, _}} -> Called; #{} -> none end,
         witness_cli_setup:load_elixir(Module, case Folders of [] -> Recorded; _ -> Folders end)
     else
         {error, Text} when not is_map(Text) -> {error, Text};

@@ -376,7 +376,7 @@ times(N, Entry, Fun, Acc) -> times(N - 1, Entry, Fun, Fun(Entry, Acc)).
 fold_runs(Fun, Acc, Id, R) ->
     with_files(fun(Files) ->
         maybe
-            {ok, Cursor} ?= cursor(Id, false, Files, R),
+            {ok, Cursor} ?= cursor(Id, none, Files, R),
             folded(Fun, Acc, Cursor)
         end
     end, R).
@@ -391,13 +391,21 @@ folded(Fun, Acc, Cursor) ->
 
 -doc """
 Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
-nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs. A cursor that is one of `many` has little in
-hand, and reads more often.
+nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs, in the process that called. A cursor that is one of
+`many` has little in hand; they share the blocks that were read last.
 """.
 -spec with_cursors(fun((fun((pos_integer(), one | many) ->
                                 {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
                    recording()) -> Result | {error, error()}.
-with_cursors(Fun, R) -> with_files(fun(Files) -> Fun(fun(Id, Of) -> cursor(Id, Of =:= many, Files, R) end) end, R).
+with_cursors(Fun, R) ->
+    Cache = witness_log_recording_blocks:new(),
+    try
+        with_files(fun(Files) ->
+            Fun(fun(Id, one) -> cursor(Id, none, Files, R); (Id, many) -> cursor(Id, Cache, Files, R) end)
+        end, R)
+    after
+        witness_log_recording_blocks:delete(Cache)
+    end.
 
 %% Of files that were cut within their heads there is nothing.
 with_files(Fun, #{dir := Dir}) ->
@@ -407,11 +415,11 @@ with_files(Fun, #{dir := Dir}) ->
         _ -> Read
     end.
 
-cursor(Id, Many, {OrderFile, DataFile}, #{info := #{complete := Complete}, index := Index} = R) ->
+cursor(Id, Blocks, {OrderFile, DataFile}, #{info := #{complete := Complete}, index := Index} = R) ->
     case witness_log_recording_index:lookup(Id, Index) of
         {ok, #{order := Order, data := Data}} ->
             {ok, witness_log_recording_cursor:new((maps:with([full, calls, atoms], R))#{
-                id => Id, many => Many, complete => Complete, order => {OrderFile, Order}, data => {DataFile, Data}})};
+                id => Id, blocks => Blocks, complete => Complete, order => {OrderFile, Order}, data => {DataFile, Data}})};
         none -> {ok, none};
         malformed -> damaged_index(R)
     end;

@@ -3,7 +3,8 @@
 The entries of one process of a recording, one after the other, from its sub-traces in two files.
 
 In hand are one block of each file, and what an entry or an item of data that began in one sub-trace and ends in another
-has had so far. A cursor that is one of many has its sub-traces in hand only, and reads a block for each of them.
+has had so far. A cursor that is one of many has its sub-traces in hand only; blocks are kept for all of them together
+(`m:witness_log_recording_blocks`).
 Every sub-trace is checked to be the one that is expected: an index of other files does not lead to entries of other
 processes.
 """.
@@ -13,9 +14,10 @@ processes.
 -export_type([cursor/0, source/0]).
 
 -doc """
-Where entries come from, and what is needed to read them. `complete`: nothing may be missing; `many`: it is one of many.
+Where entries come from, and what is needed to read them. `complete`: nothing may be missing; `blocks`: it is one of many, with which it
+shares what was read, or `none`.
 """.
--type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), many := boolean(),
+-type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), blocks := none | witness_log_recording_blocks:cache(),
                     calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
                     order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
                     data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.
@@ -24,7 +26,7 @@ Where entries come from, and what is needed to read them. `complete`: nothing ma
 %% sub-trace, the positions of those to come, the bytes in them, and the block in hand.
 -record(stream, {file :: witness_log_recording_file:file(),
                  id :: pos_integer(),
-                 many :: boolean(),
+                 blocks :: none | witness_log_recording_blocks:cache(),
                  bytes = <<>> :: binary(),
                  number = 0 :: non_neg_integer(),
                  positions :: binary(),
@@ -46,13 +48,13 @@ Where entries come from, and what is needed to read them. `complete`: nothing ma
 
 -doc "Before the first entry.".
 -spec new(source()) -> cursor().
-new(#{id := Id, full := Full, complete := Complete, many := Many, calls := Calls, atoms := Atoms} = Source) ->
+new(#{id := Id, full := Full, complete := Complete, blocks := Blocks, calls := Calls, atoms := Atoms} = Source) ->
     #{order := Order, data := Data} = Source,
-    #cursor{order = stream(Id, Many, Order), data = stream(Id, Many, Data),
+    #cursor{order = stream(Id, Blocks, Order), data = stream(Id, Blocks, Data),
             reader = witness_log_recording_entry:reader(Full), complete = Complete, calls = Calls, atoms = Atoms}.
 
-stream(Id, Many, {File, {_, Bytes, Positions}}) ->
-    #stream{file = File, id = Id, many = Many, positions = Positions, left = Bytes}.
+stream(Id, Blocks, {File, {_, Bytes, Positions}}) ->
+    #stream{file = File, id = Id, blocks = Blocks, positions = Positions, left = Bytes}.
 
 -doc "The next entry. `done`: there is none, or not all of it is there, where something may be missing.".
 -spec next(cursor()) ->
@@ -151,14 +153,18 @@ more(#stream{positions = Positions, at = At} = Stream) ->
     end.
 
 loaded(At, #stream{at = At, block = Block}) when Block =/= none -> {ok, At, Block};
-loaded(At, #stream{file = File}) ->
-    case witness_log_recording_file:read(At, File) of
+loaded(At, #stream{file = File, blocks = Blocks}) ->
+    Read = case Blocks of
+        none -> witness_log_recording_file:read(At, File);
+        _ -> witness_log_recording_blocks:read(At, File, Blocks)
+    end,
+    case Read of
         {ok, Block, _} -> {ok, At, Block};
         {error, _} = Error -> Error;
         _ -> witness_log_recording_file:damage(At, {contents, ~"the index names a block that is not there"}, File)
     end.
 
-subtrace(Inside, {ok, At, Block}, #stream{id = Id, many = Many, number = Number, bytes = Left, left = Total} = Stream) ->
+subtrace(Inside, {ok, At, Block}, #stream{id = Id, blocks = Blocks, number = Number, bytes = Left, left = Total} = Stream) ->
     Found = case Block of
         <<_:Inside/binary, Rest/binary>> -> witness_log_recording_index:subtrace(Rest);
         _ -> none
@@ -166,9 +172,9 @@ subtrace(Inside, {ok, At, Block}, #stream{id = Id, many = Many, number = Number,
     case Found of
         {{Id, Number, Bytes}, _} when byte_size(Bytes) =< Total ->
             Stream1 = Stream#stream{number = Number + 1, left = Total - byte_size(Bytes), at = At},
-            {ok, case Many of
-                true -> Stream1#stream{bytes = binary:copy(joined(Left, Bytes))};
-                false -> Stream1#stream{bytes = joined(Left, Bytes), block = Block}
+            {ok, case Blocks of
+                none -> Stream1#stream{bytes = joined(Left, Bytes), block = Block};
+                _ -> Stream1#stream{bytes = binary:copy(joined(Left, Bytes))}
             end};
         _ -> damaged(Stream#stream{at = At}, ~"the index names a part of another process")
     end;

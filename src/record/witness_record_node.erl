@@ -201,8 +201,8 @@ handler(#{handler := Folder}) ->
 
 header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),
-    maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
-                 full_ids => maps:get(full_ids, Job, false)}, maps:with([run, app, calls, unwoven, code, digests], Job)).
+    maps:merge(#{options => Options, arguments => init:get_plain_arguments(), full_ids => maps:get(full_ids, Job, false)},
+               maps:with([run, app, applications, calls, unwoven, code, digests], Job)).
 
 first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
 first(#{run := MFA}) -> MFA;

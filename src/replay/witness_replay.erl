@@ -16,20 +16,22 @@ What cannot be replayed is `{error, Reason}`, before anything runs, with `format
 result.
 """.
 
--export([replay/1, format_error/1]).
+-export([replay/1, trusted/1, format_error/1]).
 
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
 -doc """
 - `dir`: the folder of the recording, always;
 - `pa`: folders of compiled modules, in the place of those of the recording;
+- `trust`: replay although the recording is another user's, whose code that may run (false);
 - `allow_changed`: replay although modules are not those that were recorded (false);
 - `mirror`: called with what the program prints, which is dropped otherwise;
 - `cache`: the folder that keeps what was woven;
 - `vm_args`: further arguments of the VM;
 - `on_progress`: called with what is done meanwhile, as text.
 """.
--type options() :: #{dir := file:filename(), pa => [file:filename()], allow_changed => boolean(),
+-type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
+                     allow_changed => boolean(),
                      mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
                      on_progress => fun((unicode:chardata()) -> term())}.
 
@@ -57,7 +59,7 @@ Where a process did not do what it did.
 
 -doc "Why a recording cannot be replayed.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
-                | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | no_code | no_processes
+                | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | no_code | no_processes
                 | {two, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
                 | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {vm, term()}.
 
@@ -66,6 +68,7 @@ Where a process did not do what it did.
 replay(Options) ->
     maybe
         ok ?= check(Options),
+        ok ?= trusted(Options),
         {ok, Recording} ?= opened(maps:get(dir, Options)),
         ok ?= replayable(Recording),
         {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
@@ -85,12 +88,17 @@ check(Options) ->
 
 valid(Name, Value) when Name =:= dir; Name =:= cache -> is_name(Value);
 valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
-valid(allow_changed, Value) -> is_boolean(Value);
+valid(Name, Value) when Name =:= trust; Name =:= allow_changed -> is_boolean(Value);
 valid(Name, Fun) when Name =:= mirror; Name =:= on_progress -> is_function(Fun, 1);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
 valid(_, _) -> false.
 
 is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
+
+-doc "Whether the recording may be used, before anything of it is.".
+-spec trusted(#{dir := file:filename(), trust => boolean(), any() => any()}) -> ok | {error, reason()}.
+trusted(#{trust := true}) -> ok;
+trusted(#{dir := Dir}) -> witness_replay_owner:check(Dir).
 
 opened(Dir) -> read(witness_log_recording:open(Dir)).
 
@@ -131,6 +139,8 @@ format_error({bad_option, Name, Value}) ->
     [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
 format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
 format_error({recording, Error}) -> witness_log_recording:format_error(Error);
+format_error({owner, File}) ->
+    [name(File), ~" belongs to another user: a replay runs code that the recording names. --trust replays it nevertheless"];
 format_error({release, Recorded, Own}) ->
     [~"it was recorded with another build of OTP, and can only be replayed with that one\n  recorded: ", Recorded,
      ~"\n  here:     ", Own];

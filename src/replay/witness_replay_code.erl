@@ -24,7 +24,10 @@ prepare(Recording, Options) ->
     Header = witness_log_recording:header(Recording),
     maybe
         #{code := #{pa := Recorded, weave := Weave}, digests := Digests} ?= Header,
-        Given = maps:merge(maps:with([run, app], Header), #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => ""}),
+        %% The same folders as while it was recorded, those of applications that were outside included.
+        Given = maps:merge(maps:with([run, app, applications], Header),
+                           #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => "",
+                             outside => maps:get(outside, maps:get(options, Header, #{}), [])}),
         ok ?= there(maps:get(pa, Given)),
         {ok, Dirs} ?= folders(Given),
         {ok, Loaded} ?= witness_log_recording:modules(Recording),

@@ -64,7 +64,8 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         ok = handler(Job),
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
         State = #state{port = Port, names = Names},
-        Firsts = [{Id, Signature} || #{id := Id, parent := 0, signature := Signature} <- Processes],
+        Run = maps:get(run, witness_log_recording:header(Recording), none),
+        Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
         tell(replayed(first(Firsts, State)), Port)
     else
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
@@ -86,6 +87,10 @@ first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     first(Firsts, living(Id, Slot, State));
 first([{Id, _} | _], State) ->
     {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [], State)}.
+
+%% Arguments that are too large for a birth are in the header, if they are those of the function that was recorded.
+whole({Module, Function, Arity}, {Module, Function, Args} = Run) when is_integer(Arity), length(Args) =:= Arity -> Run;
+whole(Signature, _) -> Signature.
 
 living(Id, Slot, #state{living = Living, begun = Begun} = State) ->
     _ = monitor(process, Slot),

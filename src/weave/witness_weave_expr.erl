@@ -105,6 +105,10 @@ node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
     {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
     {After1, N2} = nodes(After, Context, N1),
     {{'try', Anno, Body1, Of1, Catch1, witness_weave_after:body(After, After1, maps:get(records, Context))}, N2};
+%% The field is where other nodes have their place in the source.
+node({typed_record_field, Field, Type}, Context, N) ->
+    {Field1, N1} = node(Field, Context, N),
+    {{typed_record_field, Field1, Type}, N1};
 node(Nodes, Context, N) when is_list(Nodes) ->
     nodes(Nodes, Context, N);
 node(Node, Context, N) when is_tuple(Node), tuple_size(Node) > 2 ->

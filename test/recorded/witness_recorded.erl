@@ -13,12 +13,16 @@ A step that is noted is one of
 - `{either, [[Step]]}`: one of these sequences, where a library knows which.
 
 `'_'` in a message stands for anything.
+
+Under `listening/1` the steps are also sent to the first process, and a hash of them is its result: that of a
+replay is the same only if all processes have noted the same.
 """.
 
--export([run/3, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2]).
+-export([run/3, listening/1, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2]).
 -export([monitored/1, monitored/2, result/2, either/1, ended/2]).
 
 -define(TABLE, witness_recorded_journal).
+-define(LISTENER, witness_recorded_listener).
 
 -doc "The first process of a recorded program: the result of the function is in the file with the steps.".
 run(Module, Function, File) ->
@@ -30,11 +34,26 @@ run(Module, Function, File) ->
     Steps = ets:tab2list(?TABLE),
     ok = file:write_file(File, term_to_binary(#{result => Result, root => self(), steps => Steps})).
 
+-doc "Does something, and returns how many steps were noted meanwhile by processes that have ended, and a hash of them.".
+listening(Fun) ->
+    true = register(?LISTENER, self()),
+    _ = Fun(),
+    true = unregister(?LISTENER),
+    heard(0, 0).
+
+heard(N, Hash) ->
+    receive {noted, _, _} = Step -> heard(N + 1, erlang:phash2({Hash, Step})) after 0 -> {N, Hash} end.
+
 note(Step) ->
     Number = case get(?TABLE) of undefined -> 1; Last -> Last + 1 end,
     put(?TABLE, Number),
     true = ets:insert(?TABLE, {{self(), Number}, Step}),
-    ok.
+    case whereis(?LISTENER) of
+        undefined -> ok;
+        Listener ->
+            Listener ! {noted, self(), Step},
+            ok
+    end.
 
 -doc "The first thing that a process says: who has spawned it.".
 born(Parent) ->

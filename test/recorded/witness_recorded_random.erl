@@ -15,7 +15,7 @@ Runs a program that somebody has generated: a term, which says what a process do
 
 -import(witness_recorded, [message/2, content/1, timeout/0, result/2, ended/2]).
 
--export([start_all/1, proceed/2]).
+-export([start_all/1, told/1, proceed/2]).
 
 -define(COUNTERS, witness_recorded_counters).
 
@@ -24,6 +24,9 @@ start_all(Programs) ->
     ?COUNTERS = ets:new(?COUNTERS, [named_table, public]),
     true = register(witness_recorded_main, self()),
     lists:foreach(fun start/1, Programs).
+
+-doc "The same. The result is what its processes have noted.".
+told(Programs) -> witness_recorded:listening(fun() -> start_all(Programs) end).
 
 start(Steps) ->
     %% Whatever belongs to the program has this group leader.

@@ -1,0 +1,58 @@
+-module(witness_log_recording_blocks).
+-moduledoc """
+Blocks of a recording that were read last, for cursors that are many: sub-traces of thousands of processes stand in one block, and
+without this it would be read, and expanded, for each of them.
+
+What is kept has a limit in bytes, whatever the size of the blocks; the block that was read first goes first. A cache is of the process
+that has made it.
+""".
+
+-export([new/0, delete/1, read/3]).
+
+-export_type([cache/0]).
+
+-doc "A cache.".
+-opaque cache() :: ets:table().
+
+%% Bytes that are kept, but for the last block, which is always there.
+-define(LIMIT, 8_388_608).
+
+%% Blocks by file and offset, with their numbers; files and offsets by these numbers; and what there is.
+-define(STATE, state).
+
+-doc "An empty one.".
+-spec new() -> cache().
+new() ->
+    Cache = ets:new(?MODULE, [private]),
+    ets:insert(Cache, {?STATE, 0, 0, 0}),
+    Cache.
+
+-doc "It is not needed any more.".
+-spec delete(cache()) -> ok.
+delete(Cache) ->
+    true = ets:delete(Cache),
+    ok.
+
+-doc "The block at an offset of a file, as `witness_log_recording_file:read/2` gives it.".
+-spec read(non_neg_integer(), witness_log_recording_file:file(), cache()) ->
+    {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, witness_log_recording_file:error()}.
+read(At, File, Cache) ->
+    case ets:lookup(Cache, {block, File, At}) of
+        [{_, Block, Next}] -> {ok, Block, Next};
+        [] ->
+            case witness_log_recording_file:read(At, File) of
+                {ok, Block, Next} = Read ->
+                    [{_, First, Last, Bytes}] = ets:lookup(Cache, ?STATE),
+                    ets:insert(Cache, [{{block, File, At}, Block, Next}, {Last, {block, File, At}}]),
+                    made_room(First, Last + 1, Bytes + byte_size(Block), Cache),
+                    Read;
+                Other -> Other
+            end
+    end.
+
+made_room(First, Last, Bytes, Cache) when Bytes > ?LIMIT, First < Last - 1 ->
+    [{_, Key}] = ets:take(Cache, First),
+    [{_, Block, _}] = ets:take(Cache, Key),
+    made_room(First + 1, Last, Bytes - byte_size(Block), Cache);
+made_room(First, Last, Bytes, Cache) ->
+    true = ets:insert(Cache, {?STATE, First, Last, Bytes}).
