@@ -1,68 +1,177 @@
 -module(witness_cli_replay).
 -moduledoc """
-`witness replay`: does what was recorded again, and says whether it went the same way.
+`witness replay`: does what was recorded again, says whether it went the same way, and monitors it meanwhile if that is wanted.
 
 The result goes to standard output, progress and, with `--mirror-output`, what the program prints to standard error.
+With `--spec` or `--monitor` verdicts and the summary of the monitors come before it, as those of `m:witness_cli_run`.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | replayed: every process did what it did |
-| 1 | a process diverged |
+| 0 | replayed: every process did what it did, and nothing was violated |
+| 1 | a process diverged, or something was violated |
 | 2 | wrong usage, or a recording that cannot be replayed |
+| 3 | what monitors found cannot be trusted or says nothing |
+
+With `--check` a recording that has verdicts is compared with these instead: 0 if they are the same, 1 if not.
 """.
 
--export([run/1, command/0]).
+-export([run/2, with_stored/1, elixir/2, command/0]).
 
 -export_type([options/0]).
 
 -doc "See `command/0`.".
--type options() :: #{json := boolean(), allow_changed := boolean(), mirror := boolean(), recording := string(),
-                     pa => [string()]}.
+-type options() :: #{json := boolean(), allow_changed := boolean(), mirror := boolean(), check := boolean(), recording := string(),
+                     until => verdict, events => string(), pa => [string()], specs => [string()], monitors => [string()],
+                     stored => witness_verdicts:verdicts(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
     #{help => ["Replays the recording in the folder DIR, in a fresh node: each process takes the messages that it took, in "
-               "that order, and hears what it heard. Nothing outside is asked or told again.\n\n",
+               "that order, and hears what it heard. Nothing outside is asked or told again. Specifications and monitors see "
+               "what its processes do.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 replayed, every process did what it did; 1 a process diverged; 2 wrong usage, or a "
-               "recording that cannot be replayed.\n\n"
-               "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
-               "  witness replay calc.rec\n"],
-      arguments => [
+               "\n\nExit codes: 0 replayed, every process did what it did, and nothing was violated; 1 a process diverged, or a "
+               "violation; 2 wrong usage, or a recording that cannot be replayed; 3 what monitors found cannot be trusted or says "
+               "nothing. With --check, of a recording that was monitored when it was made: 0 also for the same violations, 1 for "
+               "other verdicts.\n\n"
+               "  witness record --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
+               "  witness replay calc.rec\n"
+               "  witness replay --spec other.hml --until verdict calc.rec\n"
+               "  witness replay --check calc.rec\n"],
+      arguments => witness_cli_args:shared([specs, monitors]) ++ [
         #{name => pa, long => "-pa", action => append, type => string,
-          help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded; may be "
-                                     "repeated"]}},
+          help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded, or of monitors; may be "
+                                     "repeated"]}}
+        | witness_cli_args:shared([include, redact, max_slices, slice_idle, max_obligations])] ++ [
+        #{name => until, long => "-until", type => {atom, [verdict]},
+          help => {"[--until verdict]", ["stop at the first violation"]}},
+        #{name => check, long => "-check", type => boolean, default => false,
+          help => {"[--check]", ["compare with the verdicts that the recording has, of its specifications and monitors, or of those that are "
+                                 "named"]}},
+        #{name => events, long => "-events", type => string,
+          help => {"[--events FILE]", ["write all that processes do to a file, for witness check: as JSON Lines if its name "
+                                       "ends in .jsonl, .ndjson or .json"]}},
         #{name => allow_changed, long => "-allow-changed", type => boolean, default => false,
           help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
                                          "difference"]}},
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
         #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object on standard output"]}},
+          help => {"[--json]", ["one JSON object a line on standard output"]}},
         #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
       ]}.
 
--doc "Replays; the exit code, or an error of the user.".
--spec run(options()) -> {ok, 0 | 1} | {error, unicode:chardata()}.
-run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror} = Options) ->
+-doc """
+With `--check`, the options with the verdicts that the recording has, and with its specifications and monitors unless others are named.
+""".
+-spec with_stored(options()) -> {ok, options()} | {error, unicode:chardata()}.
+with_stored(#{check := true, recording := Dir} = Options) ->
+    case witness_verdicts:read(Dir) of
+        {ok, #{verdicts := Verdicts}} when is_map_key(specs, Options); is_map_key(monitors, Options) ->
+            {ok, Options#{stored => Verdicts}};
+        {ok, #{specs := Specs, monitors := Monitors, verdicts := Verdicts}} ->
+            Named = [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
+            {ok, maps:merge(Options#{stored => Verdicts}, maps:from_list(Named))};
+        none -> {ok, Options};
+        {error, Text} -> {error, Text}
+    end;
+with_stored(Options) -> {ok, Options}.
+
+names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
+
+-doc "Replays, and monitors what there is to be monitored; the exit code, or an error of the user.".
+-spec run(options(), Properties :: none | map()) ->
+    {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
+run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
+run(#{until := _, check := true}, _) -> {error, ~"--until and --check exclude each other"};
+run(#{json := Json, recording := Dir, allow_changed := Allowed, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
     Given = #{dir => Dir, allow_changed => Allowed, on_progress => progress()},
     maybe
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
-        Paths = case Folders of [] -> #{}; _ -> #{pa => Folders} end,
         Output = case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end,
-        {ok, Report} ?= told(Dir, witness_replay:replay(maps:merge(maps:merge(Given, Paths), Output))),
-        All = Report#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
-        tell(Json, witness_cli_io:open(case Json of true -> json; false -> text end), All),
-        {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end}
+        Events = maps:with([events], Options),
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        All = maps:merge(maps:merge(maps:merge(Given, Output), Events), paths(Folders, Properties, Dir)),
+        {ok, Found, Report} ?= replayed(All, Properties, Out, Options),
+        Told = Report#{dir => Dir, monitored => Properties =/= none, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
+        tell(Json, Out, Told),
+        {ok, code(Told, Found)}
     end.
 
-told(_, {ok, Report}) -> {ok, Report};
-told(Dir, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+%% Those of monitors need not have the modules of the program.
+paths([], _, _) -> #{};
+paths(Folders, none, _) -> #{pa => Folders};
+paths(Folders, _, Dir) -> #{pa => Folders ++ [Folder || Folder <- recorded_folders(Dir), filelib:is_dir(Folder)]}.
 
-%% What was recorded may need its libraries. What is wrong with the recording is told by who replays it.
+recorded_folders(Dir) ->
+    maybe
+        {ok, Recording} ?= witness_log_recording:open(Dir),
+        #{code := #{pa := Recorded}} ?= witness_log_recording:header(Recording),
+        Recorded
+    else
+        _ -> []
+    end.
+
+replayed(#{events := File} = All, none, _, _) -> told(All, witness_replaying:write(File, maps:remove(events, All)));
+replayed(All, none, _, _) -> told(All, witness_replay:replay(All));
+replayed(All, Properties, Out, #{json := Json} = Options) ->
+    Self = self(),
+    Ref = make_ref(),
+    Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end},
+    Run = (maps:with([until], Options))#{
+        start => Properties#{system => {log, {replay, Replay}}}, json => Json, out => Out, for => infinity, timeout => infinity,
+        on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
+    case witness_cli_run:run(Run) of
+        {ok, Code} -> reported(Code, verdicts(Ref, []), Ref, Properties, Options);
+        {error, {specification, _}} = Error -> Error;
+        {error, Reason} -> {error, {run, Reason}}
+    end.
+
+told(_, {ok, Report}) -> {ok, 0, Report};
+told(_, {error, {log, Text}}) -> {error, Text};
+told(#{dir := Dir}, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+
+%% All that were told before the run has ended.
+verdicts(Ref, Verdicts) ->
+    receive {Ref, verdict, Verdict} -> verdicts(Ref, [Verdict | Verdicts]) after 0 -> lists:reverse(Verdicts) end.
+
+%% What is wrong was told by the run.
+reported(Code, Verdicts, Ref, Properties, Options) ->
+    Report = receive {Ref, report, Told} -> Told after 0 -> stopped end,
+    case Report of
+        %% A short one has come to its end before it can be stopped.
+        {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped(Verdicts)};
+        {ok, #{outcome := identical} = Replayed} -> {ok, Code, compared(Replayed, Verdicts, Properties, Options)};
+        {ok, Replayed} -> {ok, Code, Replayed};
+        {error, _} -> {ok, Code, #{outcome => refused}};
+        stopped -> {ok, Code, stopped(Verdicts)}
+    end.
+
+compared(Report, Verdicts, Properties, #{stored := Stored}) ->
+    Replayed = lists:foldl(fun witness_verdicts:add/2, witness_verdicts:new(Properties), Verdicts),
+    Report#{differing => witness_verdicts:differences(Stored, Replayed)};
+compared(Report, _, _, _) -> Report.
+
+%% It was ended before it has ended.
+stopped(Verdicts) ->
+    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, complete => null, changed => []},
+    case [Place || #{verdict := no, log := Place} <- Verdicts] of
+        [First | _] -> Report#{at => First};
+        [] -> Report
+    end.
+
+-spec code(map(), 0..3) -> 0..3.
+code(#{outcome := refused}, Found) -> Found;
+code(#{outcome := diverged}, _) -> 1;
+code(#{differing := []}, _) -> 0;
+code(#{differing := [_ | _]}, _) -> 1;
+code(_, Found) -> Found.
+
+-doc "Loads the libraries that what was recorded may need. What is wrong with the recording is told by who replays it.".
+-spec elixir(file:filename(), Folders :: [file:filename()]) -> ok | {error, unicode:chardata()}.
 elixir(Dir, Folders) ->
     maybe
         {ok, Recording} ?= witness_log_recording:open(Dir),
@@ -80,5 +189,7 @@ progress() ->
         false -> fun(_) -> ok end
     end.
 
+%% That it cannot be replayed was told.
+tell(_, _, #{outcome := refused}) -> ok;
 tell(true, Out, Report) -> witness_cli_io:print(Out, witness_cli_json:replay(Report, witness_cli_json:header(node())));
 tell(false, Out, Report) -> witness_cli_io:print(Out, witness_cli_replay_text:report(Report, witness_cli_io:look())).
