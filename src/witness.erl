@@ -90,7 +90,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}` | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_replaying:options/0`) | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
 | `applications` | those that are started, with all that they need, before the function is called, under observation: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
@@ -194,7 +194,8 @@ Of these options, a log has what concerns specifications, monitors and verdicts;
 | `save` | a file, in which the position in the log is saved every 5 seconds and at the end, with all that is known there | none |
 | `from` | such a file, to go on where it was saved, with the same specifications, monitors and options | none |
 
-A recording has `max_atoms` only, and must have been made with the contents of messages (`docs/record.md`).
+A recording has `max_atoms` only. One that was made without the contents of messages (`docs/record.md`) is replayed for that; `{replay, Options}`
+does that in any case.
 
 ## Errors
 

@@ -173,7 +173,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
     Properties = [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{action := monitor} <- Entries]
         ++ [monitor_entry(Monitor) || {_, Monitor} <- Monitors],
-    Config = #{run => self(), file => log_name(Input), feed => Feed#{input => Input, parsers => Spread},
+    Config = #{run => self(), file => log_name(Input), feed => Feed#{input => input(Input), parsers => Spread},
                log => #{maps => Maps, properties => Properties, all => over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:with([explain, max_slices, slice_idle, save, from], Options),
@@ -182,6 +182,15 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
             {ok, {witness_outline_offline, Pid, fun() -> witness_outline_offline:counts(Counter) end}};
         {error, _} = Error -> Error
     end.
+
+%% A recording that does not have what its events need is replayed.
+input({replay, #{dir := Dir} = Replay}) -> {events, Dir, witness_replaying:events(Replay)};
+input({recording, Dir} = Input) ->
+    case witness_replaying:has_contents(Dir) of
+        true -> Input;
+        false -> {events, Dir, witness_replaying:events(#{dir => Dir})}
+    end;
+input(Input) -> Input.
 
 %% What a saved position depends on: the code that specifications become, which also has the records that they include,
 %% that of other monitors, and what bounds them. Only where it is needed.
@@ -198,6 +207,7 @@ identity(_, _) -> <<>>.
 
 -doc "How a log is named in errors.".
 -spec log_name(witness_options:log()) -> binary().
+log_name({replay, #{dir := Dir}}) -> log_name({recording, Dir});
 log_name({Kind, File}) when Kind =:= file; Kind =:= recording ->
     case unicode:characters_to_binary(File) of
         Name when is_binary(Name) -> Name;

@@ -22,7 +22,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
 -doc "Where a log is.".
--type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()}.
+-type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()} | {replay, witness_replaying:options()}.
 
 -doc """
 The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is
@@ -124,7 +124,7 @@ fitting(Complete = #{system := System}, Given) ->
     end,
     [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
     [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
-    [throw({not_for_recordings, Key}) || {log, {recording, _}} <- [System], Key <- ?NOT_RECORDINGS,
+    [throw({not_for_recordings, Key}) || {log, {Kind, _}} <- [System], lists:member(Kind, [recording, replay]), Key <- ?NOT_RECORDINGS,
                                          maps:get(Key, Given, false) =/= false],
     ok = inline(Complete, Given),
     case Complete of
@@ -202,6 +202,7 @@ option(system, {application, App}) when is_atom(App) ->
         {error, Reason} -> throw(Reason)
     end;
 option(system, {log, standard_input}) -> ok;
+option(system, {log, {replay, #{dir := _}}}) -> ok;
 option(system, {log, {Kind, Name}}) when Kind =:= file orelse Kind =:= recording, is_list(Name) orelse is_binary(Name) -> ok;
 option(system, node) -> ok;
 option(system, {children, [_ | _] = Parents}) ->
@@ -210,7 +211,7 @@ option(system, {children, [_ | _] = Parents}) ->
 option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
 option(system, _) ->
     expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, "
-                     "Targets}, {log, {file, File}}, {log, {recording, Folder}} or {log, standard_input}");
+                     "Targets}, {log, {file, File}}, {log, {recording, Folder}}, {log, {replay, Options}} or {log, standard_input}");
 option(applications, Apps) when is_list(Apps) ->
     lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
 option(applications, _) -> expected(applications, "a list of names of applications");

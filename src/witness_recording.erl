@@ -29,6 +29,8 @@ process, and for an application the application controller, spawns.
                     on_recorded :: fun((Result :: term()) -> term()),
                     last :: boolean(),
                     warnings = [] :: [witness:warning()],
+                    dir :: file:filename_all(),
+                    verdicts_of :: witness_verdicts:verdicts(),
                     verdicts = #{no => 0, yes => 0, inconclusive => 0} :: map(),
                     summary :: undefined | witness:summary(),
                     awaiting = [] :: [gen_server:from()],
@@ -86,7 +88,7 @@ init({Owner, Options, Run, OnRecorded}) ->
     case witness_record:start(Observed) of
         {ok, Pid} ->
             OnVerdict = maps:get(on_verdict, Run, fun(_) -> ok end),
-            {ok, #recording{pid = Pid, on_verdict = OnVerdict, on_recorded = OnRecorded,
+            {ok, #recording{pid = Pid, dir = maps:get(dir, Options), verdicts_of = witness_verdicts:new(Run), on_verdict = OnVerdict, on_recorded = OnRecorded,
                              last = is_map_key(last, Options)}, {continue, wait}};
         {error, {observer, Reason}} -> {stop, {shutdown, Reason}};
         {error, Reason} -> {stop, {shutdown, {record, Reason}}}
@@ -117,12 +119,14 @@ handle_cast(_, R) -> {noreply, R}.
 handle_info({told, {verdict, #{verdict := Kind} = Verdict}}, #recording{verdicts = Verdicts} = R) ->
     ok = tell(Verdict, R),
     ok = keep(Kind, R),
-    {noreply, R#recording{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Verdicts)}};
+    {noreply, R#recording{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Verdicts),
+                          verdicts_of = witness_verdicts:add(Verdict, R#recording.verdicts_of)}};
 handle_info({told, {warnings, Warnings}}, R) ->
     {noreply, R#recording{warnings = Warnings}};
 handle_info({recorded, Result}, #recording{on_recorded = OnRecorded} = R) ->
+    Summary = stored(summary(Result, R), Result, R),
     _ = OnRecorded(Result),
-    ended(summary(Result, R), R);
+    ended(Summary, R);
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R}.
 
@@ -131,6 +135,15 @@ keep(no, #recording{last = true, pid = Pid}) ->
     _ = spawn(fun() -> try witness_record:keep(Pid) catch exit:_ -> ended end end),
     ok;
 keep(_, _) -> ok.
+
+%% For a replay to be compared with. The last part of a run cannot be replayed.
+stored(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}}, #recording{last = false, dir = Dir, verdicts_of = Verdicts}) ->
+    case witness_verdicts:write(Dir, Verdicts) of
+        ok -> Summary;
+        {error, Reason} -> Summary#{warnings := Warnings ++ [#{code => verdicts_lost, text => text(
+            [~"the verdicts could not be written to the recording: ", file:format_error(Reason)])}]}
+    end;
+stored(Summary, _, _) -> Summary.
 
 tell(Verdict, #recording{on_verdict = OnVerdict}) -> witness_notifier:tell(OnVerdict, Verdict).
 

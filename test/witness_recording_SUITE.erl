@@ -105,14 +105,11 @@ a_damaged_recording_is_named_and_where(Config) ->
     witness_command:contains(Error, [~"witness check: ", unicode:characters_to_binary(Name), ~"at byte"]).
 
 what_a_recording_cannot_is_named(Config) ->
-    Without = file(?FUNCTION_NAME, ".rec", Config),
-    {ok, _} = witness_record:record(options(Without, {witness_recorded_checked, run, []}, Config)),
     With = record({witness_recorded_checked, run, []}, Config),
     [begin
          #{exit := 2, stdout := ~"", stderr := Error} = witness(Config, ["check", "--spec", spec(Config) | Arguments]),
          witness_command:contains(Error, [~"witness check: " | Words])
      end || {Arguments, Words} <- [
-         {[Without], [~"--contents"]},
          {["--follow", With], [~"--follow: only for logs"]},
          {["--save", "position", With], [~"--save: only for logs"]},
          {[proplists:get_value(priv_dir, Config)], [~"header"]}]],

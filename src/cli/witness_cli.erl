@@ -155,6 +155,11 @@ check_log(#{log := Given} = Options) ->
         {file, Name} -> {case filelib:is_dir(Name) of true -> recording; false -> file end, Name};
         standard_input -> standard_input
     end,
+    %% What is replayed may need the libraries of Elixir.
+    _ = case Log of
+        {recording, Dir} -> witness_replaying:has_contents(Dir) orelse accept(~"check", witness_cli_replay:usable(Dir));
+        _ -> nothing
+    end,
     check(Log, Options).
 
 check(Log, Options) ->
@@ -166,22 +171,21 @@ check(Log, Options) ->
     Given = maps:with([instrument, format, follow, skip_malformed, max_atoms, max_line, save, from], Options),
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
 
-record(Options) ->
+record(Options) -> monitored(~"record", Options, fun witness_cli_record:run/2).
+
+replay(Given) -> monitored(~"replay", accept(~"replay", witness_cli_replay:with_stored(Given)), fun witness_cli_replay:run/2).
+
+%% What is recorded or replayed, and monitored if there is something to check.
+monitored(Command, Options, Run) ->
     Properties = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
-        true -> element(2, properties(~"record", Options));
+        true -> element(2, properties(Command, Options));
         false -> none
     end,
-    case witness_cli_record:run(Options, Properties) of
+    case Run(Options, Properties) of
         {ok, Code} -> Code;
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
-        {error, {run, Reason}} -> refused(~"record", as_given(witness:format_error(Reason)));
-        {error, Text} -> refused(~"record", Text)
-    end.
-
-replay(Options) ->
-    case witness_cli_replay:run(Options) of
-        {ok, Code} -> Code;
-        {error, Text} -> refused(~"replay", Text)
+        {error, {run, Reason}} -> refused(Command, as_given(witness:format_error(Reason)));
+        {error, Text} -> refused(Command, Text)
     end.
 
 attach(Options) ->

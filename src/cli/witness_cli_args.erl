@@ -168,7 +168,7 @@ run() ->
 
 check() ->
     #{help => ["Checks what a log says that processes did: events, one a line, as Erlang terms or in JSON Lines (docs/logs.md), "
-               "as they are, or compressed with gzip or zstd. With - as its name it is read from standard input. A folder is one that witness record --contents has written.\n\n",
+               "as they are, or compressed with gzip or zstd. With - as its name it is read from standard input. A folder is one that witness record has written.\n\n",
                usage, "\n\n", arguments, "\n", options,
                "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or a log that is wrong, where it is; "
                "3 the result cannot be trusted or says nothing.\n\n"

@@ -19,7 +19,9 @@ in RFC 3339).
   one behind the word at `column`; `code` is a short name for the kind of finding;
 - `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why it has ended before the program), `ended` (how the program
   has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `elapsed_ms`;
-- `replay`, of `witness replay`: `dir`, `outcome` (`identical` or `diverged`), `complete` (the recording is), `processes`, `entries`,
+- `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are `null`), `at` (where it was
+  stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list of those that differ, each with `process`, `spec`, `name`,
+  `slice`, `recorded` and `replayed`, both lists), `complete` (the recording is), `processes`, `entries`,
   `killed`, `cut` (how many), `changed` (modules), `divergences` (each with `id`, `process`, `signature`, `position`, `log`,
   `program`, `stack`, `recent`), `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
@@ -127,7 +129,8 @@ recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwove
 replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Processes, entries := Entries, killed := Killed,
          cut := Cut, changed := Changed, elapsed_ms := Elapsed} = Report, Header) ->
     Divergences = [Divergence || #{divergence := Divergence} <- [Report]] ++ maps:get(waiting, Report, []),
-    line(replay, Header, [{dir, text(Dir)}, {outcome, Outcome}, {complete, Complete}, {processes, Processes},
+    Differing = case Report of #{differing := Differ} -> [{maps:to_list(One)} || One <- Differ]; #{} -> null end,
+    line(replay, Header, [{dir, text(Dir)}, {outcome, Outcome}, {at, text(maps:get(at, Report, undefined))}, {verdicts, Differing}, {complete, Complete}, {processes, Processes},
                           {entries, Entries}, {killed, Killed}, {cut, Cut}, {changed, Changed},
                           {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 

@@ -164,8 +164,9 @@ seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]),
 
 %% The result in one sentence.
 -spec judgement(Code :: 0..3, witness:summary(), reasons(), witness_text:look()) -> unicode:chardata().
-judgement(2, #{verdicts := #{no := No}}, _, Look) ->
-    [witness_text:style(doubtful, ~"REFUSED", Look), ~": the log is wrong, and was not read on",
+judgement(2, #{verdicts := #{no := No}} = Summary, _, Look) ->
+    Log = case Summary of #{recording := true} -> ~"recording"; #{} -> ~"log" end,
+    [witness_text:style(doubtful, ~"REFUSED", Look), ~": the ", Log, ~" is wrong, and was not read on",
      [[~"; before that, ", witness_text:count(No, ~"violation was seen", ~"violations were seen")] || No > 0], ~"."];
 judgement(1, #{verdicts := #{no := No}, slices := Slices}, _, Look) when Slices > 0 ->
     [witness_text:style(bad, ~"VIOLATED", Look), ~": ",

@@ -1,38 +1,57 @@
 -module(witness_cli_replay).
 -moduledoc """
-`witness replay`: does what was recorded again, and says whether it went the same way.
+`witness replay`: does what was recorded again, says whether it went the same way, and monitors it meanwhile if that is wanted.
 
 The result goes to standard output, progress and, with `--mirror-output`, what the program prints to standard error.
+With `--spec` or `--monitor` verdicts and the summary of the monitors come before it, as those of `m:witness_cli_run`.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | replayed: every process did what it did |
-| 1 | a process diverged |
+| 0 | replayed: every process did what it did, and nothing was violated |
+| 1 | a process diverged, or something was violated |
 | 2 | wrong usage, or a recording that cannot be replayed |
+| 3 | what monitors found cannot be trusted or says nothing |
+
+With `--check` a recording that has verdicts is compared with these instead: 0 if they are the same, 1 if not.
 """.
 
--export([run/1, command/0]).
+-export([run/2, with_stored/1, usable/1, command/0]).
 
 -export_type([options/0]).
 
 -doc "See `command/0`.".
--type options() :: #{json := boolean(), trust := boolean(), allow_changed := boolean(), mirror := boolean(), recording := string(),
-                     pa => [string()]}.
+-type options() :: #{json := boolean(), trust := boolean(), allow_changed := boolean(), mirror := boolean(), check := boolean(),
+                     recording := string(), until => verdict, events => string(), pa => [string()], specs => [string()],
+                     monitors => [string()], stored => witness_verdicts:verdicts(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
     #{help => ["Replays the recording in the folder DIR, in a fresh node: each process takes the messages that it took, in "
-               "that order, and hears what it heard. Nothing outside is asked or told again.\n\n",
+               "that order, and hears what it heard. Nothing outside is asked or told again. Specifications and monitors see "
+               "what its processes do.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 replayed, every process did what it did; 1 a process diverged; 2 wrong usage, or a "
-               "recording that cannot be replayed.\n\n"
-               "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
-               "  witness replay calc.rec\n"],
-      arguments => [
+               "\n\nExit codes: 0 replayed, every process did what it did, and nothing was violated; 1 a process diverged, or a "
+               "violation; 2 wrong usage, or a recording that cannot be replayed; 3 what monitors found cannot be trusted or says "
+               "nothing. With --check, of a recording that was monitored when it was made: 0 also for the same violations, 1 for "
+               "other verdicts.\n\n"
+               "  witness record --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
+               "  witness replay calc.rec\n"
+               "  witness replay --spec other.hml --until verdict calc.rec\n"
+               "  witness replay --check calc.rec\n"],
+      arguments => witness_cli_args:shared([specs, monitors]) ++ [
         #{name => pa, long => "-pa", action => append, type => string,
-          help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded; may be "
-                                     "repeated"]}},
+          help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded, or of monitors; may be "
+                                     "repeated"]}}
+        | witness_cli_args:shared([include, redact, max_slices, slice_idle, max_obligations])] ++ [
+        #{name => until, long => "-until", type => {atom, [verdict]},
+          help => {"[--until verdict]", ["stop at the first violation"]}},
+        #{name => check, long => "-check", type => boolean, default => false,
+          help => {"[--check]", ["compare with the verdicts that the recording has, of its specifications and monitors, or of those that are "
+                                 "named"]}},
+        #{name => events, long => "-events", type => string,
+          help => {"[--events FILE]", ["write all that processes do to a file, for witness check: as JSON Lines if its name "
+                                       "ends in .jsonl, .ndjson or .json"]}},
         #{name => allow_changed, long => "-allow-changed", type => boolean, default => false,
           help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
                                          "difference"]}},
@@ -41,31 +60,139 @@ command() ->
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
         #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object on standard output"]}},
+          help => {"[--json]", ["one JSON object a line on standard output"]}},
         #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
       ]}.
 
--doc "Replays; the exit code, or an error of the user.".
--spec run(options()) -> {ok, 0 | 1} | {error, unicode:chardata()}.
-run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options) ->
+-doc """
+With `--check`, the options with the verdicts that the recording has, and with its specifications and monitors unless others are named.
+""".
+-spec with_stored(options()) -> {ok, options()} | {error, unicode:chardata()}.
+with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
+    maybe
+        %% What it names is compiled and run.
+        ok ?= trusted(#{dir => Dir, trust => Trust}),
+        {ok, #{specs := Specs, monitors := Monitors, verdicts := Verdicts}} ?= witness_verdicts:read(Dir),
+        Named = [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
+        Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
+            true -> Options;
+            false -> maps:merge(Options, maps:from_list(Named))
+        end,
+        {ok, Checked#{stored => Verdicts}}
+    else
+        none -> {ok, Options};
+        {error, Text} -> {error, Text}
+    end;
+with_stored(Options) -> {ok, Options}.
+
+names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
+
+-doc "Replays, and monitors what there is to be monitored; the exit code, or an error of the user.".
+-spec run(options(), Properties :: none | map()) ->
+    {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
+run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
+run(#{until := _, check := true}, _) -> {error, ~"--until and --check exclude each other"};
+run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
     Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
     maybe
-        ok ?= told(Dir, witness_replay:trusted(Given)),
+        ok ?= trusted(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
-        Paths = case Folders of [] -> #{}; _ -> #{pa => Folders} end,
         Output = case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end,
-        {ok, Report} ?= told(Dir, witness_replay:replay(maps:merge(maps:merge(Given, Paths), Output))),
-        All = Report#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
-        tell(Json, witness_cli_io:open(case Json of true -> json; false -> text end), All),
-        {ok, case Report of #{outcome := identical} -> 0; #{outcome := diverged} -> 1 end}
+        Events = maps:with([events], Options),
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        All = maps:merge(maps:merge(maps:merge(Given, Output), Events), paths(Folders, Properties, Dir)),
+        {ok, Found, Report} ?= replayed(All, Properties, Out, Options),
+        Told = Report#{dir => Dir, monitored => Properties =/= none, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
+        tell(Json, Out, Told),
+        {ok, code(Told, Found)}
     end.
 
-told(Dir, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]};
-told(_, Done) -> Done.
+%% Those of monitors need not have the modules of the program.
+paths([], _, _) -> #{};
+paths(Folders, none, _) -> #{pa => Folders};
+paths(Folders, _, Dir) -> #{pa => Folders ++ [Folder || Folder <- recorded_folders(Dir), filelib:is_dir(Folder)]}.
 
-%% What was recorded may need its libraries. What is wrong with the recording is told by who replays it.
+recorded_folders(Dir) ->
+    maybe
+        {ok, Recording} ?= witness_log_recording:open(Dir),
+        #{code := #{pa := Recorded}} ?= witness_log_recording:header(Recording),
+        Recorded
+    else
+        _ -> []
+    end.
+
+replayed(#{events := File} = All, none, _, _) -> told(All, witness_replaying:write(File, maps:remove(events, All)));
+replayed(All, none, _, _) -> told(All, witness_replay:replay(All));
+replayed(All, Properties, Out, #{json := Json} = Options) ->
+    Self = self(),
+    Ref = make_ref(),
+    Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end},
+    Run = (maps:with([until], Options))#{
+        start => Properties#{system => {log, {replay, Replay}}}, json => Json, out => Out, for => infinity, timeout => infinity,
+        on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
+    case witness_cli_run:run(Run) of
+        {ok, Code} -> reported(Code, verdicts(Ref, []), Ref, Properties, Options);
+        {error, {specification, _}} = Error -> Error;
+        {error, Reason} -> {error, {run, Reason}}
+    end.
+
+trusted(#{dir := Dir} = Given) ->
+    case witness_replay:trusted(Given) of
+        ok -> ok;
+        {error, Reason} -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}
+    end.
+
+told(_, {ok, Report}) -> {ok, 0, Report};
+told(_, {error, {log, Text}}) -> {error, Text};
+told(#{dir := Dir}, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+
+%% All that were told before the run has ended.
+verdicts(Ref, Verdicts) ->
+    receive {Ref, verdict, Verdict} -> verdicts(Ref, [Verdict | Verdicts]) after 0 -> lists:reverse(Verdicts) end.
+
+%% What is wrong was told by the run.
+reported(Code, Verdicts, Ref, Properties, Options) ->
+    Report = receive {Ref, report, Told} -> Told after 0 -> stopped end,
+    case Report of
+        %% A short one has come to its end before it can be stopped.
+        {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped(Verdicts)};
+        {ok, #{outcome := identical} = Replayed} -> {ok, Code, compared(Replayed, Verdicts, Properties, Options)};
+        {ok, Replayed} -> {ok, Code, Replayed};
+        {error, _} -> {ok, Code, #{outcome => refused}};
+        stopped -> {ok, Code, stopped(Verdicts)}
+    end.
+
+compared(Report, Verdicts, Properties, #{stored := Stored}) ->
+    Replayed = lists:foldl(fun witness_verdicts:add/2, witness_verdicts:new(Properties), Verdicts),
+    Report#{differing => witness_verdicts:differences(Stored, Replayed)};
+compared(Report, _, _, _) -> Report.
+
+%% It was ended before it has ended.
+stopped(Verdicts) ->
+    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, complete => null, changed => []},
+    case [Place || #{verdict := no, log := Place} <- Verdicts] of
+        [First | _] -> Report#{at => First};
+        [] -> Report
+    end.
+
+-spec code(map(), 0..3) -> 0..3.
+code(#{outcome := refused}, Found) -> Found;
+code(#{outcome := diverged}, _) -> 1;
+code(#{differing := []}, _) -> 0;
+code(#{differing := [_ | _]}, _) -> 1;
+code(_, Found) -> Found.
+
+-doc "Whether a recording may be replayed by who has named no more than that; loads the libraries that it may need.".
+-spec usable(file:filename()) -> ok | {error, unicode:chardata()}.
+usable(Dir) ->
+    maybe
+        ok ?= trusted(#{dir => Dir}),
+        elixir(Dir, [])
+    end.
+
+%% What is wrong with the recording is told by who replays it.
 elixir(Dir, Folders) ->
     maybe
         {ok, Recording} ?= witness_log_recording:open(Dir),
@@ -84,5 +211,7 @@ progress() ->
         false -> fun(_) -> ok end
     end.
 
+%% That it cannot be replayed was told.
+tell(_, _, #{outcome := refused}) -> ok;
 tell(true, Out, Report) -> witness_cli_io:print(Out, witness_cli_json:replay(Report, witness_cli_json:header(node())));
 tell(false, Out, Report) -> witness_cli_io:print(Out, witness_cli_replay_text:report(Report, witness_cli_io:look())).

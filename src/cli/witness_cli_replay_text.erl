@@ -8,6 +8,8 @@ What `witness replay` prints for people: a divergence as a compiler tells an err
 -doc "The result of a replay.".
 -spec report(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, witness_text:look()) ->
     unicode:chardata().
+report(#{outcome := stopped, elapsed_ms := Elapsed} = Report, Look) ->
+    lines([~"" | witness_text:columns([[~"replayed", [~"in ", integer_to_binary(Elapsed), ~" ms"]]])] ++ [~"", sentence(Report, Look)]);
 report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Report, Look) ->
     Ends = [[witness_text:count(N, ~"process", ~"processes"), Text]
             || {N, Text} <- [{maps:get(killed, Report), ~" ended by a signal"},
@@ -17,8 +19,11 @@ report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Re
         ++ [[~"", End] || End <- Ends]
         ++ [[~"changed", [witness_text:list([atom_to_binary(Module) || Module <- Changed])]]
             || #{changed := [_ | _] = Changed} <- [Report]],
-    lines([divergence(Divergence, Look) || #{divergence := Divergence} <- [Report]]
+    %% Behind what monitors have found.
+    lines([~"" || #{monitored := true} <- [Report]]
+          ++ [divergence(Divergence, Look) || #{divergence := Divergence} <- [Report]]
           ++ [divergence(One, Look) || #{waiting := Waiting} <- [Report], One <- Waiting]
+          ++ [difference(One, Look) || #{differing := Differing} <- [Report], One <- Differing]
           ++ witness_text:columns(Rows) ++ [~"", sentence(Report, Look)]).
 
 divergence(#{id := Id, process := Process, signature := Signature, position := Position, log := Log, program := Program,
@@ -31,6 +36,28 @@ divergence(#{id := Id, process := Process, signature := Signature, position := P
      [~"  before, it\n" || Recent =/= []],
      [[~"    ", clean(Entry), $\n] || Entry <- Recent]].
 
+difference(#{process := Process, spec := Spec, name := Name, slice := Slice, recorded := Recorded, replayed := Replayed}, Look) ->
+    [witness_text:style(bad, ~"differs", Look), ~": ", [[clean(Name), ~", "] || Name =/= ~""], clean(Spec), ~" on ", clean(Process),
+     [[~", ", clean(Slice)] || Slice =/= ~""], $\n,
+     ~"  recorded: ", verdicts(Recorded), $\n,
+     ~"  replayed: ", verdicts(Replayed), $\n].
+
+verdicts([]) -> ~"no verdict";
+verdicts(Verdicts) -> witness_text:list([verdict(Verdict) || Verdict <- Verdicts]).
+
+verdict(no) -> ~"violated";
+verdict(yes) -> ~"satisfied";
+verdict(inconclusive) -> ~"undecided".
+
+sentence(#{outcome := stopped, at := Place}, Look) ->
+    [witness_text:style(bad, ~"STOPPED", Look), ~" at the first violation, at ", clean(Place), ~"."];
+sentence(#{outcome := stopped, dir := Dir}, Look) ->
+    [witness_text:style(doubtful, ~"STOPPED", Look), ~" before the end of ", clean(Dir), ~"."];
+sentence(#{outcome := identical, differing := [_ | _] = Differing, dir := Dir}, Look) ->
+    [witness_text:style(bad, ~"OTHER VERDICTS", Look), ~": every process of ", clean(Dir), ~" did what it did, and ",
+     witness_text:count(length(Differing), ~"verdict is", ~"verdicts are"), ~" not what was recorded."];
+sentence(#{outcome := identical, differing := [], dir := Dir}, Look) ->
+    [witness_text:style(good, ~"IDENTICAL", Look), ~": the processes of ", clean(Dir), ~" did what they did, with the same verdicts."];
 sentence(#{outcome := identical, complete := true, cut := 0, dir := Dir}, Look) ->
     [witness_text:style(good, ~"IDENTICAL", Look), ~": every process of ", clean(Dir), ~" did what it did."];
 sentence(#{outcome := identical, dir := Dir}, Look) ->

@@ -24,8 +24,8 @@ output any more. Then the summary comes all the same, and a result without viola
 
 -doc """
 What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
-started `with` another function than that. `out`: standard output, where it is open already. `report`: one that is
-written when the run has ended.
+started `with` another function than that. `out`: standard output, where it is open already. `until`: the run ends, as planned, with the
+first violation. `report`: one that is written when the run has ended.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -35,6 +35,7 @@ written when the run has ended.
                      node => node(),
                      out => witness_cli_io:out(),
                      report => witness_web:report(),
+                     until => verdict,
                      on_verdict => fun((witness:verdict()) -> term())}.
 
 %% Why a run has ended before the system has.
@@ -83,7 +84,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
     State#state{told = Warnings}.
 
 start_options(#state{options = #{start := Start} = Options} = State) ->
-    OnVerdict = maps:get(on_verdict, Options, fun(_) -> ok end),
+    OnVerdict = until(Options, maps:get(on_verdict, Options, fun(_) -> ok end)),
     Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) ->
         tell(Verdict, State),
         _ = [witness_web:add(Verdict, Report) || #{report := Report} <- [Options]],
@@ -97,10 +98,17 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
                   unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}
     end.
 
+until(#{until := verdict}, OnVerdict) ->
+    Self = self(),
+    fun(#{verdict := no} = Verdict) -> OnVerdict(Verdict), Self ! {time, planned};
+       (Verdict) -> OnVerdict(Verdict)
+    end;
+until(#{}, OnVerdict) -> OnVerdict.
+
 is_log(#state{options = #{start := #{system := {log, _}}}}) -> true;
 is_log(_) -> false.
 
-is_recording(#state{options = #{start := #{system := {log, {recording, _}}}}}) -> true;
+is_recording(#state{options = #{start := #{system := {log, {Kind, _}}}}}) when Kind =:= recording; Kind =:= replay -> true;
 is_recording(_) -> false.
 
 is_elsewhere(#state{options = Options}) -> is_map_key(with, Options).
@@ -261,7 +269,7 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
                            maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
-    refused(All),
+    refused(All, State),
     case Json of
         true ->
             witness_cli_io:print(Out, [witness_cli_json:warning(Warning, Header) || Warning <- Warnings]),
@@ -307,8 +315,13 @@ code(#{outcome := untrusted}, _) -> 3;
 code(#{outcome := ok}, none) -> 0;
 code(#{outcome := ok}, _) -> 3.
 
-refused(#{refused := undefined}) -> ok;
-refused(#{refused := Text}) -> witness_cli_io:note([~"witness check: ", witness_text:clean(Text), $\n]).
+refused(#{refused := undefined}, _) -> ok;
+refused(#{refused := Text}, State) ->
+    Command = case State of
+        #state{options = #{start := #{system := {log, {replay, _}}}}} -> ~"replay";
+        #state{} -> ~"check"
+    end,
+    witness_cli_io:note([~"witness ", Command, ~": ", witness_text:clean(Text), $\n]).
 
 -spec broken(none | break(), #state{}) -> [witness:warning()].
 broken(none, _) -> [];

@@ -30,7 +30,7 @@ What is in memory: the births of all processes, the cursors of those that are al
 other and nobody has taken yet a hash.
 """.
 
--export([check/1, fold/3]).
+-export([check/1, fold/3, birth/2]).
 
 -export_type([place/0]).
 
@@ -134,19 +134,23 @@ born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) -
         false -> failed([~"process ", integer_to_binary(Id), ~" has no pid"], M0);
         {error, Error} -> failed(witness_log_recording:format_error(Error), M0);
         {ok, Cursor} ->
-            Begun = case {signature(Birth), Parent} of
-                {Known, _} when is_map_key(early, Birth) -> [{attached, Pid, function(Known), undefined}];
-                {{_, _, Args} = Signature, undefined} when is_list(Args) -> [{init, Pid, undefined, Signature, undefined}];
-                {{_, _, Args} = Signature, _} when is_list(Args) ->
-                    [{fork, Parent, Pid, Signature, undefined}, {init, Pid, Parent, Signature, undefined}];
-                {Function, _} ->
-                    [{gap, Parent, arguments, 1, undefined} || Parent =/= undefined]
-                        ++ [{attached, Pid, Function, undefined}, {gap, Pid, arguments, 1, undefined}]
-            end,
             Unwoven = [{gap, Pid, Why, unknown, undefined} || Why <- M0#merge.begins],
-            M = tell(Begun ++ Unwoven, Place, M0),
+            M = tell(birth(Birth, Parent) ++ Unwoven, Place, M0),
             {ok, M#merge{unborn = gb_sets:delete_any(Id, M#merge.unborn),
                          ready = queue:in(#process{id = Id, pid = Pid, cursor = Cursor}, M#merge.ready)}}
+    end.
+
+-doc "The events with which a process begins, whose parent has this pid, if that is known.".
+-spec birth(witness_log_recording:process(), Parent :: pid() | undefined) -> [witness_event:item(), ...].
+birth(#{pid := Pid} = Birth, Parent) ->
+    case {signature(Birth), Parent} of
+        {Known, _} when is_map_key(early, Birth) -> [{attached, Pid, function(Known), undefined}];
+        {{_, _, Args} = Signature, undefined} when is_list(Args) -> [{init, Pid, undefined, Signature, undefined}];
+        {{_, _, Args} = Signature, _} when is_list(Args) ->
+            [{fork, Parent, Pid, Signature, undefined}, {init, Pid, Parent, Signature, undefined}];
+        {Function, _} ->
+            [{gap, Parent, arguments, 1, undefined} || Parent =/= undefined]
+                ++ [{attached, Pid, Function, undefined}, {gap, Pid, arguments, 1, undefined}]
     end.
 
 is_early(Process) -> is_map_key(early, Process).

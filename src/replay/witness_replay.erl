@@ -16,7 +16,7 @@ What cannot be replayed is `{error, Reason}`, before anything runs, with `format
 result.
 """.
 
--export([replay/1, trusted/1, format_error/1]).
+-export([replay/1, fold/3, trusted/1, format_error/1]).
 
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
@@ -67,6 +67,40 @@ Where a process did not do what it did.
 -spec replay(options()) -> {ok, report()} | {error, reason()}.
 replay(Options) ->
     maybe
+        {ok, Recording, _, Code, Atoms} ?= prepared(Options),
+        {Outcome, What, none} ?= witness_replay_vm:fold(none, none, Recording, Code, Atoms, Options),
+        {Outcome, What}
+    end.
+
+-doc """
+The same, and folds over the events meanwhile, with the place of each (`m:witness_log_recording_events`): what the
+recording does not hold, the replay makes again. Events before a divergence stand.
+""".
+-spec fold(fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc, options()) ->
+    {ok, report(), Acc} | {error, reason(), Acc}.
+fold(Fun, Acc, Options) ->
+    maybe
+        {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
+        Told = fun(Told, {Events, A}) ->
+            {Items, Events1} = witness_replay_events:told(Told, Events),
+            {Events1, given(Items, Fun, A)}
+        end,
+        {ok, Report, {Events, Acc1}} ?=
+            witness_replay_vm:fold(Told, {witness_replay_events:new(Processes), Acc}, Recording, Code, Atoms, Options),
+        Cut = case Report of
+            #{outcome := identical} -> witness_replay_events:finish(Events);
+            #{outcome := diverged} -> []
+        end,
+        {ok, Report, given(Cut, Fun, Acc1)}
+    else
+        {error, Reason} -> {error, Reason, Acc};
+        {error, Reason, {_, Reached}} -> {error, Reason, Reached}
+    end.
+
+given(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Place, A) end, Acc, Items).
+
+prepared(Options) ->
+    maybe
         ok ?= check(Options),
         ok ?= trusted(Options),
         {ok, Recording} ?= opened(maps:get(dir, Options)),
@@ -76,7 +110,7 @@ replay(Options) ->
         {ok, Atoms} ?= read(witness_log_recording:atoms(Recording)),
         {ok, Code} ?= witness_replay_code:prepare(Recording, Options),
         ok ?= unchanged(Code, Options),
-        witness_replay_vm:run(Recording, Code, Atoms, Options)
+        {ok, Recording, Processes, Code, Atoms}
     end.
 
 check(Options) ->

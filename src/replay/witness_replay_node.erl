@@ -39,11 +39,24 @@ listen() ->
     try
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive
-            {Port, {data, Data}} -> started(binary_to_term(Data), Port);
+            {Port, {data, Data}} ->
+                _ = started(binary_to_term(Data), Port),
+                heard(Port);
             {'EXIT', Port, _} -> ok
         end
     after
         halt(0, [{flush, true}])
+    end.
+
+%% What was told has been read.
+heard(Port) ->
+    receive
+        {Port, {data, Data}} ->
+            case binary_to_term(Data) of
+                bye -> ok;
+                more -> heard(Port)
+            end;
+        {'EXIT', Port, _} -> ok
     end.
 
 started({start, Job}, Port) ->
@@ -66,7 +79,10 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         State = #state{port = Port, names = Names},
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
-        tell(replayed(first(Firsts, State)), Port)
+        ok = case Job of #{events := true} -> witness_replay_tell:start(Port); #{} -> ok end,
+        Result = replayed(first(Firsts, State)),
+        ok = witness_replay_tell:finish(),
+        tell(Result, Port)
     else
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
         {error, Reason} -> tell({failed, Reason}, Port)
@@ -83,7 +99,9 @@ tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Slot = witness_replay_runtime:slot(Id),
-    Slot ! {witness_begin, witness_replay_fun:local(MFA)},
+    Start = witness_replay_fun:local(MFA),
+    ok = witness_replay_tell:born(Id, Start),
+    Slot ! {witness_begin, Start},
     first(Firsts, living(Id, Slot, State));
 first([{Id, _} | _], State) ->
     {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [], State)}.
@@ -117,9 +135,17 @@ replayed(#state{port = Port} = State) ->
                 [Id | _] -> {failed, {process, Id, Reason}}
             end;
         {'DOWN', _, process, _, _} -> replayed(State);
+        {Port, {data, _}} ->
+            ok = witness_replay_tell:more(),
+            replayed(State);
         {'EXIT', Port, _} -> {failed, alone};
         {'EXIT', _, Reason} -> {failed, {reader, Reason}}
-    after ?QUIET_MS -> looked(State)
+    after ?QUIET_MS ->
+        %% Who waits for those that read events does not wait for the program.
+        case witness_replay_tell:is_behind() of
+            true -> replayed(State#state{seen = none});
+            false -> looked(State)
+        end
     end.
 
 %% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
@@ -164,6 +190,7 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
     case N < ?LAST_LOOK andalso lists:any(fun(For) -> is_map_key(For, Spinning) end, maps:values(Waits)) of
         true -> replayed(State);
         false -> replayed(maps:fold(fun(Id, Slot, S) ->
+            ok = witness_replay_tell:killed(replayed_process(Slot)),
             exit(Slot, kill),
             ended(Id, killed, 0, S)
         end, State, Spinning))

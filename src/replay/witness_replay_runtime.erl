@@ -142,7 +142,8 @@ signalled(Pid, Reason) ->
 
 %% It has nobody to tell but whoever looks after all, and runs no code of the program any more.
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
-stopped(How, #process{id = Id, at = At}) ->
+stopped(How, #process{id = Id, at = At} = P) ->
+    ok = witness_replay_tell:ended(How, P),
     witness_replay_log:forget(Id),
     told({ended, Id, How, At}),
     gone().
@@ -203,7 +204,9 @@ spawn(erlang, Function, Args) ->
 
 spawned(Function, Args, {{spawn, Child}, P}) ->
     [{_, Pid, _}] = ets:lookup(?BORN, Child),
-    begun(Child, started_with(Args)),
+    Start = started_with(Args),
+    ok = witness_replay_tell:spawned(Child, Start, P),
+    begun(Child, Start),
     P1 = witness_replay_process:pop(P),
     MFA = {erlang, Function, length(Args)},
     case peeked(P1) of
@@ -269,7 +272,7 @@ taken(Match, Time, P) ->
         {{content, Logged}, P1} ->
             Msg = known_funs(Logged),
             case Match(Msg) of
-                true -> checked(Msg, told_of(Msg, witness_replay_process:pop(P1)));
+                true -> witness_replay_tell:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
                 false -> diverged({content, Msg}, {'receive', Time}, P1)
             end;
         {{timeout, _}, P1} when Time =/= infinity ->
@@ -284,7 +287,7 @@ told_of(_, P) -> P.
 
 from(From, Match, P) ->
     case witness_replay_process:queued(From, Match, P) of
-        {ok, Msg, P1} -> checked(Msg, witness_replay_process:pop(P1));
+        {ok, Msg, P1} -> witness_replay_tell:took(From, P1, checked(Msg, witness_replay_process:pop(P1)));
         {none, P1} -> from(From, Match, arrival(From, P1))
     end.
 
@@ -341,7 +344,7 @@ wait(prim_eval, 'receive', [Match, Time]) ->
 send(erlang, Function, [To, Msg | _] = Args) ->
     case get(?KEY) of
         #process{} = P ->
-            routed(To, Msg, Function, Args, P),
+            routed(To, Msg, Function, Args, told_sent(To, Msg, P)),
             announced(persistent_term:get(?MODULE)),
             case {Function, Args} of
                 {send_nosuspend, _} -> true;
@@ -358,6 +361,21 @@ announced(#{announced := true}) ->
         {_, P} -> keep(P)
     end;
 announced(#{announced := false}) -> ok.
+
+%% Before it is on its way. What is sent to a name is told when the name was found, and other terms are nobody.
+told_sent(To, Msg, P) when is_pid(To); is_reference(To); is_port(To) -> surely_sent(To, Msg, P);
+told_sent({Name, Node} = To, Msg, P) when is_atom(Name), is_atom(Node), Node =/= node() -> surely_sent(To, Msg, P);
+told_sent(_, _, P) -> P.
+
+surely_sent(To, Msg, P) ->
+    case witness_replay_tell:is_on() of
+        false -> P;
+        true ->
+            {Entry, P1} = peeked(P),
+            keep(P1),
+            ok = witness_replay_tell:sent(To, Msg, Entry, P1),
+            P1
+    end.
 
 %% What a process sends to itself with options, or by an alias, comes from the log.
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
@@ -381,11 +399,14 @@ named(Msg, Function, Args, P) ->
     MFA = {erlang, Function, length(Args)},
     case peeked(P) of
         {{named, 0}, P1} ->
-            keep(witness_replay_process:pop(P1)),
-            outward(Msg);
-        {{named, Id}, P1} ->
             P2 = witness_replay_process:pop(P1),
             keep(P2),
+            _ = surely_sent(hd(Args), Msg, P2),
+            outward(Msg);
+        {{named, Id}, P1} ->
+            Passed = witness_replay_process:pop(P1),
+            keep(Passed),
+            P2 = surely_sent(hd(Args), Msg, Passed),
             case {Args, P2} of
                 {[_, _, _], #process{id = Id}} -> ok;
                 _ -> delivered(Id, none, Msg, P2)
@@ -448,6 +469,7 @@ foreign(_, Module, Function, Args) ->
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     case ets:lookup(?BORN, Child) of
         [{_, _, {_, _, Arguments} = MFA}] when is_list(Arguments) ->
+            ok = witness_replay_tell:spawned(Child, MFA, P),
             begun(Child, MFA),
             foreign_answered(peeked(witness_replay_process:pop(P)), Module, Function, Args);
         _ -> diverged({spawn, Child}, {call, Module, Function, Args}, P)
@@ -617,7 +639,7 @@ unseen(Module, Function, Args) ->
 stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
 
 is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
-    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_log]);
+    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_log, witness_replay_tell]);
 is_own_frame(_) -> false.
 
 -doc false.

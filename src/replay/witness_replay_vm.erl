@@ -4,12 +4,16 @@ Looks after the VM of a replay, from outside. It is told what to do over a file 
 another one, as in `m:witness_record_vm`; it ends with the process that called, however that ends.
 """.
 
--export([run/4]).
+-export([fold/6]).
 
--doc "Starts the VM, and waits for what it tells in the end.".
--spec run(witness_log_recording:recording(), witness_replay_code:code(), [binary()], witness_replay:options()) ->
-    {ok, witness_replay:report()} | {error, witness_replay:reason()}.
-run(Recording, Code, Atoms, Options) ->
+-doc """
+Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
+unless there is nobody to be told (`none`). Until it was told, no more than a few further blocks of it come.
+""".
+-spec fold(none | fun((witness_replay_tell:told(), Acc) -> Acc), Acc, witness_log_recording:recording(), witness_replay_code:code(),
+           [binary()], witness_replay:options()) ->
+    {ok, witness_replay:report(), Acc} | {error, witness_replay:reason(), Acc}.
+fold(Fun, Acc, Recording, Code, Atoms, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
     maybe
         {ok, Dir} ?= folder(Options),
@@ -18,22 +22,27 @@ run(Recording, Code, Atoms, Options) ->
         Tag = make_ref(),
         {Pid, Monitor} = spawn_monitor(fun() ->
             _ = monitor(process, Caller),
-            Result = replay(Boot, Own, Code, Recording, Options),
+            Told = case Fun of none -> none; _ -> fun(Block) -> Caller ! {Tag, self(), Block} end end,
+            Result = replay(Boot, Own, Code, Recording, Told, Options),
             _ = file:del_dir_r(Dir),
             Caller ! {Tag, Result}
         end),
-        ended(Tag, Pid, Monitor)
+        ended(Tag, Pid, Monitor, Fun, Acc)
     else
-        {error, Reason} -> {error, {file, Reason}}
+        {error, Reason} -> {error, {file, Reason}, Acc}
     end.
 
 %% The port is another process's: what it sends is none of the caller's messages.
-ended(Tag, Pid, Monitor) ->
+ended(Tag, Pid, Monitor, Fun, Acc) ->
     receive
-        {Tag, Result} ->
+        {Tag, Pid, Block} ->
+            Acc1 = lists:foldl(Fun, Acc, Block),
+            Pid ! more,
+            ended(Tag, Pid, Monitor, Fun, Acc1);
+        {Tag, {Outcome, What}} ->
             true = demonitor(Monitor, [flush]),
-            Result;
-        {'DOWN', Monitor, process, Pid, Reason} -> {error, {vm, Reason}}
+            {Outcome, What, Acc};
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, {vm, Reason}, Acc}
     end.
 
 folder(Options) ->
@@ -46,7 +55,7 @@ folder(Options) ->
         {ok, Name}
     end.
 
-replay(Boot, Own, #{woven := Woven, plain := Plain, changed := Changed} = Code, Recording, Options) ->
+replay(Boot, Own, #{woven := Woven, plain := Plain, changed := Changed} = Code, Recording, Told, Options) ->
     process_flag(trap_exit, true),
     Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
@@ -55,30 +64,42 @@ replay(Boot, Own, #{woven := Woven, plain := Plain, changed := Changed} = Code, 
     Port = open_port({spawn_executable, Erl}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments},
                                             {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
     Job = (maps:with([woven, handler, calls], Code))#{dir => filename:absname(maps:get(dir, Options)),
-                                                      mirror => is_map_key(mirror, Options)},
+                                                      mirror => is_map_key(mirror, Options), events => Told =/= none},
     true = port_command(Port, term_to_binary({start, Job})),
     #{complete := Complete} = witness_log_recording:info(Recording),
-    case heard(Port, none, Options) of
+    case heard(Port, none, Told, Options) of
         {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
         {failed, Reason} -> {error, {vm, Reason}}
     end.
 
 %% What it tells comes from our own code, in a VM with the rights of this one.
-heard(Port, Told, Options) ->
+heard(Port, Last, Told, Options) ->
     receive
         {Port, {data, Data}} ->
             case binary_to_term(Data) of
                 {output, Text} ->
                     #{mirror := Mirror} = Options,
                     _ = Mirror(Text),
-                    heard(Port, Told, Options);
+                    heard(Port, Last, Told, Options);
                 {progress, Text} ->
                     _ = (maps:get(on_progress, Options, fun(_) -> ok end))(Text),
-                    heard(Port, Told, Options);
-                Other -> heard(Port, Other, Options)
+                    heard(Port, Last, Told, Options);
+                {events, Block} ->
+                    _ = Told(Block),
+                    heard(Port, Last, Told, Options);
+                Other ->
+                    %% It waits for that, since what is written to a VM that has ended closes the port, with what it has told unread.
+                    true = port_command(Port, term_to_binary(bye)),
+                    heard(Port, Other, Told, Options)
             end;
+        more when Last =/= none -> heard(Port, Last, Told, Options);
+        more ->
+            true = port_command(Port, term_to_binary(more)),
+            heard(Port, Last, Told, Options);
         %% With the port the other VM goes too.
         {'DOWN', _, process, _, _} -> {failed, alone};
-        {Port, {exit_status, _}} when Told =/= none -> Told;
-        {Port, {exit_status, Status}} -> {failed, {exit_status, Status}}
+        {Port, {exit_status, _}} when Last =/= none -> Last;
+        {Port, {exit_status, Status}} -> {failed, {exit_status, Status}};
+        {'EXIT', Port, _} when Last =/= none -> Last;
+        {'EXIT', Port, Reason} -> {failed, Reason}
     end.

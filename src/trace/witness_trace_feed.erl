@@ -17,9 +17,10 @@ The feed is linked to its consumer and ends with it.
 -doc """
 Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` it is told by
 the file's name, or by its first bytes. `parsers`: so many blocks are parsed at the same time. Of a recording
-(`m:witness_trace_recording`) only `max_atoms` counts.
+(`m:witness_trace_recording`) only `max_atoms` counts. `events`: what somebody else reads or makes, of the recording in this folder.
 """.
--type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}, format => witness_log:format(),
+-type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}
+                              | {events, file:name_all(), witness_trace_recording:events()}, format => witness_log:format(),
                      parsers := pos_integer(), follow => boolean(), block => pos_integer(), max_line => pos_integer(),
                      max_atoms => pos_integer(), skip_malformed => boolean(),
                      position => witness_log_reader:position()}.
@@ -94,11 +95,15 @@ init(Consumer, Options = #{input := {recording, Dir}}, _) ->
     case witness_trace_recording:open(Dir, Options) of
         {ok, Recording} ->
             Consumer ! {self(), opened},
-            witness_trace_recording:run(Dir, Recording, Consumer);
+            witness_trace_recording:run(Dir, fun(Fun, Acc) -> witness_log_recording_events:fold(Fun, Acc, Recording) end, Consumer);
         {error, Text} ->
             Consumer ! {self(), refused, Text},
             ok
     end;
+init(Consumer, #{input := {events, Dir, Events}}, _) ->
+    proc_lib:set_label(witness_feed),
+    Consumer ! {self(), opened},
+    witness_trace_recording:run(Dir, Events, Consumer);
 init(Consumer, Options = #{input := Input}, Progress) ->
     proc_lib:set_label(witness_feed),
     case witness_log_reader:open(Input, maps:with([follow, block, max_line, position], Options)) of

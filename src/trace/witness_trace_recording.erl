@@ -9,6 +9,12 @@ The events are numbered from 1 in the order in which they are given, which is wh
 
 -export([open/2, run/3]).
 
+-export_type([events/0]).
+
+-doc "Folds over events with their places. An error is text for people; what came before it stands.".
+-type events() :: fun((fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc) ->
+                          {ok, Acc} | {error, unicode:chardata(), Acc}).
+
 -doc "Opens a recording whose events can be read. An error is text for people.".
 -spec open(file:name_all(), #{max_atoms => pos_integer(), _ => _}) ->
     {ok, witness_log_recording:recording()} | {error, unicode:chardata()}.
@@ -36,11 +42,11 @@ name(Dir) -> unicode:characters_to_binary(Dir).
 %% Events of a block.
 -define(BLOCK, 1_000).
 
--doc "Gives blocks to the consumer, which asks for them, until there are no more.".
--spec run(file:name_all(), witness_log_recording:recording(), pid()) -> ok.
-run(Dir, R, Consumer) ->
+-doc "Gives blocks of events to the consumer, which asks for them, until there are no more.".
+-spec run(file:name_all(), events(), pid()) -> ok.
+run(Dir, Events, Consumer) ->
     F = wanted(#feed{consumer = Consumer}),
-    case witness_log_recording_events:fold(fun event/3, F, R) of
+    case Events(fun event/3, F) of
         {ok, F1} -> tell(eof, given(F1));
         {error, Text, F1} -> tell({error, located(Dir, Text)}, given(F1))
     end.

@@ -1,0 +1,110 @@
+-module(witness_replay_events).
+-moduledoc """
+The events of a replay, of what its processes tell (`m:witness_replay_tell`). Pure.
+
+They are those that `m:witness_log_recording_events` makes of a recording that has the contents of messages: the same
+kinds, the same places, and an order that agrees with each process and with cause and effect.
+
+*What is not known to have happened.* A process that was killed may have been killed before any of the messages that it
+sends behind its last entry. Those are kept back (`unsure`), and so is its end. If it ends by itself, it has sent them;
+if another process has taken one, it has sent that one and those before. Of those that nobody has taken when the replay
+ends, nobody knows, and in their place stands a gap, `killed`.
+
+A process that has not ended when the replay has gets the gap `cut`: the recording does not hold its end.
+""".
+
+-export([new/1, told/2, finish/1]).
+
+-export_type([events/0, placed/0]).
+
+-doc "An event with its place.".
+-type placed() :: {witness_event:item(), witness_log_recording_events:place()}.
+
+%% alive: those that have begun and have not ended. kept: what they have sent, perhaps, the latest first. lost: those of which not all of that was told.
+%% ended: how those were killed that have something kept.
+-record(events, {births :: #{pos_integer() => witness_log_recording:process()},
+                 ids :: #{pid() => pos_integer()},
+                 alive = #{} :: #{pos_integer() => Entry :: non_neg_integer()},
+                 kept = #{} :: #{pos_integer() => [placed()]},
+                 lost = #{} :: #{pos_integer() => []},
+                 ended = #{} :: #{pos_integer() => placed()}}).
+
+-opaque events() :: #events{}.
+
+-doc "Before anything has happened.".
+-spec new([witness_log_recording:process()]) -> events().
+new(Processes) ->
+    #events{births = #{Id => Process || #{id := Id} = Process <- Processes},
+            ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes}}.
+
+-doc "The events of what was told.".
+-spec told(witness_replay_tell:told(), events()) -> {[placed()], events()}.
+told({Id, Entry, {born, Called}}, E) -> born(Id, Called, undefined, {Id, Entry}, E);
+told({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id, Alive) ->
+    does(What, Id, {Id, Entry}, E#events{alive = Alive#{Id := Entry}});
+%% It was ended by others, and had gone on meanwhile.
+told(_, E) -> {[], E}.
+
+does({spawn, Child, Called}, Id, Place, E) -> born(Child, Called, pid(Id, E), Place, E);
+does({send, To, Msg, sure}, Id, Place, E) -> {[{{send, pid(Id, E), To, Msg, undefined}, Place}], E};
+does({send, To, Msg, unsure}, Id, Place, #events{kept = Kept} = E) ->
+    Item = {{send, pid(Id, E), To, Msg, undefined}, Place},
+    {[], E#events{kept = maps:update_with(Id, fun(Before) -> [Item | Before] end, [Item], Kept)}};
+does(lost, Id, _, #events{lost = Lost} = E) -> {[], E#events{lost = Lost#{Id => []}}};
+does({recv, outside, Msg}, Id, Place, E) -> {[{{recv, pid(Id, E), undefined, Msg, undefined}, Place}], E};
+does({recv, From, Msg}, Id, Place, E) ->
+    {Sent, E1} = released(From, Id, Msg, E),
+    {Sent ++ [{{recv, pid(Id, E), pid(From, E), Msg, undefined}, Place}], E1};
+does({exit, How, Reason}, Id, Place, #events{alive = Alive, kept = Kept, ended = Ended} = E0) ->
+    E = E0#events{alive = maps:remove(Id, Alive)},
+    Exit = {{exit, pid(Id, E), Reason, undefined}, Place},
+    case Kept of
+        #{Id := _} when How =:= killed -> {[], E#events{ended = Ended#{Id => Exit}}};
+        #{} ->
+            {Unknown, E1} = forgotten(Id, Place, E),
+            {lists:reverse(maps:get(Id, Kept, [])) ++ Unknown ++ [Exit], E1}
+    end.
+
+%% Nothing is kept of it any more. If not all was told of what it has sent, that is missing.
+forgotten(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
+    {[gap(Id, killed, Place, E) || is_map_key(Id, Lost)], E#events{kept = maps:remove(Id, Kept), lost = maps:remove(Id, Lost)}}.
+
+born(Id, Called, Parent, {_, Entry} = Place, #events{births = Births, alive = Alive} = E) ->
+    #{Id := Birth} = Births,
+    Begun = case Parent of undefined -> Entry; _ -> 0 end,
+    {[{Item, Place} || Item <- witness_log_recording_events:birth(Birth#{called => Called}, Parent)], E#events{alive = Alive#{Id => Begun}}}.
+
+%% That it was taken proves it, and what was sent before.
+released(From, To, Msg, #events{kept = Kept, lost = Lost} = E) ->
+    Items = lists:reverse(maps:get(From, Kept, [])),
+    case lists:splitwith(fun(Item) -> not is_to(To, Msg, Item, E) end, Items) of
+        {[{_, Place} | _], []} when is_map_key(From, Lost) ->
+            {Unknown, E1} = forgotten(From, Place, E),
+            settled(From, Items ++ Unknown, E1);
+        {_, []} -> {[], E};
+        {Before, [Item]} when not is_map_key(From, Lost) ->
+            settled(From, Before ++ [Item], E#events{kept = maps:remove(From, Kept)});
+        {Before, [Item | Behind]} -> {Before ++ [Item], E#events{kept = Kept#{From := lists:reverse(Behind)}}}
+    end.
+
+settled(Id, Items, #events{ended = Ended} = E) ->
+    case maps:take(Id, Ended) of
+        {Exit, Left} -> {Items ++ [Exit], E#events{ended = Left}};
+        error -> {Items, E}
+    end.
+
+%% To whom a name or an alias leads is not told; the message says enough.
+is_to(To, Msg, {{send, _, Destination, Sent, _}, _}, #events{ids = Ids}) ->
+    Sent =:= Msg andalso (not is_pid(Destination) orelse maps:get(Destination, Ids, 0) =:= To).
+
+-doc "The recording has ended.".
+-spec finish(events()) -> [placed()].
+finish(#events{alive = Alive, ended = Ended} = E) ->
+    lists:append([[gap(Id, killed, Place, E), Exit] || {Id, {_, Place} = Exit} <- lists:sort(maps:to_list(Ended))])
+        ++ [gap(Id, cut, {Id, Entry}, E) || {Id, Entry} <- lists:sort(maps:to_list(Alive))].
+
+gap(Id, Why, Place, E) -> {{gap, pid(Id, E), Why, unknown, undefined}, Place}.
+
+pid(Id, #events{births = Births}) ->
+    #{Id := #{pid := Pid}} = Births,
+    Pid.

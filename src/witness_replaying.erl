@@ -1,0 +1,86 @@
+-module(witness_replaying).
+-moduledoc """
+Replays as a source of events (`m:witness_replay`): what happens is monitored or written while a recording is replayed.
+
+```erlang
+1> {ok, Run} = witness:start(#{system => {log, {replay, #{dir => "shop.rec"}}}, specs => ["shop.hml"],
+                               on_verdict => fun(V) -> io:format("~p~n", [V]) end}).
+2> {ok, Summary} = witness:await(Run, infinity).
+```
+
+The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
+Verdicts name the process and its entry. A divergence, or a recording that cannot be replayed, ends the run as a log
+that is wrong does (`refused`); verdicts that fell before it stand.
+""".
+
+-export([events/1, write/2, has_contents/1]).
+
+-export_type([options/0]).
+
+-doc """
+Those of `witness_replay:replay/1`, and
+
+- `on_report`: called with its result when the replay has ended, in a process of the run;
+- `events`: the file of a log in which everything is written, for `witness check` (`m:witness_log_writer`).
+""".
+-type options() :: #{dir := file:filename_all(), on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:reason()}) -> term()),
+                     events => file:filename(), atom() => term()}.
+
+-doc "A replay, as a fold over its events.".
+-spec events(options()) -> witness_trace_recording:events().
+events(Options) ->
+    fun(Fun, Acc) ->
+        case replayed(Fun, Acc, Options) of
+            {ok, #{outcome := identical}, Acc1} -> {ok, Acc1};
+            {ok, #{outcome := diverged} = Report, Acc1} -> {error, diverged(Report), Acc1};
+            {error, Reason, Acc1} -> {error, format_error(Reason), Acc1}
+        end
+    end.
+
+-doc "Replays, and writes everything to the log that `events` names. An error may be text.".
+-spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log, unicode:chardata()}}.
+write(File, Options) ->
+    case replayed(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
+        {ok, Report, ok} -> {ok, Report};
+        {error, Reason, ok} -> {error, Reason}
+    end.
+
+replayed(Fun, Acc, #{events := File} = Options) ->
+    maybe
+        {ok, Log} ?= witness_log_writer:open(File),
+        ok ?= witness_log_writer:begin_log(Log),
+        Written = fun(Item, Place, A) ->
+            ok = witness_log_writer:write([Item], Log),
+            Fun(Item, Place, A)
+        end,
+        Replayed = replayed(Written, Acc, maps:remove(events, Options)),
+        closed(witness_log_writer:close(Log), Replayed)
+    else
+        {error, Text} -> {error, {log, Text}, Acc}
+    end;
+replayed(Fun, Acc, Options) ->
+    Replayed = witness_replay:fold(Fun, Acc, maps:remove(on_report, Options)),
+    _ = case {Replayed, Options} of
+        {{Outcome, What, _}, #{on_report := OnReport}} -> OnReport({Outcome, What});
+        _ -> unwanted
+    end,
+    Replayed.
+
+closed(ok, Replayed) -> Replayed;
+closed({error, Text}, {_, _, Acc}) -> {error, {log, Text}, Acc}.
+
+diverged(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
+    [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
+diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
+    [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for what nobody sends"].
+
+format_error({log, Text}) -> Text;
+format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].
+
+-doc "Whether a recording has events without being replayed. What is wrong with it is told by who reads it.".
+-spec has_contents(file:filename_all()) -> boolean().
+has_contents(Dir) ->
+    case witness_log_recording:open(Dir) of
+        {ok, Recording} -> witness_log_recording_events:check(Recording) =:= ok;
+        {error, _} -> true
+    end.

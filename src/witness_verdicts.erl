@@ -1,0 +1,135 @@
+-module(witness_verdicts).
+-moduledoc """
+The verdicts of a recording that was monitored while it was made, in a file of its folder, `verdicts`, so that those of
+a replay can be compared with them.
+
+The file is JSON: `witness_verdicts` (the version, 1), `specs` (the files, as they were given), `monitors` (as on the
+command line), `whole` (whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
+file without folders, and the line), `name`, `slice` and `verdict`. It is data: to read it makes no names and runs
+nothing.
+
+Compared are the decided verdicts of each property on each process or slice. What was undecided while it was recorded
+agrees with everything.
+""".
+
+-export([new/1, add/2, write/2, read/1, differences/2]).
+
+-export_type([verdicts/0, stored/0, difference/0]).
+
+-doc "Verdicts, and of what.".
+-opaque verdicts() :: #{specs := [binary()], monitors := [binary()], count := non_neg_integer(), found := [found()]}.
+
+-doc "What a file has.".
+-type stored() :: #{specs := [binary()], monitors := [binary()], verdicts := verdicts()}.
+
+-type found() :: {key(), witness_monitor:verdict()}.
+
+-type key() :: {Process :: binary(), Spec :: binary(), Name :: binary(), Slice :: binary()}.
+
+-doc "Verdicts of a property that are not the same.".
+-type difference() :: #{process := binary(), spec := binary(), name := binary(), slice := binary(), recorded := [witness_monitor:verdict()],
+                        replayed := [witness_monitor:verdict()]}.
+
+%% Verdicts that are kept, and bytes of the file.
+-define(MOST, 100_000).
+-define(BYTES, 100_000_000).
+-define(TERM, 1000).
+
+-doc "None yet, of a run with these options (`witness:start/1`).".
+-spec new(map()) -> verdicts().
+new(Options) ->
+    #{specs => [text(File) || File <- maps:get(specs, Options, []), not is_map(File)],
+      monitors => [monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])], count => 0, found => []}.
+
+monitor({{M, F, A}, {Module, Argument}}) ->
+    Arity = case A of '_' -> ~"_"; _ -> integer_to_binary(A) end,
+    Given = case Argument of [] -> []; _ -> io_lib:format("(~tw)", [Argument]) end,
+    text([any(M), $:, any(F), $/, Arity, $=, io_lib:format("~tw", [Module]), Given]).
+
+any('_') -> "_";
+any(Atom) -> io_lib:format("~tw", [Atom]).
+
+-doc "One more.".
+-spec add(witness:verdict(), verdicts()) -> verdicts().
+add(#{verdict := Verdict} = V, #{count := Count, found := Found} = Verdicts) when Count < ?MOST ->
+    Verdicts#{count := Count + 1, found := [{key(V), Verdict} | Found]};
+add(_, #{count := Count} = Verdicts) -> Verdicts#{count := Count + 1}.
+
+key(#{process := Process, spec := Spec, name := Name, slice := Slice}) ->
+    {case Process of undefined -> ~""; _ -> witness_event:format_proc(Process) end, text(filename:basename(Spec)),
+     case Name of undefined -> ~""; _ -> Name end,
+     case Slice of
+         undefined -> ~"";
+         _ -> text(lists:join(~", ", [[Of, ~" = ", witness_event:format_term(Value, ?TERM)] || {Of, Value} <- Slice]))
+     end}.
+
+text(Chars) ->
+    case unicode:characters_to_binary(Chars) of
+        Text when is_binary(Text) -> Text;
+        _ -> witness_event:format_term(Chars, ?TERM)
+    end.
+
+-doc "Writes the file of a recording.".
+-spec write(file:filename_all(), verdicts()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
+write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Found}) ->
+    file:write_file(name(Dir), [json:encode(#{
+        witness_verdicts => 1, specs => Specs, monitors => Monitors, whole => Count =< ?MOST,
+        verdicts => [#{process => Process, spec => Spec, name => Name, slice => Slice, verdict => Verdict}
+                     || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n]).
+
+name(Dir) -> filename:join(Dir, "verdicts").
+
+-doc "Reads it; `none` if there is none. An error is text for people.".
+-spec read(file:filename_all()) -> {ok, stored()} | none | {error, unicode:chardata()}.
+read(Dir) ->
+    maybe
+        Size = filelib:file_size(name(Dir)),
+        true ?= Size =< ?BYTES orelse {error, ~"it is too large"},
+        {ok, Text} ?= file:read_file(name(Dir)),
+        {ok, Decoded} ?= decoded(Text),
+        {ok, Stored} ?= stored(Decoded),
+        {ok, Stored}
+    else
+        {error, enoent} -> none;
+        {error, Reason} when is_atom(Reason) -> {error, [text(name(Dir)), ~": ", file:format_error(Reason)]};
+        {error, What} -> {error, [text(name(Dir)), ~": ", What]}
+    end.
+
+decoded(Text) ->
+    try {ok, json:decode(Text)} catch error:_ -> {error, ~"it is no JSON"} end.
+
+stored(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitors" := Monitors, ~"verdicts" := Verdicts})
+  when is_list(Specs), is_list(Monitors), is_list(Verdicts) ->
+    Found = [one(Verdict) || Verdict <- Verdicts],
+    case lists:all(fun is_binary/1, Specs ++ Monitors) andalso not lists:member(wrong, Found) of
+        true -> {ok, #{specs => Specs, monitors => Monitors,
+                       verdicts => #{specs => Specs, monitors => Monitors, count => length(Found), found => lists:reverse(Found)}}};
+        false -> {error, ~"it does not hold verdicts"}
+    end;
+stored(#{~"witness_verdicts" := 1, ~"whole" := false}) ->
+    {error, [~"there were more than ", integer_to_binary(?MOST), ~" verdicts, not all of which are there"]};
+stored(#{~"witness_verdicts" := Version}) when is_integer(Version) ->
+    {error, [~"it has the version ", integer_to_binary(Version), ~", and 1 is expected"]};
+stored(_) -> {error, ~"it does not hold verdicts"}.
+
+one(#{~"process" := Process, ~"spec" := Spec, ~"name" := Name, ~"slice" := Slice, ~"verdict" := Verdict})
+  when is_binary(Process), is_binary(Spec), is_binary(Name), is_binary(Slice) ->
+    case Verdict of
+        ~"no" -> {{Process, Spec, Name, Slice}, no};
+        ~"yes" -> {{Process, Spec, Name, Slice}, yes};
+        ~"inconclusive" -> {{Process, Spec, Name, Slice}, inconclusive};
+        _ -> wrong
+    end;
+one(_) -> wrong.
+
+-doc "What is not the same in a replay.".
+-spec differences(Recorded :: verdicts(), Replayed :: verdicts()) -> [difference()].
+differences(#{found := Recorded}, #{found := Replayed}) ->
+    Before = by_key(Recorded),
+    Now = by_key(Replayed),
+    [#{process => Process, spec => Spec, name => Name, slice => Slice, recorded => Was, replayed => Is}
+     || {Process, Spec, Name, Slice} = Key <- lists:usort(maps:keys(Before) ++ maps:keys(Now)),
+        Was <- [lists:sort(maps:get(Key, Before, []))], Is <- [lists:sort(maps:get(Key, Now, []))],
+        Was =/= Is, not lists:member(inconclusive, Was)].
+
+by_key(Found) -> maps:groups_from_list(fun({Key, _}) -> Key end, fun({_, Verdict}) -> Verdict end, Found).

@@ -1,0 +1,65 @@
+-module(witness_replay_events_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% The first process spawns the second one.
+begun() ->
+    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => true} || Id <- [1, 2]],
+    {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} = witness_replay_events:told({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes)),
+    {[{{fork, _, _, {m, f, [2]}, _}, {1, 1}}, {{init, _, _, {m, f, [2]}, _}, {1, 1}}], E1} =
+        witness_replay_events:told({1, 1, {spawn, 2, {m, f, [2]}}}, E),
+    E1.
+
+pid(Id) -> list_to_pid("<0." ++ integer_to_list(1000 + Id) ++ ".0>").
+
+%% What is told, one after the other, and then the end of the recording.
+events(Told) ->
+    {Items, E} = lists:mapfoldl(fun witness_replay_events:told/2, begun(), Told),
+    lists:append(Items) ++ witness_replay_events:finish(E).
+
+short(Placed) -> [short_one(Item) || {Item, _} <- Placed].
+
+short_one({send, _, _, Msg, _}) -> {send, Msg};
+short_one({recv, _, _, Msg, _}) -> {recv, Msg};
+short_one({exit, P, Reason, _}) -> {exit, id(P), Reason};
+short_one({gap, P, Why, _, _}) -> {gap, id(P), Why}.
+
+id(P) -> hd([Id || Id <- [1, 2], pid(Id) =:= P]).
+
+send(Msg, How) -> {2, 3, {send, pid(1), Msg, How}}.
+
+recv(Msg) -> {1, 2, {recv, 2, Msg}}.
+
+what_is_sure_is_told_at_once_test() ->
+    ?assertEqual([{{send, pid(2), pid(1), a, undefined}, {2, 3}}, {{recv, pid(1), pid(2), a, undefined}, {1, 2}},
+                  {{gap, pid(1), cut, unknown, undefined}, {1, 2}}, {{gap, pid(2), cut, unknown, undefined}, {2, 3}}],
+                 events([send(a, sure), recv(a)])).
+
+who_ends_by_itself_has_sent_all_test() ->
+    ?assertEqual([{send, a}, {send, b}, {exit, 2, done}, {recv, b}, {exit, 1, normal}],
+                 short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, ended, done}}, recv(b), {1, 3, {exit, ended, normal}}]))).
+
+what_was_taken_was_sent_and_all_before_it_test() ->
+    %% Behind the end, too, of who was killed; which comes when nothing is unknown any more.
+    ?assertEqual([{send, a}, {send, b}, {recv, b}, {send, c}, {exit, 2, killed}, {recv, c}, {exit, 1, normal}],
+                 short(events([send(a, unsure), send(b, unsure), recv(b), send(c, unsure), {2, 4, {exit, killed, killed}}, recv(c),
+                               {1, 3, {exit, ended, normal}}]))).
+
+what_nobody_has_taken_is_not_known_test() ->
+    ?assertEqual([{send, a}, {recv, a}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],
+                 short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, killed, killed}}, recv(a),
+                               {1, 3, {exit, ended, normal}}]))).
+
+another_message_proves_nothing_test() ->
+    ?assertEqual([{recv, b}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],
+                 short(events([send(a, unsure), {2, 4, {exit, killed, killed}}, recv(b), {1, 3, {exit, ended, normal}}]))).
+
+what_was_not_told_is_missing_test() ->
+    Told = [send(a, unsure), {2, 3, lost}],
+    ?assertEqual([{send, a}, {gap, 2, killed}, {exit, 2, done}, {gap, 1, cut}],
+                 short(events(Told ++ [{2, 4, {exit, ended, done}}]))),
+    ?assertEqual([{send, a}, {gap, 2, killed}, {recv, z}, {exit, 2, killed}, {gap, 1, cut}],
+                 short(events(Told ++ [recv(z), {2, 4, {exit, killed, killed}}]))).
+
+nothing_comes_behind_an_end_test() ->
+    ?assertEqual([{exit, 2, killed}, {gap, 1, cut}],
+                 short(events([{2, 4, {exit, killed, killed}}, send(a, unsure), send(b, sure)]))).
