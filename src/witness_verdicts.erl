@@ -17,7 +17,7 @@ agrees with everything.
 -export_type([verdicts/0, stored/0, difference/0]).
 
 -doc "Verdicts, and of what.".
--opaque verdicts() :: #{specs := [binary()], monitors := [binary()], count := non_neg_integer(), found := [found()]}.
+-type verdicts() :: #{specs := [binary()], monitors := [binary()], count := non_neg_integer(), found := [found()]}.
 
 -doc "What a file has.".
 -type stored() :: #{specs := [binary()], monitors := [binary()], verdicts := verdicts()}.

@@ -133,7 +133,7 @@ recorded(Do, Check) ->
     ok = ?R:start(#{}),
     Session = trace:session_create(?MODULE, ?R:tracer(), []),
     {ok, Calm} = ?C:start_link(Session),
-    _ = trace:process(Session, new_processes, true, [procs]),
+    _ = trace:process(Session, new, true, [procs]),
     %% A session that is left behind would be cleaned up while the recorder has the VM stand still.
     Result = try
         Done = Do(Session, Calm),

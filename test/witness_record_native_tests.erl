@@ -494,7 +494,7 @@ recorded(Options, Root) -> recorded(Options, Root, none).
 recorded(Options, Root, Taker) ->
     ok = ?R:start(Options),
     Session = trace:session_create(witness_record, ?R:tracer(), []),
-    _ = trace:process(Session, new_processes, true, [procs]),
+    _ = trace:process(Session, new, true, [procs]),
     Self = self(),
     Pid = child(fun(Me) ->
         try Root(Me), Self ! {root, self(), ok}

@@ -337,7 +337,7 @@ recorded(Options, Function) ->
     register(witness_record_listener, self()),
     ok = ?R:start(#{}),
     Session = trace:session_create(?MODULE, ?R:tracer(), []),
-    _ = trace:process(Session, new_processes, true, [procs]),
+    _ = trace:process(Session, new, true, [procs]),
     {ok, Calming} = witness_record_calm:start_link(Session),
     ok = witness_record_runtime:start((maps:with([contents, hash], Options))#{calming => Calming}),
     _ = [ok = witness_record_runtime:verify() || #{verify := true} <- [Options]],

@@ -16,7 +16,7 @@ main() ->
     ok = witness_record_native:start(#{order => 256}),
     {ok, _} = witness_record_writer:start_link(Dir, #{calls => calls()}, #{flush => 20}),
     Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
-    _ = trace:process(Session, new_processes, true, [procs]),
+    _ = trace:process(Session, new, true, [procs]),
     [begin
          Id = witness_record_native:child(),
          spawn_link(?MODULE, process, [Id])

@@ -12,7 +12,7 @@ that has made it.
 -export_type([cache/0]).
 
 -doc "A cache.".
--opaque cache() :: ets:table().
+-type cache() :: {cache, ets:table()}.
 
 %% Bytes that are kept, but for the last block, which is always there.
 -define(LIMIT, 8_388_608).
@@ -23,36 +23,36 @@ that has made it.
 -doc "An empty one.".
 -spec new() -> cache().
 new() ->
-    Cache = ets:new(?MODULE, [private]),
-    ets:insert(Cache, {?STATE, 0, 0, 0}),
-    Cache.
+    Table = ets:new(?MODULE, [private]),
+    ets:insert(Table, {?STATE, 0, 0, 0}),
+    {cache, Table}.
 
 -doc "It is not needed any more.".
 -spec delete(cache()) -> ok.
-delete(Cache) ->
-    true = ets:delete(Cache),
+delete({cache, Table}) ->
+    true = ets:delete(Table),
     ok.
 
 -doc "The block at an offset of a file, as `witness_log_recording_file:read/2` gives it.".
 -spec read(non_neg_integer(), witness_log_recording_file:file(), cache()) ->
     {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, witness_log_recording_file:error()}.
-read(At, File, Cache) ->
-    case ets:lookup(Cache, {block, File, At}) of
+read(At, File, {cache, Table}) ->
+    case ets:lookup(Table, {block, File, At}) of
         [{_, Block, Next}] -> {ok, Block, Next};
         [] ->
             case witness_log_recording_file:read(At, File) of
                 {ok, Block, Next} = Read ->
-                    [{_, First, Last, Bytes}] = ets:lookup(Cache, ?STATE),
-                    ets:insert(Cache, [{{block, File, At}, Block, Next}, {Last, {block, File, At}}]),
-                    made_room(First, Last + 1, Bytes + byte_size(Block), Cache),
+                    [{_, First, Last, Bytes}] = ets:lookup(Table, ?STATE),
+                    ets:insert(Table, [{{block, File, At}, Block, Next}, {Last, {block, File, At}}]),
+                    made_room(First, Last + 1, Bytes + byte_size(Block), Table),
                     Read;
                 Other -> Other
             end
     end.
 
-made_room(First, Last, Bytes, Cache) when Bytes > ?LIMIT, First < Last - 1 ->
-    [{_, Key}] = ets:take(Cache, First),
-    [{_, Block, _}] = ets:take(Cache, Key),
-    made_room(First + 1, Last, Bytes - byte_size(Block), Cache);
-made_room(First, Last, Bytes, Cache) ->
-    true = ets:insert(Cache, {?STATE, First, Last, Bytes}).
+made_room(First, Last, Bytes, Table) when Bytes > ?LIMIT, First < Last - 1 ->
+    [{_, Key}] = ets:take(Table, First),
+    [{_, Block, _}] = ets:take(Table, Key),
+    made_room(First + 1, Last, Bytes - byte_size(Block), Table);
+made_room(First, Last, Bytes, Table) ->
+    true = ets:insert(Table, {?STATE, First, Last, Bytes}).

@@ -12,7 +12,7 @@ beside it).
 1> witness_record_native:start(#{}).
 ok
 2> Session = trace:session_create(recorder, witness_record_native:tracer(), []),
-   trace:process(Session, new_processes, true, [procs]).
+   trace:process(Session, new, true, [procs]).
 3> Id = witness_record_native:child(), Pid = spawn(fun() -> receive stop -> ok end end).
 4> witness_record_native:identify(Pid) =:= Id.
 true
@@ -103,7 +103,7 @@ alone(Fun) ->
     try Fun() after erlang:system_flag(multi_scheduling, unblock_normal) end.
 
 -doc """
-For `trace:session_create/3`. The flag of a session for recording is `procs`, of `new_processes`: so the VM reports every birth,
+For `trace:session_create/3`. The flag of a session for recording is `procs`, of processes that are `new`: so the VM reports every birth,
 whoever the parent is.
 """.
 -spec tracer() -> {module(), term()}.

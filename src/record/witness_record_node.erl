@@ -125,7 +125,7 @@ begin_job(Job, State) ->
         {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
         {ok, Observation} ?= observed(Job, State),
         %% Of the recorder everybody is there already.
-        _ = trace:process(Session, new_processes, true, [procs]),
+        _ = trace:process(Session, new, true, [procs]),
         ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
         Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, calming = Calming,
                             phase = running},

@@ -38,7 +38,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
--dialyzer([{no_match, [taken/3]}, {no_unused, [looked_at/3, is_sender/1, own/2, also/4]}]).
+-dialyzer([{no_match, [taken/3]}, {no_unused, [calm/0, looked_at/3, is_sender/1, own/2, also/4]}]).
 
 -define(KEY, '$witness_record').
 

@@ -30,7 +30,7 @@ The table of a report belongs to the process that has opened it, and goes with i
 -export_type([report/0, result/0]).
 
 -doc "A report that is open. Any process may add to it, one at a time.".
--opaque report() :: #{file := file:filename(), page := witness_web_page:page(), table := ets:table(),
+-type report() :: #{file := file:filename(), page := witness_web_page:page(), table := ets:table(),
                       sources := [witness_web_data:json()]}.
 
 -doc """
