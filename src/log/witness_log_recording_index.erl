@@ -37,6 +37,9 @@ messages.
 %% Bytes of a block, about.
 -define(BLOCK, 65_536).
 
+%% Bytes of the pieces of a block that was read, about. One is looked through for each process.
+-define(PIECE, 1_024).
+
 %% Positions that are put together.
 -define(COMPACTED, 64).
 
@@ -196,8 +199,8 @@ load(File) ->
         (At, _, none) ->
             witness_log_recording_file:damage(At, {contents, ~"an index begins with sizes"}, File);
         (At, Block, {Sizes, Processes, Count, Last, Blocks}) ->
-            case checked(Block, none, Count, Last) of
-                {First, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, [{First, Block} | Blocks]}};
+            case checked(Block, Block, none, Count, Last, Blocks) of
+                {Pieces, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, Pieces}};
                 malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
             end
     end, none, witness_log_recording_file:first(), File),
@@ -210,15 +213,18 @@ load(File) ->
         _ -> cut
     end.
 
-%% Records stand by their ids.
-checked(<<>>, First, Count, Last) when First =/= none -> {First, Count, Last};
-checked(Block, First, Count, Last) ->
+%% Records stand by their ids. A piece, which begins with the record of `First', is put before the ones that there are.
+checked(<<>>, Piece, First, Count, Last, Pieces) when First =/= none -> {[{First, Piece} | Pieces], Count, Last};
+checked(Block, Piece, First, Count, Last, Pieces) when First =/= none, byte_size(Piece) - byte_size(Block) >= ?PIECE ->
+    Whole = binary:part(Piece, 0, byte_size(Piece) - byte_size(Block)),
+    checked(Block, Block, none, Count, Last, [{First, Whole} | Pieces]);
+checked(Block, Piece, First, Count, Last, Pieces) ->
     maybe
         {Size, Rest} ?= witness_log_recording_number:read(Block),
         <<Record:Size/binary, Rest1/binary>> ?= Rest,
         {Id, _} ?= witness_log_recording_number:read(Record),
         true ?= Id > Last,
-        checked(Rest1, case First of none -> Id; _ -> First end, Count + 1, Id)
+        checked(Rest1, Piece, case First of none -> Id; _ -> First end, Count + 1, Id, Pieces)
     else
         _ -> malformed
     end.

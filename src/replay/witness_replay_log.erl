@@ -14,8 +14,6 @@ lives.
 
 %% Entries given out at once.
 -define(BATCH, 64).
-%% Cursors that have a block in hand each.
--define(WIDE, 32).
 
 -doc "Starts the reader. It ends with the caller.".
 -spec start(witness_log_recording:recording()) -> pid().
@@ -62,7 +60,8 @@ loop(Cursor, Places, Recording) ->
 read(Id, Cursor, Places) ->
     Place = case Places of
         #{Id := Known} -> {ok, Known};
-        #{} -> Cursor(Id, case map_size(Places) < ?WIDE of true -> one; false -> many end)
+        %% Who lives briefly would read a block for itself.
+        #{} -> Cursor(Id, many)
     end,
     case Place of
         {ok, none} -> {{ok, {[], false}}, Places};

@@ -72,7 +72,8 @@ slot(Id) ->
     case ets:lookup(?SLOTS, Id) of
         [{_, Slot}] -> Slot;
         [] ->
-            Slot = erlang:spawn(?MODULE, place, [Id]),
+            %% Who takes messages one by one, of very many, does not move all of them each time that it collects.
+            Slot = erlang:spawn_opt(?MODULE, place, [Id], [{message_queue_data, off_heap}]),
             case ets:insert_new(?SLOTS, {Id, Slot}) of
                 true -> Slot;
                 false ->
