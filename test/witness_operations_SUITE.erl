@@ -298,7 +298,7 @@ stand_in(To) ->
 processes_answer_under_load(Config) ->
     {Run, System} = load(Config),
     {ok, Appmon} = appmon_info:start_link(node(), self(), []),
-    ok = appmon_info:app(Appmon, witness, true, []),
+    ok = seen_by(Appmon),
     Idle = ask_all(),
     ?assertEqual([answered], lists:usort(maps:values(Idle))),
     ?assertEqual([], [Unlabelled || {_, undefined} = Unlabelled <- maps:keys(Idle)]),
@@ -311,6 +311,13 @@ processes_answer_under_load(Config) ->
     unlink(Appmon),
     exit(Appmon, kill),
     over(Run).
+
+%% OTP's own look at the tree fails where a process ends meanwhile.
+seen_by(Appmon) ->
+    case appmon_info:app(Appmon, witness, true, []) of
+        {error, {'EXIT', {badarg, [{erlang, element, _, _} | _]}}} -> seen_by(Appmon);
+        Answer -> Answer
+    end.
 
 kinds(Config) ->
     lists:sort([witness_run, witness_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
