@@ -37,7 +37,7 @@ names it; without a name it is the whole node.
 %% But not the compiler of specifications, the other sources of events, what reads and writes logs, and what starts
 %% Witness where it is installed.
 -define(CUT, [witness_app, witness_sup, witness_exports, witness_spec, witness_log_writer, witness_monitor_log,
-              witness_outline_births, witness_outline_offline, witness_reading, witness_trace_native]).
+              witness_outline_births, witness_outline_offline, witness_reading, witness_replaying, witness_trace_native]).
 
 %% This is also the name of the application, and a word in reports.
 -define(WORD, witness).
