@@ -21,7 +21,7 @@ Under it stand the geometric mean of the ratios and the worst one, by the clock 
 where the system does not tell what threads have run.
 """.
 
--export([main/1, sample/5]).
+-export([main/1, sample/5, messages/1]).
 
 -spec main([string()]) -> no_return().
 main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
@@ -110,6 +110,8 @@ run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Wor
     ok = file:del_dir_r(Dir),
     #{order => Order, bytes => Order + Data + Processes, messages => Messages}.
 
+-doc "Messages that a recording has a sender for.".
+-spec messages(file:filename()) -> non_neg_integer().
 messages(Dir) ->
     {ok, R} = witness_log_recording:open(Dir),
     lists:sum([lists:sum(maps:values(Demand)) || Id <- witness_log_recording:ids(R),

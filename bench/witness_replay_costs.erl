@@ -46,7 +46,7 @@ benchmark(Name, Samples, #{milliseconds := Milliseconds} = Given) ->
     Replayed = witness_savina_times:quartile(2, [B || {_, B, _} <- Pairs]),
     Largest = lists:max([Kilobytes || {_, _, Kilobytes} <- Pairs]),
     Each = [B / A || {A, B, _} <- Pairs],
-    Messages = (messages(Often) - messages(Once)) div Runs,
+    Messages = (witness_record_costs:messages(Often) - witness_record_costs:messages(Once)) div Runs,
     io:format("~-22w ~6w ~10.2f ~10.2f ~7.2f ~7.2f-~7.2f ~9w ~7.1f ~9s~n",
               [Name, Runs, Plain / 1000, Replayed / 1000, Replayed / Plain, lists:min(Each), lists:max(Each), Messages,
                Largest / 1024, longer(Name, Runs, Largest, Given)]),
@@ -112,11 +112,6 @@ replayed(Dir) ->
 told(Name, How, Time) ->
     io:format(standard_error, "~s ~w ~.2f ms~n", [if is_atom(Name) -> atom_to_list(Name); true -> Name end, How, Time / 1000]),
     Time.
-
-messages(Dir) ->
-    {ok, R} = witness_log_recording:open(Dir),
-    lists:sum([lists:sum(maps:values(Demand)) || Id <- witness_log_recording:ids(R),
-                                                 {ok, Demand} <- [witness_log_recording:demand(Id, R)]]).
 
 %% The VM of the replay is the one with the boot file that was written for it.
 look(Most) ->

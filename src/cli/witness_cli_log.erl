@@ -29,8 +29,6 @@ stand in one that agrees with what each process did.
 -define(JSON_TERM, 2000).
 -define(SIGNATURE, 100).
 -define(LABEL, 60).
-%% Processes that are read side by side with a block of each in memory.
--define(MANY, 200).
 %% Lines that are printed together.
 -define(LINES, 500).
 
@@ -141,7 +139,7 @@ listing([#{id := Id} = Process | Processes], #show{recording = R} = Show) ->
 %% What was read before an error is shown, too.
 entries(Id, Show, R) ->
     witness_log_recording:with_cursors(fun(Cursor) ->
-        case Cursor(Id, one) of
+        case Cursor(Id) of
             {ok, none} -> {ok, Show};
             {ok, First} -> entries(First, Id, 1, Show);
             {error, _} = Error -> Error
@@ -248,8 +246,7 @@ sequence(Wanted, Known, #show{recording = R, json = Json} = Show) ->
     Begun = case Json of true -> Show; false -> printed(~"sequenceDiagram\n", Show) end,
     witness_log_recording:with_cursors(fun(Cursor) ->
         maybe
-            Of = case length(Known) > ?MANY of true -> many; false -> one end,
-            {ok, Cursors} ?= cursors([Id || #{id := Id} <- Known], fun(Id) -> Cursor(Id, Of) end, []),
+            {ok, Cursors} ?= cursors([Id || #{id := Id} <- Known], Cursor, []),
             step(queue:from_list(Cursors), 0, Unborn, Wanted, #{}, Begun)
         end
     end, R).

@@ -391,18 +391,16 @@ folded(Fun, Acc, Cursor) ->
 
 -doc """
 Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
-nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs, in the process that called. A cursor that is one of
-`many` has little in hand; they share the blocks that were read last.
+nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs, in the process that called. They share the blocks that
+were read last.
 """.
--spec with_cursors(fun((fun((pos_integer(), one | many) ->
+-spec with_cursors(fun((fun((pos_integer()) ->
                                 {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
                    recording()) -> Result | {error, error()}.
 with_cursors(Fun, R) ->
     Cache = witness_log_recording_blocks:new(),
     try
-        with_files(fun(Files) ->
-            Fun(fun(Id, one) -> cursor(Id, none, Files, R); (Id, many) -> cursor(Id, Cache, Files, R) end)
-        end, R)
+        with_files(fun(Files) -> Fun(fun(Id) -> cursor(Id, Cache, Files, R) end) end, R)
     after
         witness_log_recording_blocks:delete(Cache)
     end.

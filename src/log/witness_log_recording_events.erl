@@ -65,8 +65,6 @@ other and nobody has taken yet a hash.
                 told :: fun((witness_event:item(), place(), term()) -> term()),
                 acc :: term()}).
 
-%% Processes that are read side by side with a block of each in memory.
--define(MANY, 200).
 %% Entries that a process goes through at once.
 -define(TURN, 500).
 
@@ -77,10 +75,8 @@ Folds over the events, with the place of each. An error is text for people; what
     {ok, Acc} | {error, unicode:chardata(), Acc}.
 fold(Fun, Acc, R) ->
     case prepared(Fun, Acc, R) of
-        {ok, M, Roots, Of} ->
-            Folded = witness_log_recording:with_cursors(fun(Open) ->
-                started(Roots, M#merge{open = fun(Id) -> Open(Id, Of) end})
-            end, R),
+        {ok, M, Roots} ->
+            Folded = witness_log_recording:with_cursors(fun(Open) -> started(Roots, M#merge{open = Open}) end, R),
             case Folded of
                 {error, Error} -> {error, witness_log_recording:format_error(Error), Acc};
                 _ -> Folded
@@ -101,7 +97,7 @@ prepared(Fun, Acc, R) ->
                    begins = [unwoven || Unwoven =/= []],
                    ends = [cut || not is_whole(R)],
                    told = Fun, acc = Acc},
-        {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)], case length(Processes) > ?MANY of true -> many; false -> one end}
+        {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)]}
     end.
 
 -doc "Whether a recording has what events need: an error for people says what it lacks.".

@@ -60,8 +60,7 @@ loop(Cursor, Places, Recording) ->
 read(Id, Cursor, Places) ->
     Place = case Places of
         #{Id := Known} -> {ok, Known};
-        %% Who lives briefly would read a block for itself.
-        #{} -> Cursor(Id, many)
+        #{} -> Cursor(Id)
     end,
     case Place of
         {ok, none} -> {{ok, {[], false}}, Places};
