@@ -68,9 +68,9 @@ served(Function, Options, Config) ->
     {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Ready} = inet:port(Listening),
     Port = free_port(),
-    Name = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Function)),
-    Run = {witness_recorded, run, [witness_recorded_shop, {Function, [Port, ?REQUESTS, Ready]}, Name ++ ".journal"]},
-    {ok, Recording} = witness_record:start(Options#{run => Run, dir => Name ++ ".rec",
+    {Journal, Dir} = witness_record_elixir_SUITE:names(Function, Config),
+    Run = {witness_recorded, run, [witness_recorded_shop, {Function, [Port, ?REQUESTS, Ready]}, Journal]},
+    {ok, Recording} = witness_record:start(Options#{run => Run, dir => Dir,
                                                     pa => [proplists:get_value(programs, Config)]}),
     {ok, _} = gen_tcp:accept(Listening),
     Answers = [begin
@@ -80,7 +80,7 @@ served(Function, Options, Config) ->
     {ok, Summary} = witness_record:await(Recording, infinity),
     ct:pal("~p", [Summary]),
     ?assertMatch(#{outcome := recorded, ended := {returned, normal}, unwoven := []}, Summary),
-    {Answers, Name ++ ".rec", Name ++ ".journal"}.
+    {Answers, Dir, Journal}.
 
 request(Port, Path, Body) ->
     Url = "http://127.0.0.1:" ++ integer_to_list(Port) ++ Path,
