@@ -21,7 +21,7 @@ Guide: `docs/step.md`.
 """.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
--export([goto/2, next/1, next/2, back/1, back/2]).
+-export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
 -export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, calls/3]).
 
 -compile({no_auto_import, [size/1]}).
@@ -113,6 +113,10 @@ back(#session{at = At} = S) -> {ok, S#session{at = At - 1}}.
 -doc "To the last one before that passes the test.".
 -spec back(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
 back(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At - 1, back, Trace), S).
+
+-doc "The last step so far that passes the test: perhaps the one where one stands.".
+-spec latest(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
+latest(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At, back, Trace), S).
 
 %% --- what is so ------------------------------------------------------------------
 
