@@ -143,9 +143,12 @@ where(#s{session = Session, look = Look}) -> witness_cli_step_text:where(Session
 
 with(any, _, Fun) -> Fun(any);
 with(Process, #s{session = Session}, Fun) ->
-    case witness_step:find_process(Process, Session) of
-        {ok, Id} -> Fun(Id);
-        {error, none} -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"' so far: processes shows those there are"]}
+    %% One may want to go to one that does not live yet.
+    {ok, Last} = witness_step:goto(last, Session),
+    case {witness_step:find_process(Process, Session), witness_step:find_process(Process, Last)} of
+        {{ok, Id}, _} -> Fun(Id);
+        {_, {ok, Id}} -> Fun(Id);
+        _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"': processes shows those there are"]}
     end.
 
 gone(_, 0, _, S) -> {ok, where(S), S};
@@ -156,11 +159,7 @@ gone(Direction, N, Test, #s{session = Session} = S) ->
         {error, none} -> {none, [~"there is no such event ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this one"]}
     end.
 
-went({place, Process, Entry}, #s{session = Session} = S) ->
-    %% Verdicts name processes that may not live yet.
-    case witness_step:goto(last, Session) of
-        {ok, Last} -> with(Process, S#s{session = Last}, fun(Id) -> reached({Id, Entry}, S) end)
-    end;
+went({place, Process, Entry}, S) -> with(Process, S, fun(Id) -> reached({Id, Entry}, S) end);
 went({step, N}, S) -> reached(N, S);
 went(last, S) -> reached(last, S);
 went(Where, S) ->

@@ -210,29 +210,22 @@ why(S) -> why(infinity, S).
 
 -doc """
 The chain of causes, this step first, at most so many: a message that was taken has been sent by a step; a process does what it does
-after it has taken a message, or has been spawned; and a message that tells of an end has that as its cause.
+after it has taken a message, or has been spawned; a message that tells of an end has that as its cause; and an end by a signal the
+last one that was sent by hand. The replay does ends and signals without waiting for each other, so such a cause may have a larger number.
 """.
 -spec why(pos_integer() | infinity, session()) -> [step()].
 why(_, #session{at = 0}) -> [];
-why(Count, #session{trace = Trace, at = At}) -> chain(Count, At, Trace, []).
+why(Count, #session{trace = Trace, at = At}) -> chain(Count, At, Trace, #{}, []).
 
-chain(0, _, _, Chain) -> lists:reverse(Chain);
-chain(Count, N, Trace, Chain) ->
-    Step = witness_step_trace:step(N, Trace),
-    case cause(Step, Trace) of
-        0 -> lists:reverse([Step | Chain]);
-        Cause -> chain(less(Count), Cause, Trace, [Step | Chain])
-    end.
+%% Which signal has ended a process is not known for sure, so it is seen to that no step comes again.
+chain(0, _, _, _, Chain) -> lists:reverse(Chain);
+chain(_, N, _, Seen, Chain) when N =:= 0; is_map_key(N, Seen) -> lists:reverse(Chain);
+chain(Count, N, Trace, Seen, Chain) ->
+    #{cause := Known} = Step = witness_step_trace:step(N, Trace),
+    Cause = case cause(Step, Trace) of 0 -> Known; Found -> Found end,
+    chain(less(Count), Cause, Trace, Seen#{N => []}, [Step#{cause := Cause} | Chain]).
 
-%% A message of the VM tells of the end of another process, which has happened before, though the replay may do it later: then it is
-%% not followed, since the chain would go forward.
-cause(#{number := N, what := {recv, outside, Message}, cause := Cause}, Trace) ->
-    case ended(Message, Trace) of
-        Ended when Ended > 0, Ended < N -> Ended;
-        _ -> Cause
-    end;
+cause(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
+cause(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
+cause(#{id := Id, what := {exit, killed, _}}, Trace) -> witness_step_trace:signal(Id, Trace);
 cause(#{cause := Cause}, _) -> Cause.
-
-ended({'EXIT', Pid, _}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
-ended({'DOWN', _, process, Pid, _}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
-ended(_, _) -> 0.

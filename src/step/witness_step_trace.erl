@@ -8,7 +8,7 @@ the further apart the larger they are, the state at this point (`m:witness_step_
 behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, pid/2, ended/2]).
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, pid/2, ended/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -29,7 +29,8 @@ known; `stack`: where the program was.
 -define(APART, 2_000).
 
 %% While it is made: block: the latest first. blocks, states: where they are, the latest first. since: the last state. hints: what was
-%% told of what a process does next. unborn: what was said of those of the recording.
+%% told of what a process does next. proven: of
+%% processes that may have sent what they have sent, up to where they have.
 -record(make, {file :: file:fd(),
                at = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
@@ -42,6 +43,8 @@ known; `stack`: where the program was.
                pids :: witness_step_state:pids(),
                ids :: #{pid() => pos_integer()},
                processes = #{} :: #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},
+               signals = #{} :: #{pos_integer() => pos_integer()},
+               proven = #{} :: #{pos_integer() => non_neg_integer()},
                on_progress :: fun((unicode:chardata()) -> term())}).
 
 -record(trace, {file :: file:fd(),
@@ -52,6 +55,8 @@ known; `stack`: where the program was.
                 pids :: witness_step_state:pids(),
                 ids :: #{pid() => pos_integer()},
                 processes :: #{pos_integer() => {non_neg_integer(), mfa(), pos_integer(), non_neg_integer()}},
+                signals :: #{pos_integer() => pos_integer()},
+                proven :: #{pos_integer() => non_neg_integer()},
                 cache :: ets:table()}).
 
 -type stored() :: {pos_integer(), non_neg_integer(), non_neg_integer(), [tuple()], witness_step_state:what()}.
@@ -138,11 +143,25 @@ step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, proce
             Processes#{Id := {Parent, MFA, Born, At + 1}};
         _ -> Processes
     end,
-    M = M0#make{at = At + 1, block = [{Id, Entry, Cause, Stack, What} | Block], state = State, processes = Known},
+    M = (proven(What, Id, Cause, signalled(What, M0)))#make{at = At + 1, block = [{Id, Entry, Cause, Stack, What} | Block], state = State, processes = Known},
     case (At + 1) rem ?BLOCK of
         0 -> stated(written(M));
         _ -> M
     end.
+
+signalled({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, signals = Signals} = M) when Exit =:= exit; Exit =:= exit_signal ->
+    case Ids of
+        #{Pid := Id} -> M#make{signals = Signals#{Id => At + 1}};
+        #{} -> M
+    end;
+signalled(_, M) -> M.
+
+%% That it was taken proves it, and what was sent before; so does an end of its own.
+proven({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
+proven({recv, From, _}, _, Cause, #make{proven = Proven} = M) when is_map_key(From, Proven) ->
+    M#make{proven = maps:update_with(From, fun(N) -> max(N, Cause) end, Proven)};
+proven({exit, ended, _}, Id, _, #make{at = At, proven = Proven} = M) when is_map_key(Id, Proven) -> M#make{proven = Proven#{Id := At}};
+proven(_, _, _, M) -> M.
 
 written(#make{block = []} = M) -> M;
 written(#make{block = Block, blocks = Blocks, at = At, on_progress = OnProgress} = M) ->
@@ -163,9 +182,10 @@ appended(Bytes, #make{file = File, size = Size} = M) ->
     ok = file:pwrite(File, Size, Bytes),
     {{Size, byte_size(Bytes)}, M#make{size = Size + byte_size(Bytes)}}.
 
-made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes}) ->
+made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes, signals = Signals,
+           proven = Proven}) ->
     #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States, none = witness_step_state:new(Pids),
-           pids = Pids, ids = Ids, processes = Processes, cache = ets:new(?MODULE, [private])}.
+           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, cache = ets:new(?MODULE, [private])}.
 
 -doc "Nothing of it is left.".
 -spec close(trace()) -> ok.
@@ -181,9 +201,12 @@ size(#trace{size = Size}) -> Size.
 
 -doc "A step by its number.".
 -spec step(pos_integer(), trace()) -> step().
-step(N, Trace) -> shown(N, stored(N, Trace)).
-
-shown(N, {Id, Entry, Cause, Stack, What}) ->
+step(N, #trace{proven = Proven} = Trace) ->
+    {Id, Entry, Cause, Stack, Stored} = stored(N, Trace),
+    What = case {Stored, Proven} of
+        {{send, To, Receiver, Msg, unsure}, #{Id := Up}} when N =< Up -> {send, To, Receiver, Msg, sure};
+        _ -> Stored
+    end,
     #{number => N, id => Id, entry => Entry, cause => Cause, stack => Stack, what => What}.
 
 stored(N, #trace{size = Size} = Trace) when N >= 1, N =< Size -> element((N - 1) rem ?BLOCK + 1, block((N - 1) div ?BLOCK + 1, Trace)).
@@ -257,3 +280,7 @@ ended(Pid, #trace{ids = Ids, processes = Processes}) ->
             Ended;
         #{} -> 0
     end.
+
+-doc "The last step with which a process was sent an exit signal by hand; 0: none.".
+-spec signal(pos_integer(), trace()) -> non_neg_integer().
+signal(Id, #trace{signals = Signals}) -> maps:get(Id, Signals, 0).
