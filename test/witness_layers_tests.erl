@@ -21,7 +21,7 @@ table() ->
       "explore" => ["instrument", "event"],
       "remote" => ["", "spec", "event"],
       "bench" => ["", "event"],
-      "web" => ["", "text", "event"],
+      "web" => ["", "bench", "text", "event"],
       "" => ["bench", "explore", "step", "replay", "record", "instrument", "trace", "monitor", "spec",
              "weave", "log", "text", "event"],
       "cli" => ["", "web", "remote", "bench", "explore", "step", "replay", "record", "instrument", "trace", "monitor",
