@@ -1,12 +1,13 @@
 -module(witness_acme_air).
 -moduledoc """
-Acme-Air in Erlang: the flight booking service that the text on record and replay measures, after `acmeair-nodejs` (its routes and
-what it loads). An embedded Mnesia database in memory, loaded before each run (`m:witness_acme_air_data`), behind OTP's HTTP server,
-which is a data source (`m:witness_record_httpd`): it hands each request to the process `acme_air`, and this has a process for
-each, as is usual in Erlang (`m:witness_acme_air_routes`).
+Acme-Air in Erlang: the flight booking service that the text on record and replay measures, after `acmeair-nodejs`
+(its routes and what it loads). An embedded Mnesia database in memory, loaded before each run
+(`m:witness_acme_air_data`), behind OTP's HTTP server, which is a data source (`m:witness_record_httpd`): it hands
+each request to the process `acme_air`, and this has a process for each, as is usual in Erlang
+(`m:witness_acme_air_routes`).
 
-The run ends with the request `/rest/api/loader/end`, which has no answer. Then the listing of all bookings is printed to the file
-`bookings`: a replay writes no file, but what it would print can be seen (`--mirror-output`).
+The run ends with the request `/rest/api/loader/end`, which has no answer. Then the listing of all bookings is printed
+to the file `bookings`: a replay writes no file, but what it would print can be seen (`--mirror-output`).
 """.
 
 -export([main/1]).
@@ -18,8 +19,8 @@ The run ends with the request `/rest/api/loader/end`, which has no answer. Then 
 - `root`: a folder for that file, which OTP's HTTP server wants to have too;
 - `customers`, `days`, `today`: what is loaded.
 """.
--type options() :: #{ready := inet:port_number(), root := file:filename(), customers := pos_integer(), days := pos_integer(),
-                     today := calendar:date()}.
+-type options() :: #{ready := inet:port_number(), root := file:filename(), customers := pos_integer(),
+                     days := pos_integer(), today := calendar:date()}.
 
 -define(LOOPBACK, {127, 0, 0, 1}).
 
@@ -31,8 +32,9 @@ main(#{ready := Ready, root := Root} = Options) ->
     ok = witness_acme_air_data:load(Options),
     true = register(acme_air, self()),
     %% Without `nodelay` an answer waits for what acknowledges its head.
-    {ok, Server} = inets:start(httpd, [{port, 0}, {bind_address, ?LOOPBACK}, {ipfamily, inet}, {server_name, "acme-air"},
-                                       {server_root, Root}, {document_root, Root}, {socket_type, {ip_comm, [{nodelay, true}]}},
+    {ok, Server} = inets:start(httpd, [{port, 0}, {bind_address, ?LOOPBACK}, {ipfamily, inet},
+                                       {server_name, "acme-air"}, {server_root, Root}, {document_root, Root},
+                                       {socket_type, {ip_comm, [{nodelay, true}]}},
                                        {modules, [witness_record_httpd]}, {witness_record_handler, acme_air}]),
     [{port, Port}] = httpd:info(Server, [port]),
     ok = tell(Ready, integer_to_list(Port)),
@@ -42,7 +44,6 @@ main(#{ready := Ready, root := Root} = Options) ->
     ok = file:close(File),
     %% Its listener is a child of this process, and would hold the recording open.
     ok = inets:stop(httpd, Server),
-    stopped = mnesia:stop(),
     Served.
 
 tell(Ready, Text) ->

@@ -1,8 +1,8 @@
 -module(witness_acme_air_client).
 -moduledoc """
-The load plan of Acme-Air (`AcmeAir.jmx`): threads that log in, query flights, book, list, cancel and log out, one request after the
-other, and check every answer against what they know. So that a thread knows all bookings of its users, each user is that of one
-thread. The same seed asks the same.
+The load plan of Acme-Air (`AcmeAir.jmx`): threads that log in, query flights, book, list, cancel and log out, one
+request after the other, and check every answer against what they know. So that a thread knows all bookings of its
+users, each user is that of one thread. The same seed asks the same.
 """.
 
 -export([start/1, rounds/2, finish/1, probe/1]).
@@ -15,10 +15,11 @@ thread. The same seed asks the same.
 - `today`, `days`: what was loaded (`t:witness_acme_air:options/0`);
 - `seed`: of what is chosen by chance.
 """.
--type options() :: #{port := inet:port_number(), threads := pos_integer(), users := pos_integer(), today := calendar:date(),
-                     days := pos_integer(), seed := integer()}.
+-type options() :: #{port := inet:port_number(), threads := pos_integer(), users := pos_integer(),
+                     today := calendar:date(), days := pos_integer(), seed := integer()}.
 
--type kind() :: login | view_profile | update_profile | query_flights | book_flight | list_bookings | cancel_booking | logout.
+-type kind() :: login | view_profile | update_profile | query_flights | book_flight | list_bookings | cancel_booking
+              | logout.
 
 -doc "Nanoseconds of a request.".
 -type sample() :: {kind(), pos_integer()}.
@@ -54,7 +55,8 @@ finish(Threads) ->
                  receive {'DOWN', Ref, process, _, {known, Bookings}} -> Bookings end
              end || Thread <- Threads],
     iolist_to_binary([[User, " ", Number, " ", Flight, "\n"]
-                      || {User, Number, Flight} <- lists:sort([{U, N, F} || Bookings <- Known, U := Of <- Bookings, N := F <- Of])]).
+                      || {User, Number, Flight} <- lists:sort([{U, N, F} || Bookings <- Known, U := Of <- Bookings,
+                                                                            N := F <- Of])]).
 
 loop(#client{samples = []} = C) ->
     receive
@@ -117,19 +119,18 @@ query_flights(#client{options = #{today := Today, days := Days}} = C0) ->
         json(query_flights, witness_acme_air_http:form([{~"fromAirport", From}, {~"toAirport", To}, {~"fromDate", Out},
                                                         {~"returnDate", Return}, {~"oneWay", ~"false"}]),
              "flights/queryflights", C4),
-    [OutId, ReturnId] = [found(Way, Expected)
-                         || {#{~"flightsOptions" := Way}, Expected} <- lists:zip(Ways, [{From, To, Out, There - 1 < Days},
-                                                                                       {To, From, Return, Back + 5 < Days}])],
-    {C5, {OutId, ReturnId}}.
+    [#{~"flightsOptions" := Forth}, #{~"flightsOptions" := Home}] = Ways,
+    {C5, {found(Forth, {From, To, Out, There - 1 < Days}), found(Home, {To, From, Return, Back + 5 < Days})}}.
 
 found([], {_, _, _, false}) -> none;
-found([#{~"_id" := Id, ~"scheduledDepartureTime" := Day, ~"flightSegment" := #{~"originPort" := From, ~"destPort" := To}}],
-      {From, To, Day, true}) -> Id.
+found([#{~"_id" := Id, ~"scheduledDepartureTime" := Day,
+         ~"flightSegment" := #{~"originPort" := From, ~"destPort" := To}}], {From, To, Day, true}) -> Id.
 
 book(C, {none, _}) -> C;
 book(#client{user = User, bookings = Bookings} = C0, {Out, Return}) ->
     OneWay = Return =:= none,
-    Form = witness_acme_air_http:form([{~"userid", User}, {~"toFlightId", Out}, {~"oneWayFlight", atom_to_binary(OneWay)},
+    Form = witness_acme_air_http:form([{~"userid", User}, {~"toFlightId", Out},
+                                       {~"oneWayFlight", atom_to_binary(OneWay)},
                                        {~"retFlightId", if OneWay -> ~""; true -> Return end}]),
     {Booked, C1} = json(book_flight, Form, "bookings/bookflights", C0),
     New = case Booked of
@@ -142,7 +143,8 @@ book(#client{user = User, bookings = Bookings} = C0, {Out, Return}) ->
 list(#client{user = User, bookings = Bookings} = C0) ->
     {Listed, C1} = json(list_bookings, get, ["bookings/byuser/", User], C0),
     Known = maps:get(User, Bookings, #{}),
-    Known = #{Number => Flight || #{~"_id" := Number, ~"flightId" := Flight, ~"customerId" := Of} <- Listed, Of =:= User},
+    Known = #{Number => Flight || #{~"_id" := Number, ~"flightId" := Flight, ~"customerId" := Of} <- Listed,
+                                  Of =:= User},
     true = length(Listed) =:= map_size(Known),
     C1.
 
@@ -195,7 +197,8 @@ probe(Port) ->
                {Form([{~"userid", User}, {~"toFlightId", ~"1"}, {~"retFlightId", ~""}, {~"oneWayFlight", ~"true"}]),
                 "bookings/bookflights"}],
     Denied = [{403, Method, Path, C} || {Method, Path} <- Guarded, C <- [~"", ~"0123"]],
-    Others = [{404, get, "nothing", Cookie}, {404, get, "config/countNothing", Cookie}, {400, Form([]), "login", Cookie},
+    Others = [{404, get, "nothing", Cookie}, {404, get, "config/countNothing", Cookie},
+              {400, Form([]), "login", Cookie},
               {403, get, "customer/byid/uid1@email.com", Cookie}, {200, get, "config/countCustomers", Cookie},
               {200, get, "config/runtime", Cookie}, {200, get, "loader/query", Cookie},
               {400, {post, ~"application/json", ~"{"}, ["customer/byid/", User], Cookie},

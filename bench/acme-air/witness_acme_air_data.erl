@@ -1,6 +1,7 @@
 -module(witness_acme_air_data).
 -moduledoc """
-The database of `m:witness_acme_air`: six tables of Mnesia, in memory alone. Whatever is changed is changed in a transaction.
+The database of `m:witness_acme_air`: six tables of Mnesia, in memory alone. Whatever is changed is changed in a
+transaction.
 """.
 
 -export([load/1, count/1, listing/0, airports/0, day/2]).
@@ -76,8 +77,8 @@ count(Table) -> mnesia:table_info(Table, size).
 -spec listing() -> binary().
 listing() ->
     All = mnesia:activity(transaction, fun() -> mnesia:match_object(#booking{_ = '_'}) end),
-    iolist_to_binary([[Customer, " ", Id, " ", Flight, "\n"]
-                      || {Customer, Id, Flight} <- lists:sort([{C, I, F} || #booking{id = I, customer = C, flight = F} <- All])]).
+    Sorted = lists:sort([{C, I, F} || #booking{id = I, customer = C, flight = F} <- All]),
+    iolist_to_binary([[Customer, " ", Id, " ", Flight, "\n"] || {Customer, Id, Flight} <- Sorted]).
 
 %% --- customers and sessions -----------------------------------------------------------
 
@@ -96,7 +97,8 @@ shown(#customer{} = C) ->
 
 -doc "Changes address and telephone of a customer who says the right password.".
 -spec update_customer(binary(), customer()) -> {ok, customer()} | denied.
-update_customer(Id, #{~"password" := Password, ~"address" := Address, ~"phoneNumber" := Phone, ~"phoneNumberType" := Type}) ->
+update_customer(Id, #{~"password" := Password, ~"address" := Address, ~"phoneNumber" := Phone,
+                      ~"phoneNumberType" := Type}) ->
     mnesia:activity(transaction, fun() ->
         case mnesia:read(customer, Id, write) of
             [#customer{password = Password} = C] ->

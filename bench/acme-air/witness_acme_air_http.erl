@@ -1,7 +1,7 @@
 -module(witness_acme_air_http).
 -moduledoc """
-An HTTP client that measures: one connection which stays open, and one request after the other. It does little besides, so that the
-time of a request is nearly that of the server.
+An HTTP client that measures: one connection which stays open, and one request after the other. It does little
+besides, so that the time of a request is nearly that of the server.
 """.
 
 -export([connect/1, close/1, request/3, last/2, form/1]).
@@ -16,7 +16,8 @@ time of a request is nearly that of the server.
 
 -spec connect(inet:port_number()) -> connection().
 connect(Port) ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, http_bin}, {nodelay, true}]),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, http_bin},
+                                                          {nodelay, true}]),
     Socket.
 
 -spec close(connection()) -> ok.

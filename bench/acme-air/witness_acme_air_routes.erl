@@ -6,8 +6,8 @@
 -define(API, "/rest/api/").
 
 -doc """
-The answer to a request, of which `Read` gives parts (`m:witness_record_httpd`): 403 without a valid session where one is needed,
-400 for what cannot be understood, 404 for what is not there.
+The answer to a request, of which `Read` gives parts (`m:witness_record_httpd`): 403 without a valid session where one
+is needed, 400 for what cannot be understood, 404 for what is not there.
 """.
 -spec answer(Method :: string(), Path :: string(), Read :: fun((term()) -> term())) ->
     {Status :: pos_integer(), Headers :: [{atom() | string(), string()}], Body :: iodata()}.
@@ -21,7 +21,8 @@ route("POST", ["login"], Read) ->
     #{~"login" := User, ~"password" := Password} = form(Read, [~"login", ~"password"]),
     case witness_acme_air_data:login(User, Password) of
         {ok, Session} ->
-            {200, [{content_type, "text/plain"}, {"set-cookie", "sessionid=" ++ binary_to_list(Session) ++ "; Path=/"}], "logged in"};
+            Cookie = "sessionid=" ++ binary_to_list(Session) ++ "; Path=/",
+            {200, [{content_type, "text/plain"}, {"set-cookie", Cookie}], "logged in"};
         denied -> text(403, "no such user, or another password")
     end;
 route("GET", ["login", "logout"], Read) ->

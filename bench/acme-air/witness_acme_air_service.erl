@@ -1,16 +1,16 @@
 -module(witness_acme_air_service).
 -moduledoc """
-The service (`m:witness_acme_air`) in a VM of its own, plain or recorded, and its replay. The client is here, in the VM that
-calls this.
+The service (`m:witness_acme_air`) in a VM of its own, plain or recorded, and its replay. The client is here, in the
+VM that calls this.
 """.
 
--export([programs/1, start/3, stop/1, replay/2]).
+-export([programs/1, start/3, port/1, stop/1, replay/2]).
 
 -export_type([service/0, options/0]).
 
 -doc "`programs`: the folder of its modules (`programs/1`); `work`: a folder for files; and what it loads.".
--type options() :: #{programs := file:filename(), work := file:filename(), customers := pos_integer(), days := pos_integer(),
-                     today := calendar:date()}.
+-type options() :: #{programs := file:filename(), work := file:filename(), customers := pos_integer(),
+                     days := pos_integer(), today := calendar:date()}.
 
 -opaque service() :: #{port := inet:port_number(), root := file:filename(), vm := port() | witness_record:recording()}.
 
@@ -40,15 +40,20 @@ start(How, Name, #{work := Work} = Options) ->
 
 vm(plain, {M, F, [Argument]}, #{programs := Programs}) ->
     %% It goes with this VM, whose end is that of its input.
-    Call = lists:flatten(io_lib:format("spawn(fun() -> _ = io:get_line(''), halt(1) end), ~w:~w(~p), halt(0).", [M, F, Argument])),
+    Call = lists:flatten(io_lib:format("spawn(fun() -> _ = io:get_line(''), halt(1) end), ~w:~w(~p), halt(0).",
+                                       [M, F, Argument])),
+    Own = filename:dirname(code:which(witness_record_source)),
     open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
               [exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode", "interactive",
-                                                "-pa", Programs, "-pa", filename:dirname(code:which(witness_record_source)),
-                                                "-eval", Call]}]);
+                                                "-pa", Programs, "-pa", Own, "-eval", Call]}]);
 vm({recorded, Dir}, MFA, #{programs := Programs}) ->
     {ok, Recording} = witness_record:start(#{run => MFA, dir => Dir, pa => [Programs], applications => [mnesia],
                                              outside => [inets]}),
     Recording.
+
+-doc "Where it answers.".
+-spec port(service()) -> inet:port_number().
+port(#{port := Port}) -> Port.
 
 -doc "Ends the service, and returns all bookings as it has them, and the summary of the recording, if there is one.".
 -spec stop(service()) -> {Listing :: binary(), witness_record:summary() | none}.
@@ -67,8 +72,8 @@ ended(Vm) when is_port(Vm) ->
         {Vm, {exit_status, 0}} -> none
     end;
 ended(Vm) ->
-    {ok, #{outcome := recorded, ended := {returned, normal}, unwoven := []} = Summary} = witness_record:await(Vm, infinity),
-    Summary.
+    {ok, Summary} = witness_record:await(Vm, infinity),
+    #{outcome := recorded, ended := {returned, normal}, unwoven := []} = Summary.
 
 -doc "Replays a recording, and returns what it has printed: the listing.".
 -spec replay(file:filename(), fun((unicode:chardata()) -> term())) ->
@@ -76,7 +81,8 @@ ended(Vm) ->
 replay(Dir, Progress) ->
     Me = self(),
     Ref = make_ref(),
-    {ok, Report} = witness_replay:replay(#{dir => Dir, on_progress => Progress, mirror => fun(Text) -> Me ! {Ref, Text} end}),
+    {ok, Report} = witness_replay:replay(#{dir => Dir, on_progress => Progress,
+                                           mirror => fun(Text) -> Me ! {Ref, Text} end}),
     {Report, iolist_to_binary(printed(Ref))}.
 
 printed(Ref) ->
