@@ -96,12 +96,18 @@ seen(Verdicts) -> lists:sort([{Verdict, Info} || #{verdict := Verdict, info := I
 %% The application's processes are children of a process that is not recorded.
 an_application_is_recorded(Config) ->
     {_, Dir} = names(?FUNCTION_NAME, Config),
-    {ok, #{outcome := recorded, born := Born}} =
-        witness_record:record(#{app => sasl, dir => Dir, tracing_only => true}),
-    {ok, R} = witness_log_recording:open(Dir),
-    {ok, Processes} = witness_log_recording:processes(R),
-    ?assertEqual(Born, length(Processes)),
-    ?assert(Born > 4).
+    Programs = proplists:get_value(programs, Config),
+    App = witness_recorded_application,
+    Resource = {application, App, [{description, "for tests"}, {vsn, "1"}, {modules, [App]}, {registered, []},
+                                   {applications, [kernel, stdlib]}, {mod, {App, []}}]},
+    ok = file:write_file(filename:join(Programs, atom_to_list(App) ++ ".app"), io_lib:format("~p.~n", [Resource])),
+    {ok, #{outcome := recorded, ended := {stopped, App, normal}, born := Born}} =
+        witness_record:record(#{app => App, pa => [Programs], dir => Dir, tracing_only => true, contents => true}),
+    #{entries := All, parents := Parents} = witness_record_comparison:recorded(Dir),
+    ?assertEqual(Born, map_size(All)),
+    Pairs = [{Top, Server} || Top := Entries <- All, Server := _ <- All, map_get(Server, Parents) =:= Top,
+                              [N * N || N <- lists:seq(1, 10)] =:= [Answer || {answer, Answer} <- came(Server, Entries)]],
+    ?assertMatch([_], Pairs).
 
 a_replay_is_refused(Config) ->
     {_, Dir} = names(?FUNCTION_NAME, Config),
