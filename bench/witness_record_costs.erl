@@ -1,7 +1,10 @@
 -module(witness_record_costs).
 -moduledoc """
-What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options])`, where `Programs` is
+What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options, Against])`, where `Programs` is
 the folder of the benchmarks of `m:witness_savina`, and the others are as for `bench/record`.
+
+What it is compared with is the program by itself (`plain`), or traced by native code that drops what it is told (`dropped`,
+`m:witness_overhead_drop`): births, ends and messages of all processes that are born.
 
 A sample is a VM of its own, which runs a benchmark to warm up and then as often as takes so many milliseconds without
 recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is
@@ -24,16 +27,17 @@ where the system does not tell what threads have run.
 -export([main/1, sample/5, messages/1]).
 
 -spec main([string()]) -> no_return().
-main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0]) ->
+main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0, Against]) ->
     Set = list_to_atom(Set0),
     Work = filename:join(Programs, "work"),
     ok = filelib:ensure_path(Work),
-    Given = #{programs => Programs, schedulers => Schedulers, set => Set, work => Work, options => term(Options0)},
+    Given = #{programs => Programs, schedulers => Schedulers, set => Set, work => Work, options => term(Options0),
+              against => case Against of "plain" -> plain; "dropped" -> dropped end},
     N = list_to_integer(Samples),
-    io:format("OTP ~s, ~s scheduler(s), parameters ~w, ~w sample(s) of at least ~s ms, options ~w~n",
-              [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given)]),
+    io:format("OTP ~s, ~s scheduler(s), parameters ~w, ~w sample(s) of at least ~s ms, options ~w, against ~s~n",
+              [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given), Against]),
     io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~7s ~7s ~8s ~8s~n",
-              ["", "runs", "plain ms", "recorded", "ratio", "middle half", "by CPU", "others", "B/msg", "MB/s"]),
+              ["", "runs", Against ++ " ms", "recorded", "ratio", "middle half", "by CPU", "others", "B/msg", "MB/s"]),
     Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- witness_savina_times:chosen(Names)],
     summed("by the clock", [{Name, Wall} || {Name, Wall, _} <- Ratios]),
     summed("by the schedulers' time", [{Name, Cpu} || {Name, _, Cpu} <- Ratios, Cpu > 0]),
@@ -70,18 +74,18 @@ benchmark(Name, Samples, Milliseconds, Given) ->
     {Name, Ratio, Cpu}.
 
 repetitions(Name, Milliseconds, Given, Runs) ->
-    case taken(plain, Name, Runs, Given) of
+    case taken(maps:get(against, Given), Name, Runs, Given) of
         #{wall := Wall} when Wall * Runs < Milliseconds * 1000 ->
             repetitions(Name, Milliseconds, Given, max(2 * Runs, min(10 * Runs, ceil(Milliseconds * 1000 / Wall))));
         #{} -> Runs
     end.
 
 pair(I, Name, Runs, Given) when I rem 2 =:= 1 ->
-    Plain = taken(plain, Name, Runs, Given),
+    Plain = taken(maps:get(against, Given), Name, Runs, Given),
     {Plain, taken(recorded, Name, Runs, Given)};
 pair(_, Name, Runs, Given) ->
     Recorded = taken(recorded, Name, Runs, Given),
-    {taken(plain, Name, Runs, Given), Recorded}.
+    {taken(maps:get(against, Given), Name, Runs, Given), Recorded}.
 
 %% Microseconds of a run, and for a recording what it has cost to write.
 taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
@@ -93,13 +97,6 @@ taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
     io:format(standard_error, "~w ~w ~.2f ms~n", [Name, How, maps:get(wall, Sample) / 1000]),
     Sample.
 
-run(plain, {M, F, Args}, #{programs := Programs, schedulers := Schedulers}) ->
-    Call = lists:flatten(io_lib:format("~w:~w(~s)", [M, F, lists:join(",", [io_lib:format("~p", [A]) || A <- Args])])),
-    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [nouse_stdio, exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode",
-                                                       "interactive", "+S", Schedulers ++ ":" ++ Schedulers,
-                                                       "-pa", Programs, "-eval", Call ++ ", halt(0)."]}]),
-    receive {Port, {exit_status, 0}} -> #{} end;
 run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Work, options := Options}) ->
     Dir = filename:join(Work, "recording"),
     {ok, #{outcome := recorded, ended := {returned, normal}} = Summary} =
@@ -108,7 +105,14 @@ run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Wor
     #{files := #{order := #{raw := Order}, data := #{raw := Data}, processes := #{raw := Processes}}} = Summary,
     Messages = messages(Dir),
     ok = file:del_dir_r(Dir),
-    #{order => Order, bytes => Order + Data + Processes, messages => Messages}.
+    #{order => Order, bytes => Order + Data + Processes, messages => Messages};
+run(_, {M, F, Args}, #{programs := Programs, schedulers := Schedulers}) ->
+    Call = lists:flatten(io_lib:format("~w:~w(~s)", [M, F, lists:join(",", [io_lib:format("~p", [A]) || A <- Args])])),
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [nouse_stdio, exit_status, {args, ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode",
+                                                       "interactive", "+S", Schedulers ++ ":" ++ Schedulers,
+                                                       "-pa", Programs, "-eval", Call ++ ", halt(0)."]}]),
+    receive {Port, {exit_status, Status}} -> 0 = Status, #{} end.
 
 -doc "Messages that a recording has a sender for.".
 -spec messages(file:filename()) -> non_neg_integer().
@@ -118,8 +122,14 @@ messages(Dir) ->
                                                  {ok, Demand} <- [witness_log_recording:demand(Id, R)]]).
 
 -doc "What the VM of a sample runs.".
--spec sample(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), plain | recorded, file:filename()) ->
+-spec sample(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), plain | dropped | recorded, file:filename()) ->
     ok.
+sample(Name, Set, Runs, dropped, File) ->
+    {module, _} = code:ensure_loaded(witness_overhead_drop),
+    Session = trace:session_create(?MODULE, {witness_overhead_drop, none}, []),
+    _ = trace:process(Session, new, true, [procs, 'receive']),
+    {_, Ref} = spawn_monitor(?MODULE, sample, [Name, Set, Runs, plain, File]),
+    receive {'DOWN', Ref, process, _, normal} -> true = trace:session_destroy(Session), ok end;
 sample(Name, Set, Runs, _, File) ->
     Begin = erlang:monotonic_time(microsecond),
     _ = witness_savina_times:sample(Name, Set, max(1, Runs div 10)),

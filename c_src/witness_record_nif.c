@@ -2,8 +2,7 @@
  * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call
  * for what they do never raise: a call for an id that is not the caller's own does nothing.
  */
-#include "witness_record_table.h"
-#include "witness_record_terms.h"
+#include "witness_record_traced.h"
 
 #include <string.h>
 
@@ -38,9 +37,14 @@ static inline wr_process *mine(ErlNifEnv *env, ERL_NIF_TERM id)
 /* Of a term. A NIF may take about a millisecond; whoever records much more pays for it with the rest of its turn. */
 static bool external(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made)
 {
+    return wr_external_recorded(&the->output, env, term, made);
+}
+
+bool wr_external_recorded(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made)
+{
     if (wr_external_of(env, term, made))
         return true;
-    wr_end(&the->output, WR_MEMORY);
+    wr_end(output, WR_MEMORY);
     return false;
 }
 
@@ -209,15 +213,13 @@ static ERL_NIF_TERM contents(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return process ? marked(env, process, WR_CONTENTS, argv[1]) : am_ok;
 }
 
-/* hash(Me, Msg) -> ok: erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32), which every VM can compute */
+/* hash(Me, Msg) -> ok */
 static ERL_NIF_TERM hash(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
     (void)argc;
     if (process)
-        (void)wr_hash(&the->output, process,
-                      enif_hash(ERL_NIF_PHASH2, argv[1], 0) |
-                          enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, argv[1]), 0) << 32);
+        (void)wr_hash(&the->output, process, wr_hash_of(env, argv[1]));
     return am_ok;
 }
 
@@ -353,6 +355,22 @@ static ERL_NIF_TERM ended(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return am_ok;
 }
 
+/* trace_receive('receive', State, Pid, Msg, Options) */
+static ERL_NIF_TERM trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    wr_traced_receive(the, env, argv[2], argv[3], argv[4]);
+    return am_ok;
+}
+
+/* trace_send(send | send_to_non_existing_process, State, Pid, Msg, Options) */
+static ERL_NIF_TERM trace_send(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    wr_traced_send(the, env, argv[2], argv[3], argv[4]);
+    return am_ok;
+}
+
 static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -399,6 +417,17 @@ static ERL_NIF_TERM verify(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
     wr_verify(&the->output);
+    return am_ok;
+}
+
+/* traced(Contents, Hash, Adopting, Node) -> ok | memory. Before anybody is traced. */
+static ERL_NIF_TERM traced(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    ErlNifPid pid;
+    (void)argc;
+    wr_traced_options(argv[0] == am_true, argv[1] == am_true, argv[3]);
+    if (enif_get_local_pid(env, argv[2], &pid) && !wr_adopt(the, pid.pid))
+        return am_memory;
     return am_ok;
 }
 
@@ -493,6 +522,7 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
     const ERL_NIF_TERM forms[WR_FIXED] = {am_true, am_false, am_undefined, am_ok,
                                           enif_make_list(env, 0), am_error, am_infinity, am_none};
     memcpy(fixed, forms, sizeof fixed);
+    wr_traced_set_up(env);
     ErlNifResourceTypeInit block = {.dtor = block_gone};
     block_type = enif_open_resource_type_x(env, "witness_record_block", &block, flags, NULL);
     return block_type && wr_terms_are_known(env) ? 0 : 1;
@@ -553,6 +583,9 @@ static ErlNifFunc functions[] = {
     {"enabled", 3, enabled, 0},
     {"enabled_procs", 3, enabled_procs, 0},
     {"trace", 5, trace, 0},
+    {"trace_receive", 5, trace_receive, 0},
+    {"trace_send", 5, trace_send, 0},
+    {"traced", 4, traced, 0},
     {"trace_procs", 5, trace_procs, 0},
     {"open", 4, open_recorder, 0},
     {"close", 0, close_recorder, 0},

@@ -73,6 +73,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
     recorder->slots = calloc(slots, sizeof *recorder->slots);
     recorder->mask = slots - 1;
     recorder->ids = 0;
+    recorder->adopting = 0;
     atomic_store(&recorder->outside, 0);
     atomic_store(&recorder->born, 0);
     atomic_store(&recorder->ended, 0);
@@ -208,7 +209,7 @@ static wr_process **link_of(wr_slot *slot, uintptr_t pid)
 }
 
 /* Whoever asks for himself may go on with what he finds: nobody else ends him. */
-static wr_process *find(wr_recorder *recorder, uintptr_t pid)
+wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid)
 {
     if (!recorder->slots)
         return NULL;
@@ -242,17 +243,26 @@ uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid)
 
 /* --- births ---------------------------------------------------------------------- */
 
+/* As a parent that is perhaps not recorded. NULL: there is no memory. */
+static wr_process *parent_of(wr_recorder *recorder, uintptr_t pid)
+{
+    wr_process *process = wr_tracee(recorder, pid);
+    if (!process && (process = enter(recorder, pid, 0)))
+        insert(recorder, process);
+    return process;
+}
+
+bool wr_adopt(wr_recorder *recorder, uintptr_t pid)
+{
+    recorder->adopting = pid;
+    return parent_of(recorder, pid) != NULL;
+}
+
 uint32_t wr_child(wr_recorder *recorder, uintptr_t self)
 {
-    if (!wr_is_open(&recorder->output))
+    wr_process *process = wr_is_open(&recorder->output) ? parent_of(recorder, self) : NULL;
+    if (!process)
         return 0;
-    wr_process *process = find(recorder, self);
-    if (!process) {
-        process = enter(recorder, self, 0);
-        if (!process)
-            return 0;
-        insert(recorder, process);
-    }
     if (!process->pending)
         process->pending = new_id(recorder);
     process->spawning = process->pending != 0;
@@ -261,7 +271,7 @@ uint32_t wr_child(wr_recorder *recorder, uintptr_t self)
 
 void wr_unborn(wr_recorder *recorder, uintptr_t self)
 {
-    wr_process *process = find(recorder, self);
+    wr_process *process = wr_tracee(recorder, self);
     if (process)
         process->spawning = false;
 }
@@ -291,13 +301,13 @@ bool wr_expects(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid
     if (!wr_is_open(&recorder->output))
         return false;
     /* A child of somebody outside is outside, unless it was announced. */
-    wr_process *parent = find(recorder, parent_pid);
-    return parent && (parent->spawning || parent->id != 0);
+    wr_process *parent = wr_tracee(recorder, parent_pid);
+    return parent && (parent->spawning || parent->id != 0 || parent_pid == recorder->adopting);
 }
 
 void wr_born(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid, const wr_piece *spawned, unsigned count)
 {
-    wr_process *parent = find(recorder, parent_pid);
+    wr_process *parent = wr_tracee(recorder, parent_pid);
     bool announced = parent->spawning;
     uint32_t id = parent->pending ? parent->pending : new_id(recorder);
     if (!id)

@@ -45,6 +45,7 @@ typedef struct {
     wr_leaf *free_leaves;
     wr_process *free_processes;
     wr_slab *slabs;
+    uintptr_t adopting; /* children of this process are recorded, though it is not; 0: of nobody. Set before anybody is traced */
     uint32_t ids; /* so many were given away */
     atomic_uint_fast32_t outside; /* children of processes that are not recorded */
     atomic_uint_fast64_t born, ended;
@@ -72,6 +73,12 @@ static inline wr_process *wr_mine(wr_recorder *recorder, uint64_t id, uintptr_t 
 
 /* 0: it is not recorded, or has ended. */
 uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid);
+
+/* The process with this pid, or NULL. On its own thread, or in a callback of the VM that tells of it: it cannot end meanwhile. */
+wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid);
+
+/* From now on children of this process are recorded. False: there is no memory. */
+bool wr_adopt(wr_recorder *recorder, uintptr_t pid);
 
 /* The id of the next process that the caller spawns; 0: nothing is recorded. */
 uint32_t wr_child(wr_recorder *recorder, uintptr_t self);

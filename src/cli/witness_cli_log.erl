@@ -174,6 +174,8 @@ heading(Dir, Processes, #show{recording = R}) ->
      [[~", Erlang/OTP ", text(Otp)] || #{otp := Otp} <- [Header]],
      [[~", ", text(Started)] || #{started := Started} <- [Header]],
      $\n,
+     [~"it was recorded with --tracing-only: messages stand where they came, and not where they were taken\n"
+      || #{tracing_only := true} <- [Header]],
      [~"it begins late: only the last part was kept\n" || #{late := true} <- [Header]],
      case Ended of
          finished -> ~"";

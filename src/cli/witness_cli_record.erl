@@ -23,7 +23,8 @@ ended early.
 -export_type([options/0]).
 
 -doc "See `command/0`.".
--type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), output => string(), pa => [string()],
+-type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), tracing_only := boolean(),
+                     output => string(), pa => [string()],
                      specs => [string()], monitors => [string()], weave => [string()], outside => [string()],
                      config => string(), app => string(), mix => string(), system => string()}.
 
@@ -51,6 +52,9 @@ command() ->
           help => {"[--contents]", ["record each message, too, so that witness check can monitor the recording"]}},
         #{name => hash, long => "-hash", type => boolean, default => false,
           help => {"[--hash]", ["record a hash of each message"]}},
+        #{name => tracing_only, long => "-tracing-only", type => boolean, default => false,
+          help => {"[--tracing-only]", ["weave nothing: record by the VM's tracing alone in which order messages came, which cannot "
+                                        "be replayed; timed receives are best effort"]}},
         #{name => last, long => "-last", type => {custom, fun last/1},
           help => {"[--last SIZE|TIME]", ["keep only the last part, such as 64MB or 5min, with each message; it is written when a "
                                           "monitor sees a violation, and in the end"]}},
@@ -90,7 +94,7 @@ run(Given, Properties) ->
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
-        All = maps:merge(maps:with([contents, hash, config, last], Options),
+        All = maps:merge(maps:with([contents, hash, tracing_only, config, last], Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => progress()}),
         {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties, #{json => Json, out => Out}),

@@ -241,11 +241,17 @@ info(#{info := Info}) -> Info.
 
 -doc """
 Modules that ran as they are, so that messages that were taken in them are not in the recording. Calls of modules with native
-functions are, and Witness is no part of the program. Where there was no end, it is those that could not be woven.
+functions are, and Witness is no part of the program. Where there was no end, it is those that could not be woven. With
+`tracing_only` there are none: messages are those that came, whatever code takes them.
 """.
 -spec unwoven(recording()) -> {ok, [module()]} | {error, error()}.
 unwoven(R) ->
-    Header = header(R),
+    case header(R) of
+        #{tracing_only := true} -> {ok, []};
+        Header -> unwoven(Header, R)
+    end.
+
+unwoven(Header, R) ->
     Left = case Header of #{unwoven := Names} when is_list(Names) -> Names; #{} -> [] end,
     Known = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
     case modules(R) of

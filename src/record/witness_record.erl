@@ -37,6 +37,8 @@ program ends is no error: a crash is recorded like everything else.
 - `config`: a `sys.config` file for the VM;
 - `contents`, `hash`: record each message too, or a hash of it;
 - `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
+- `tracing_only`: nothing is woven: what there is are births, ends, and the order in which messages came, by the VM's own tracing
+  (`m:witness_record_traced`). Such a recording can be read, monitored with `contents`, and not be replayed;
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
 - `last`: keep the last part only, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
@@ -50,7 +52,7 @@ program ends is no error: a crash is recorded like everything else.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
-                     hash => boolean(), full_ids => boolean(), compress => boolean(), budget => pos_integer(),
+                     hash => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(), budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term()),
                      observer => {module(), term()}, on_told => fun((term()) -> term())}.
@@ -109,10 +111,13 @@ start(Options) ->
         ok ?= check(Options),
         ok ?= check_files(Options),
         Complete = last(Options),
-        {ok, Code} ?= witness_record_code:prepare(Complete),
+        {ok, Code} ?= code(Complete),
         ok ?= make_folder(Complete),
         witness_record_vm:start(Complete, Code)
     end.
+
+code(#{tracing_only := true} = Options) -> witness_record_traced:prepare(Options);
+code(Options) -> witness_record_code:prepare(Options).
 
 %% By time, too, memory has a bound.
 last(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
@@ -138,6 +143,7 @@ stop(Recording) -> witness_record_vm:stop(Recording).
 
 check(#{run := _, app := _}) -> {error, {exclusive, run, app}};
 check(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
+check(#{tracing_only := true, weave := [_ | _]}) -> {error, {exclusive, tracing_only, weave}};
 check(#{dir := _} = Options) when is_map_key(run, Options); is_map_key(app, Options) ->
     case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
         [] -> ok;
@@ -154,7 +160,8 @@ valid(environment, Apps) -> is_list(Apps) andalso lists:all(fun is_environment/1
 valid(Name, Value) when Name =:= dir; Name =:= config; Name =:= cache -> is_name(Value);
 valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
-valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress -> is_boolean(Value);
+valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress;
+                    Name =:= tracing_only -> is_boolean(Value);
 valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
 valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
 valid(last, {bytes, N}) -> is_integer(N) andalso N >= ?LEAST;

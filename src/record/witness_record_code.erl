@@ -7,7 +7,7 @@ files there name, and the applications that the user names. A module that is not
 messages that it takes are not in the recording, so it is named in the summary.
 """.
 
--export([prepare/1, woven/3, folders/1, cache/1, digests/1]).
+-export([prepare/1, woven/3, folders/1, cache/1, digests/1, outside/1]).
 
 -export_type([code/0, woven/0, digests/0]).
 
@@ -18,11 +18,11 @@ messages that it takes are not in the recording, so it is named in the summary.
 Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
 every VM knows: while it boots, it would look there first; modules that were left as they are, but
 for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
-loaded when all that the recorder needs has been; the digests of all modules in these folders; applications that are
+loaded when all that the recorder needs has been, where anything is woven; the digests of all modules in these folders; applications that are
 not to be recorded.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
-                  calls := #{mfa() => non_neg_integer()}, handler := file:filename(), digests := digests(),
+                  calls := #{mfa() => non_neg_integer()}, handler => file:filename(), digests := digests(),
                   outside => [atom()]}.
 
 -doc "The same, by any plan, with whatever was left as it is and has no native functions.".
@@ -31,16 +31,20 @@ not to be recorded.
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
 prepare(Options) ->
-    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
     maybe
         {ok, Dirs} ?= folders(Options),
         Plan = plan(Dirs, Options),
         {ok, #{left := Left} = Woven} ?= woven(Dirs, Plan, maps:with([cache, on_progress], Options)),
         {ok, (maps:remove(left, Woven))#{
             unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Dirs),
-            %% What every program of Elixir finds running.
-            outside => [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, [])}}
+            outside => outside(Options)}}
     end.
+
+-doc "Applications that are not to be recorded: those named, and what every program of Elixir finds running.".
+-spec outside(witness_record:options()) -> [atom()].
+outside(Options) ->
+    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
+    [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, []).
 
 -doc "The folders of the modules that are woven, as they are.".
 -spec folders(witness_record:options()) -> {ok, [file:filename()]} | {error, witness_record:reason()}.

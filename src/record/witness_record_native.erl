@@ -32,15 +32,15 @@ memory, when a sender's id cannot be one, or when all ids are used. Nothing is a
 and `take/1` says so. What was recorded until then can still be taken.
 """.
 
--export([available/0, start/1, stop/0, tracer/0, verify/1]).
+-export([available/0, start/1, stop/0, tracer/0, traced/4, verify/1]).
 -export([identify/0, identify/1, child/0, unborn/0, ended/2]).
 -export([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
 -export([take/1, flush/0, info/0]).
--export([enabled/3, enabled_procs/3, trace/5, trace_procs/5]).
+-export([enabled/3, enabled_procs/3, trace/5, trace_procs/5, trace_receive/5, trace_send/5]).
 -export_type([id/0, stream/0, state/0, options/0]).
 -nifs([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
        identify/0, identify/1, child/0, unborn/0, ended/2, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
-       open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
+       trace_receive/5, trace_send/5, traced/4, open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
 
 -doc "Of a process that is recorded: 1, 2, .. in the order of birth, or about. 0: any other.".
@@ -108,6 +108,14 @@ whoever the parent is.
 """.
 -spec tracer() -> {module(), term()}.
 tracer() -> {?MODULE, []}.
+
+-doc """
+What a session that reports messages too (`m:witness_record_traced`) has recorded of them, besides who has sent those that come: their
+contents, and those of messages that are sent; a hash of those that come. `Adopting`: a process that is not recorded, whose children
+are. Called before anybody is traced.
+""".
+-spec traced(Contents :: boolean(), Hash :: boolean(), Adopting :: pid() | none, Node :: node()) -> ok | memory.
+traced(_, _, _, _) -> erlang:nif_error(not_loaded).
 
 -doc """
 From now on labels of messages may be somebody else's, and `took/2` returns `verify`: whoever has found out who the
@@ -239,6 +247,10 @@ enabled_procs(_, _, _) -> discard.
 trace(_, _, _, _, _) -> ok.
 -doc false.
 trace_procs(_, _, _, _, _) -> ok.
+-doc false.
+trace_receive(_, _, _, _, _) -> ok.
+-doc false.
+trace_send(_, _, _, _, _) -> ok.
 
 open(_, _, _, _) -> erlang:nif_error(not_loaded).
 close() -> erlang:nif_error(not_loaded).

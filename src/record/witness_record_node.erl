@@ -8,7 +8,7 @@ makes up a recording, in this order:
 1. the native recorder and the writer are started;
 2. every new process of the VM gets the trace flag `procs` in a session of its own, so that the recorder is told of each birth
    before the child can act, whoever its parent is, and of each end. Who has taken some messages loses the flag again, and
-   `m:witness_record_calm` tells its end;
+   `m:witness_record_calm` tells its end. Where nothing is woven, everybody has the flags of `m:witness_record_traced`;
 3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it
    is born with, as with every other process that woven code spawns;
 4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
@@ -116,28 +116,42 @@ begin_job(Job, State) ->
         ok ?= native(Job),
         ok = application:set_env(maps:get(environment, Job, []), [{persistent, true}]),
         ok ?= outside(maps:get(outside, Job, [])),
-        ok = witness_record_loads:start(maps:get(calls, Job)),
         ok = observable(Job),
         Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
-        {ok, Calming} = witness_record_calm:start_link(Session),
-        ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting(Job))#{calming => Calming})),
-        ok = handler(Job),
+        Calming = telling(Session, Job),
         {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
         {ok, Observation} ?= observed(Job, State),
         %% Of the recorder everybody is there already.
-        _ = trace:process(Session, new, true, [procs]),
-        ok = case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end,
+        ok = tracing(Session, Job),
         Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, calming = Calming,
                             phase = running},
         tell(running, Begun#state.port),
-        {M, F, Args} = first(Job),
-        {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
-        Begun#state{root = {Root, Ref}}
+        Begun#state{root = root(first(Job), Job)}
     else
         {error, Reason} ->
             tell({refused, Reason}, State#state.port),
             leave(State#state{phase = finished})
     end.
+
+%% What woven code needs.
+telling(_, #{tracing_only := true}) -> undefined;
+telling(Session, Job) ->
+    ok = witness_record_loads:start(maps:get(calls, Job)),
+    {ok, Calming} = witness_record_calm:start_link(Session),
+    ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting(Job))#{calming => Calming})),
+    ok = handler(Job),
+    Calming.
+
+tracing(Session, #{tracing_only := true} = Job) ->
+    witness_record_traced:start(Session, maps:merge(maps:with([contents, hash], Job), adopting(Job)));
+tracing(Session, Job) ->
+    _ = trace:process(Session, new, true, [procs]),
+    case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end.
+
+root({M, F, Args}, #{tracing_only := true}) -> witness_record_traced:first(M, F, Args);
+root({M, F, Args}, _) ->
+    {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
+    {Root, Ref}.
 
 %% It is started before applications are recorded. To load the module is none of what the first process does.
 observable(#{observer := _} = Job) ->
@@ -166,16 +180,15 @@ outside([App | Apps]) ->
         {error, Reason} -> {error, {application, App, {not_started, Reason}}}
     end.
 
-starting(Job) ->
-    Told = #{ending => fun ending/0, loading => fun witness_record_loads:notice/2},
-    case Job of
-        %% The processes of applications are spawned by the controller's.
-        #{app := _} -> Told#{adopting => whereis(application_controller)};
-        #{applications := [_ | _]} -> Told#{adopting => whereis(application_controller)};
-        #{} -> Told
-    end.
+starting(Job) -> (adopting(Job))#{ending => fun ending/0, loading => fun witness_record_loads:notice/2}.
+
+%% The processes of applications are spawned by the controller's.
+adopting(#{app := _}) -> #{adopting => whereis(application_controller)};
+adopting(#{applications := [_ | _]}) -> #{adopting => whereis(application_controller)};
+adopting(_) -> #{}.
 
 %% A folder that is not looked into first would mean a recording with nothing in it.
+woven(#{woven := []}) -> ok;
 woven(#{woven := Folders}) ->
     case witness_weave_cache:in_use(Folders) of
         ok -> ok;
@@ -200,9 +213,9 @@ handler(#{handler := Folder}) ->
     witness_record_handler:load(Folder).
 
 header(Job) ->
-    Options = maps:with([outside, contents, hash, full_ids, compress, budget, last], Job),
+    Options = maps:with([outside, contents, hash, full_ids, compress, budget, last, tracing_only], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(), full_ids => maps:get(full_ids, Job, false)},
-               maps:with([run, app, applications, calls, unwoven, code, digests], Job)).
+               maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only], Job)).
 
 first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
 first(#{run := MFA}) -> MFA;
@@ -262,7 +275,7 @@ in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
     Observed = ended_observation(State#state.observation),
-    ok = witness_record_calm:settle(State#state.calming),
+    _ = [ok = witness_record_calm:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
     ok = witness_record_native:flush(),
     {Outcome, Written} = case (writer(Job)):finish(Writer, modules(Job)) of
         {ok, Summary} -> {recorded, Summary};
@@ -285,6 +298,7 @@ modules(#{woven := Folders}) ->
     [{Module, Module:module_info(md5), is_list(File) andalso lists:member(filename:dirname(File), Folders)}
      || {Module, File} <- code:all_loaded()].
 
+unwoven(#{tracing_only := true}) -> [];
 unwoven(#{unwoven := Names}) ->
     lists:usort([Name || Name <- Names, code:is_loaded(Name) =/= false] ++ witness_record_loads:unwoven()).
 

@@ -82,7 +82,7 @@ init({Owner, Options, Code}) ->
     {ok, State, {continue, open}}.
 
 job(Options, Code) ->
-    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last], Options),
+    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last, tracing_only], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
     %% What the program's code was is asked again when it is replayed.
     Again = #{pa => [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])], weave => maps:get(weave, Options, [])

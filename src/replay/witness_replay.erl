@@ -60,7 +60,7 @@ Where a process did not do what it did.
 
 -doc "Why a recording cannot be replayed.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
-                | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | no_code | no_processes
+                | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | tracing_only | no_code | no_processes
                 | {two, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
                 | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {vm, term()}.
 
@@ -160,6 +160,7 @@ replayable(Recording) ->
     case witness_log_recording:header(Recording) of
         #{system := System, erts := Erts} when Erts =/= Version -> {error, {release, System, Own}};
         #{node := Node} when Node =/= nonode@nohost -> {error, {node, Node}};
+        #{tracing_only := true} -> {error, tracing_only};
         #{late := true} -> {error, late};
         #{erts := Version, node := _} -> ok;
         _ -> {error, no_code}
@@ -192,6 +193,8 @@ format_error({release, Recorded, Own}) ->
     [~"it was recorded with another build of OTP, and can only be replayed with that one\n  recorded: ", Recorded,
      ~"\n  here:     ", Own];
 format_error(late) -> ~"only the last part of the run was kept: a replay begins where the run began";
+format_error(tracing_only) ->
+    ~"it was recorded with --tracing-only: it says in which order messages came, and not which one a receive took, nor what calls returned";
 format_error({node, Node}) ->
     [~"it was recorded on a distributed node, ", atom_to_binary(Node), ~", which cannot be replayed"];
 format_error(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";

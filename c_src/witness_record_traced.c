@@ -1,0 +1,123 @@
+#include "witness_record_traced.h"
+
+static ERL_NIF_TERM am_exit, am_down, am_expired, am_extra, am_match_spec_result, am_ok, am_spawn_reply, am_undefined;
+
+/* Set while nobody is traced. */
+static bool with_contents, with_hash;
+static ERL_NIF_TERM node;
+
+void wr_traced_set_up(ErlNifEnv *env)
+{
+    am_exit = enif_make_atom(env, "EXIT");
+    am_down = enif_make_atom(env, "DOWN");
+    am_expired = enif_make_atom(env, "expired");
+    am_extra = enif_make_atom(env, "extra");
+    am_match_spec_result = enif_make_atom(env, "match_spec_result");
+    am_ok = enif_make_atom(env, "ok");
+    am_spawn_reply = enif_make_atom(env, "spawn_reply");
+    am_undefined = enif_make_atom(env, "undefined");
+}
+
+void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM own)
+{
+    node = own;
+    with_contents = contents;
+    with_hash = hash;
+}
+
+/* A pid of this node is its own, which is how the table knows it. */
+static wr_process *tracee_of(wr_recorder *recorder, ERL_NIF_TERM tracee)
+{
+    wr_process *process = wr_is_open(&recorder->output) ? wr_tracee(recorder, tracee) : NULL;
+    return process && process->id ? process : NULL;
+}
+
+/* What the VM says of processes is always there itself: its sender is whom it tells of, who has not sent it. */
+static bool is_of_the_vm(ErlNifEnv *env, ERL_NIF_TERM message)
+{
+    const ERL_NIF_TERM *elements;
+    int size;
+    if (!enif_is_tuple(env, message) || !enif_get_tuple(env, message, &size, &elements))
+        return false;
+    switch (size) {
+    case 3:
+        return elements[0] == am_exit;
+    case 4:
+        return elements[0] == am_spawn_reply ||
+               (elements[2] == am_ok && enif_is_ref(env, elements[1]) && enif_is_pid(env, elements[3]));
+    case 5:
+        return elements[0] == am_down;
+    default:
+        return false;
+    }
+}
+
+/*
+ * 0: it is not recorded, or has ended, so that nobody knows any more. Most messages are of the sender before: whether it is,
+ * is seen without a lock, since memory of processes stays what it is (witness_record_table.h).
+ */
+static uint32_t sender_of(wr_recorder *recorder, const wr_process *process, ErlNifEnv *env, ERL_NIF_TERM from)
+{
+    ErlNifPid pid;
+    if (!enif_get_local_pid(env, from, &pid))
+        return 0;
+    if (process->last && wr_mine(recorder, process->last, pid.pid))
+        return process->last;
+    return wr_identify(recorder, pid.pid);
+}
+
+void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options)
+{
+    wr_output *output = &recorder->output;
+    wr_process *process = tracee_of(recorder, tracee);
+    ERL_NIF_TERM from = am_undefined;
+    wr_external term;
+    if (!process)
+        return;
+    enif_get_map_value(env, options, am_match_spec_result, &from);
+    if (from == am_expired) {
+        (void)wr_step(output, process, WR_TIMEOUT);
+        return;
+    }
+    uint32_t sender = is_of_the_vm(env, message) ? 0 : sender_of(recorder, process, env, from);
+    if (sender) {
+        (void)wr_from(output, process, sender);
+        if (with_hash)
+            (void)wr_hash(output, process, wr_hash_of(env, message));
+        if (!with_contents)
+            return;
+    }
+    if (!wr_external_recorded(output, env, message, &term))
+        return;
+    if (sender)
+        (void)wr_marked(output, process, WR_CONTENTS, term.bytes, term.size);
+    else
+        (void)wr_content(output, process, term.bytes, term.size);
+    wr_external_release(&term);
+}
+
+/* Who has the name now, to which something is sent. Of a name with a node: where that is this one, or was in the beginning. */
+static bool is_named(ErlNifEnv *env, ERL_NIF_TERM to, ErlNifPid *found)
+{
+    const ERL_NIF_TERM *elements;
+    int size;
+    if (enif_is_tuple(env, to) && enif_get_tuple(env, to, &size, &elements) && size == 2 && elements[1] == node)
+        to = elements[0];
+    return enif_is_atom(env, to) && enif_whereis_pid(env, to, found);
+}
+
+void wr_traced_send(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options)
+{
+    wr_output *output = &recorder->output;
+    wr_process *process = tracee_of(recorder, tracee);
+    ERL_NIF_TERM to = am_undefined;
+    ErlNifPid found;
+    wr_external term;
+    if (!process || !enif_get_map_value(env, options, am_extra, &to) ||
+        !wr_external_recorded(output, env, enif_make_tuple2(env, to, message), &term))
+        return;
+    if (is_named(env, to, &found))
+        (void)wr_named(output, process, wr_identify(recorder, found.pid));
+    (void)wr_marked(output, process, WR_SENT, term.bytes, term.size);
+    wr_external_release(&term);
+}

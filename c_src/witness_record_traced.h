@@ -1,0 +1,30 @@
+/*
+ * Recording by the VM's tracing alone: messages as they come and as they are sent, and the end of the time of a `receive`.
+ * The VM calls this in the context of the tracee, in the order of what it does.
+ */
+#ifndef WITNESS_RECORD_TRACED_H
+#define WITNESS_RECORD_TRACED_H
+
+#include "witness_record_table.h"
+#include "witness_record_terms.h"
+
+/* False: there is no memory, and the recording has ended. Otherwise `made` must be released. */
+bool wr_external_recorded(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made);
+
+/* Of a message: erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32), which every VM can compute */
+static inline uint64_t wr_hash_of(ErlNifEnv *env, ERL_NIF_TERM message)
+{
+    return enif_hash(ERL_NIF_PHASH2, message, 0) |
+           enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, message), 0) << 32;
+}
+
+void wr_traced_set_up(ErlNifEnv *env);
+/* What is recorded of messages besides their senders, and the name of this node. Before anybody is traced. */
+void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM node);
+
+/* A message came; options: of the callback, with what the pattern of messages (witness_record_traced.erl) says of it. */
+void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options);
+/* A message is about to be sent; with contents only. */
+void wr_traced_send(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options);
+
+#endif
