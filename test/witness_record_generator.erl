@@ -19,7 +19,7 @@ steps(Size) -> ?LET(N, choose(2, 12), vector(N, step(Size))).
 step(Size) ->
     ?LAZY(frequency(
         [{3, {spawn, steps(Size div 3), oneof([[], [], [link]])}} || Size > 3] ++
-        [{8, {send, index(), tag()}}, {3, {send_name, name(), tag()}},
+        [{8, {send, index(), tag()}}, {5, {sends, index(), ?LET(N, choose(2, 5), vector(N, tag()))}}, {3, {send_name, name(), tag()}},
          {6, {take, any, oneof([0, 1, 3])}}, {4, {take, [tag()], oneof([0, 1, 3])}}, {2, {take, [tag(), tag()], 0}},
          {1, {timer, oneof([0, 1, 2]), tag()}}, {2, {register, name()}}, {2, {monitor, index()}}, {1, {link, index()}},
          {1, {kill, index(), oneof([kill, shutdown, reason])}}, {3, {count, tag()}}, {3, {busy, choose(1, 20000)}},

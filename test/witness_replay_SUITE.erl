@@ -23,13 +23,14 @@ groups() ->
      {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
                     a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
-                     a_process_that_goes_on_diverges, another_result_diverges]},
+                     a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
 
 programs() ->
     [{selective_receives, witness_recorded_mailbox, selective},
      {registered_names, witness_recorded_mailbox, names},
      {five_thousand_processes, witness_recorded_mailbox, many},
+     {senders_far_ahead, witness_recorded_mailbox, ahead},
      {replies_to_aliases, witness_recorded_mailbox, aliases},
      {answers_of_others, witness_recorded_forward, forwarded},
      {hibernation, witness_recorded_mailbox, asleep},
@@ -65,6 +66,7 @@ end_per_group(_, _) -> ok.
 selective_receives(Config) -> program(?FUNCTION_NAME, Config).
 registered_names(Config) -> program(?FUNCTION_NAME, Config).
 five_thousand_processes(Config) -> program(?FUNCTION_NAME, Config).
+senders_far_ahead(Config) -> program(?FUNCTION_NAME, Config).
 replies_to_aliases(Config) -> program(?FUNCTION_NAME, Config).
 answers_of_others(Config) -> program(?FUNCTION_NAME, Config).
 hibernation(Config) -> program(?FUNCTION_NAME, Config).
@@ -98,7 +100,7 @@ index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element e
 %% The exit reason of the first process, which is its result, is part of what is compared.
 program(Case, Config) ->
     {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
-    Recordings = case lists:member(Function, [many, savina]) of
+    Recordings = case lists:member(Function, [many, ahead, savina]) of
         true -> 1;
         false -> times("WITNESS_REPLAY_RECORDINGS", 1)
     end,
@@ -333,6 +335,21 @@ a_process_that_ends_early_diverges(Config) ->
 a_process_that_goes_on_diverges(Config) ->
     #{divergence := #{log := Log}} = diverged("1", "receive never -> ok after 0 -> 1 end", Config),
     ?assertEqual(~"ends: normal", Log).
+
+%% What ends so by itself was not killed, and one that was may have been killed before it does something else. What is raised
+%% may also be caught.
+an_exit_that_is_not_made_diverges(Config) ->
+    Ending = fun(Own, Others) ->
+        ["begin {Pid, Ref} = spawn_monitor(fun() -> (catch exit(caught)), ", Own, " end), ", Others,
+         "receive {'DOWN', Ref, process, Pid, Reason} -> Reason end end"]
+    end,
+    #{divergence := #{log := Log, recent := [Recent]}} =
+        diverged(Ending("exit(stopped)", ""), Ending("receive never -> ok after 0 -> ok end", ""), Config),
+    ?assertEqual({~"raises an exit", ~"raises an exit"}, {Log, Recent}),
+    {Dir, Ebin} = varied(Ending("receive never -> ok end", "exit(Pid, stopped), "),
+                         Ending("self() ! x, receive x -> ok end", "exit(Pid, stopped), "), Config),
+    ?assertMatch({ok, #{outcome := identical, killed := 1}},
+                 witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true})).
 
 %% The first process has another result.
 another_result_diverges(Config) ->

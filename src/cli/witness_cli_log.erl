@@ -220,6 +220,7 @@ said({content, Message}, _) -> [~"took, from outside: ", short(Message)];
 said({timeout, 1}, _) -> ~"timed out";
 said({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
 said({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
+said({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
 said({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
 said({raise, MFA, Class, Reason}, _) ->
     [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];

@@ -7,6 +7,7 @@ compute by itself.
 |---|---|---|
 | `result` | functions of the VM: time, names, references, system information, ETS and other memory that processes share | their results and exceptions, by the numbers below |
 | `foreign` | exported functions of modules that are not woven: those of the VM that work on files, sockets and compressed data, and modules with native functions | the same; what happens inside is outside |
+| `leave` | calls that raise an exit, of which the process may end | a result, `ok`, before the call: who ends without it, and without an error, was ended by a signal |
 | `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load` | what the recorder has to do in another way | see `m:witness_record_runtime` |
 
 **Numbers.** A function that is listed here has its place in the list as its number; the smallest numbers take one
@@ -21,7 +22,7 @@ tests say so.
 """.
 -behaviour(witness_weave_calls).
 
--export([plan/0, plan/1, calls/0, calls/1, version/0, class/3, possible/3, number/3, left/1]).
+-export([plan/0, plan/1, calls/0, calls/1, added/0, version/0, class/3, possible/3, number/3, left/1]).
 
 -doc "Raised when numbers of the list change their meaning.".
 -spec version() -> pos_integer().
@@ -120,8 +121,15 @@ others() ->
        {get, dictionary, [0]}, {get_keys, dictionary, [0, 1]}, {erase, dictionary, [0]},
        {process_info, information, [1, 2]},
        {seq_trace, token, [2]}, {seq_trace_info, token, [1]}, {seq_trace_print, token, [1, 2]},
-       {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}, {prepare_loading, load, [2]}, {load_module, load, [2]}]},
+       {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}, {prepare_loading, load, [2]}, {load_module, load, [2]},
+       {exit, leave, [1]}, {raise, leave, [3]}]},
      {prim_eval, [{'receive', wait, [2]}]}].
+
+leaves() -> [{exit, [1]}, {raise, [3]}].
+
+-doc "Functions that were added to the list: recordings made before have no results of them.".
+-spec added() -> [mfa()].
+added() -> [{erlang, F, A} || {F, Arities} <- leaves(), A <- Arities].
 
 results() ->
     [{erlang, [{monotonic_time, [0, 1]}, {make_ref, [0]}, {unique_integer, [0, 1]}, {system_time, [0, 1]},
@@ -192,7 +200,8 @@ results() ->
        {trace_pattern, [3, 4]}, {trace_session_create, [3]}, {trace_session_destroy, [1]}]},
      {erl_ddll, [{demonitor, [1]}, {info, [2]}, {loaded_drivers, [0]}, {monitor, [2]}, {try_load, [3]},
      {try_unload, [2]}]},
-     {erts_debug, [{get_internal_state, [1]}, {lcnt_collect, [0]}, {set_internal_state, [2]}]}].
+     {erts_debug, [{get_internal_state, [1]}, {lcnt_collect, [0]}, {set_internal_state, [2]}]},
+     {erlang, leaves()}].
 
 -doc """
 The functions of such a module that are left as they are.
@@ -220,7 +229,7 @@ left(erlang) ->
      {decode_packet, [3]}, {delay_trap, [2]}, {delete_element, [2]}, {delete_module, [1]}, {demonitor, [1]},
      {disconnect_node, [1]}, {display, [1]}, {display_string, [1, 2]}, {'div', [2]}, {dmonitor_node, [3]},
      {dt_append_vm_tag_data, [1]}, {dt_prepend_vm_tag_data, [1]}, {dt_put_tag, [1]}, {dt_restore_tag, [1]},
-     {dt_spread_tag, [1]}, {element, [2]}, {erase, [1]}, {error, [1, 2, 3]}, {exit, [1, 2, 3]}, {exit_signal, [2, 3]},
+     {dt_spread_tag, [1]}, {element, [2]}, {erase, [1]}, {error, [1, 2, 3]}, {exit, [2, 3]}, {exit_signal, [2, 3]},
      {external_size, [1, 2]}, {finish_after_on_load, [2]}, {finish_loading, [1]}, {float, [1]},
      {float_to_binary, [1, 2]},
      {float_to_list, [1, 2]}, {floor, [1]}, {format_cpu_topology, [1]}, {fun_info, [1, 2]}, {fun_info_mfa, [1]},
@@ -241,7 +250,7 @@ left(erlang) ->
      {md5_update, [2]},
      {min, [2]}, {module_info, [0, 1]}, {nif_error, [1, 2]}, {node, [0, 1]}, {'not', [1]}, {'or', [2]}, {phash, [2]},
      {phash2, [1, 2]}, {pid_to_list, [1]}, {port_to_list, [1]}, {posixtime_to_universaltime, [1]}, {pre_loaded, [0]},
-     {process_flag, [2]}, {purge_module, [1]}, {put, [2]}, {raise, [3]}, {ref_to_list, [1]},
+     {process_flag, [2]}, {purge_module, [1]}, {put, [2]}, {ref_to_list, [1]},
      {'rem', [2]},
      {round, [1]}, {self, [0]}, {set_cookie, [1, 2]}, {set_cpu_topology, [1]}, {setelement, [3]}, {setnode, [2, 3]},
      {size, [1]},

@@ -34,7 +34,7 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
 -export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4,
-         wait/3, token/3, make_fun/3, halt/3, load/3, unseen/3, apply/3, function/3]).
+         wait/3, token/3, make_fun/3, halt/3, load/3, unseen/3, leave/3, leaving/2, apply/3, function/3]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
@@ -465,6 +465,27 @@ load(erlang, Function, [Module, Code] = Args) ->
         _ -> nobody
     end,
     erlang:apply(erlang, Function, Args).
+
+%% --- ends ------------------------------------------------------------------------
+
+-doc false.
+-spec leave(module(), atom(), [term()]) -> no_return().
+leave(erlang, Function, Args) ->
+    ok = leaving(Function, Args),
+    erlang:apply(erlang, Function, Args).
+
+%% An error or a throw that ends the process leaves its stack trace in the reason. An exit leaves nothing that a
+%% signal would not, but for `normal', by which no signal ends anybody.
+-doc false.
+-spec leaving(atom(), [term()]) -> ok.
+leaving(exit, [normal]) -> ok;
+leaving(raise, [exit, normal, _]) -> ok;
+leaving(Function, [Class | _] = Args) when Function =:= exit; Class =:= exit ->
+    case me() of
+        0 -> ok;
+        Me -> witness_record_native:result(Me, number(erlang, Function, length(Args)), ok)
+    end;
+leaving(raise, _) -> ok.
 
 %% --- what is known at run time only ----------------------------------------------
 

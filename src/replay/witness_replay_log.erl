@@ -73,7 +73,13 @@ read(Id, Cursor, Places) ->
         {error, _} = Error -> {Error, Places}
     end.
 
-entries(0, Place, Entries) -> {ok, lists:reverse(Entries), Place};
+%% Who has nothing left but its end knows that.
+entries(0, Place, Entries) ->
+    case witness_log_recording_cursor:next(Place) of
+        {ok, {exit, _} = Exit, _} -> {done, lists:reverse(Entries, [Exit])};
+        done -> {done, lists:reverse(Entries)};
+        _ -> {ok, lists:reverse(Entries), Place}
+    end;
 entries(N, Place, Entries) ->
     case witness_log_recording_cursor:next(Place) of
         {ok, Entry, Next} -> entries(N - 1, Next, [Entry | Entries]);

@@ -13,7 +13,6 @@ that wait for it stop there too. Otherwise they have diverged.
 -define(QUIET_MS, 250).
 -define(LOOKS, 4).
 -define(LAST_LOOK, 120).
--define(WAITS, witness_replay_waits).
 -define(TERM, 1000).
 
 -record(state, {port :: port(),
@@ -73,6 +72,7 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
         ok = witness_replay_runtime:begin_all(#{
             processes => Processes, calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
+            marked => marked(witness_log_recording:header(Recording)),
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = handler(Job),
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
@@ -87,6 +87,8 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
         {error, Reason} -> tell({failed, Reason}, Port)
     end.
+
+marked(#{calls := Calls}) -> lists:all(fun(Call) -> is_map_key(Call, Calls) end, witness_record_calls:added()).
 
 %% What the VM calls when a function is not there: woven, it can be used when all that it needs is loaded.
 handler(#{handler := Folder}) ->
@@ -169,17 +171,24 @@ summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Kil
 
 %% --- when nothing runs -----------------------------------------------------------
 
-%% Who waits for a message of the log stands in the table. Looked at several times: a message may be on its way, and code
+%% Who waits, for a message or until another one has taken some, says so. Who is held looks often whether it still is. Looked at several times: a message may be on its way, and code
 %% may be being loaded.
 looked(#state{living = Living, seen = Seen} = State) ->
-    Waits = maps:from_list(ets:tab2list(?WAITS)),
+    States = witness_replay_flow:states(maps:keys(Living), witness_replay_flow:here()),
+    Waits = maps:map(fun(_, {_, For}) -> For end, States),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
     Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
-    Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning)],
+    Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning), not is_held(Id, States)],
     Now = {Waits, maps:keys(Spinning), Others},
     case Seen of
         {Now, N} -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}});
         _ -> replayed(State#state{seen = {Now, 1}})
+    end.
+
+is_held(Id, States) ->
+    case States of
+        #{Id := {held, _}} -> true;
+        #{} -> false
     end.
 
 reductions(Slot) -> process_info(Slot, [reductions, message_queue_len]).
@@ -192,6 +201,7 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
         false -> replayed(maps:fold(fun(Id, Slot, S) ->
             ok = witness_replay_tell:killed(replayed_process(Slot)),
             exit(Slot, kill),
+            ok = witness_replay_flow:ended(Id, witness_replay_flow:here()),
             ended(Id, killed, 0, S)
         end, State, Spinning))
     end;
@@ -291,6 +301,7 @@ entry({content, Message}, _) -> [~"takes ", term(Message), ~" from outside"];
 entry({timeout, _}, _) -> ~"the time of a receive is over";
 entry(timeout, _) -> ~"the time of a receive is over";
 entry({spawn, Id}, State) -> [~"spawns ", process(Id, State)];
+entry({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
 entry({result, MFA, Value}, _) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
 entry({raise, MFA, Class, Reason}, _) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
 entry({named, 0}, _) -> ~"sends to a name, of a process outside";

@@ -8,7 +8,7 @@ not in the log, but only matters when the alias is not active any more: then a `
 same message with another reference, waits for what came before; to any other the message is one that never came.
 """.
 
--export([new/2, peek/1, pop/1, ended/1, position/1, arrived/4, queued/3, alias/3, unalias/2]).
+-export([new/4, peek/1, pop/1, ended/1, may_be_killed/1, position/1, has_none/2, arrived/4, queued/3, alias/3, unalias/2]).
 
 -export_type([process/0, match/0]).
 
@@ -23,8 +23,8 @@ same message with another reference, waits for what came before; to any other th
 -define(RECENT, 10).
 
 -doc "A process before its first entry.".
--spec new(pos_integer(), pid()) -> process().
-new(Id, Pid) -> #process{id = Id, pid = Pid}.
+-spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
+new(Id, Pid, Flow, Plain) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain}.
 
 -doc "The next entry, `done` if there is none.".
 -spec peek(process()) -> {witness_log_recording:run() | done, process()} | {error, witness_log_recording:error()}.
@@ -32,7 +32,7 @@ peek(#process{entries = [Entry | _]} = P) -> {Entry, P};
 peek(#process{more = false} = P) -> {done, P};
 peek(#process{id = Id} = P) ->
     case witness_replay_log:next(Id) of
-        {ok, {Entries, More}} -> peek(P#process{entries = Entries, more = More});
+        {ok, {Entries, More}} -> peek(last(P#process{entries = Entries, more = More}));
         {error, _} = Error -> Error
     end.
 
@@ -40,10 +40,16 @@ peek(#process{id = Id} = P) ->
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
     {One, Left} = first(Entry, Entries),
-    P#process{entries = Left, at = At + 1, recent = case At rem ?RECENT of
+    last(P#process{entries = Left, at = At + 1, recent = case At rem ?RECENT of
         0 -> [One | lists:sublist(Recent, ?RECENT)];
         _ -> [One | Recent]
-    end}.
+    end}).
+
+%% From here on it takes nothing: who sends to it need not wait for that.
+last(#process{entries = [_, _ | _]} = P) -> P;
+last(#process{id = Id, flow = Flow} = P) ->
+    _ = [witness_replay_flow:last(Id, Flow) || ended(P)],
+    P.
 
 first({from, Id, 1}, Entries) -> {{from, Id}, Entries};
 first({from, Id, N}, Entries) -> {{from, Id}, [{from, Id, N - 1} | Entries]};
@@ -57,9 +63,19 @@ ended(#process{entries = [], more = false}) -> true;
 ended(#process{entries = [{exit, _}]}) -> true;
 ended(#process{}) -> false.
 
+-doc "Whether it may already have been, or may not be any more, as far as its log says.".
+-spec may_be_killed(process()) -> boolean().
+may_be_killed(#process{entries = [_, _ | _]}) -> false;
+may_be_killed(#process{entries = [{exit, normal}]}) -> false;
+may_be_killed(P) -> ended(P).
+
 -doc "Which entry comes next, from 1.".
 -spec position(process()) -> pos_integer().
 position(#process{at = At}) -> At + 1.
+
+-doc "Whether nothing is there of this sender.".
+-spec has_none(pos_integer(), process()) -> boolean().
+has_none(From, #process{channels = Channels}) -> not is_map_key(From, Channels).
 
 -doc "A message has come from a sender; `Via`: the alias it was sent to.".
 -spec arrived(pos_integer(), none | reference(), term(), process()) -> process().

@@ -27,7 +27,8 @@ comes of them is in the log.
 
 -export([begin_all/1, slot/1, signalled/2]).
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, load/3, effect/3, unseen/3, hibernate/3, apply/3, function/3]).
+         make_fun/3, halt/3, load/3, effect/3, unseen/3, leave/3, leaving/2,
+         hibernate/3, apply/3, function/3]).
 -export([place/1, awake/1]).
 -compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
 
@@ -39,7 +40,6 @@ comes of them is in the log.
 -define(PIDS, witness_replay_pids).
 -define(BORN, witness_replay_born).
 -define(ALIASES, witness_replay_aliases).
--define(WAITS, witness_replay_waits).
 -define(SIGNALS, witness_replay_signals).
 %% Messages that may wait at a process for which one sends that has nothing else left to do.
 -define(CROWD, 10_000).
@@ -50,18 +50,19 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 - `processes`: those of the recording;
 - `calls`: the numbers of calls, for those that are known at run time only;
 - `checked`: the log has hashes or contents of messages; `announced`: it has what was sent;
+- `marked`: it has exits that processes raise themselves;
 - `mirror`: the controller wants to have what is printed.
 """.
 -spec begin_all(#{processes := [witness_log_recording:process()], calls := #{mfa() => non_neg_integer()},
-                  checked := boolean(), announced := boolean(), mirror := boolean()}) -> ok.
+                  checked := boolean(), announced := boolean(), marked := boolean(), mirror := boolean()}) -> ok.
 begin_all(#{processes := Processes} = Given) ->
     _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?BORN, ?ALIASES]],
-    _ = ets:new(?WAITS, [named_table, public, {write_concurrency, true}]),
     _ = ets:new(?SIGNALS, [named_table, public, bag]),
     lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
         ets:insert(?PIDS, {Pid, Id}),
         ets:insert(?BORN, {Id, Pid, Signature})
     end, Processes),
+    ok = witness_replay_flow:start(lists:max([0 | [Id || #{id := Id} <- Processes]])),
     persistent_term:put(?MODULE, (maps:remove(processes, Given))#{controller => erlang:self()}).
 
 %% --- processes -------------------------------------------------------------------
@@ -88,7 +89,12 @@ place(Id) ->
     receive
         {witness_begin, {Module, Function, Args}} ->
             [{_, Pid, _}] = ets:lookup(?BORN, Id),
-            keep(witness_replay_process:new(Id, Pid)),
+            Flow = witness_replay_flow:here(),
+            #{checked := Checked, announced := Announced} = persistent_term:get(?MODULE),
+            ok = witness_replay_flow:begun(Id, Flow),
+            Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
+            {_, P} = peeked(witness_replay_process:new(Id, Pid, Flow, Plain)),
+            keep(P),
             run(Module, Function, Args)
     end.
 
@@ -143,7 +149,8 @@ signalled(Pid, Reason) ->
 
 %% It has nobody to tell but whoever looks after all, and runs no code of the program any more.
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
-stopped(How, #process{id = Id, at = At} = P) ->
+stopped(How, #process{id = Id, at = At, flow = Flow} = P) ->
+    ok = witness_replay_flow:ended(Id, Flow),
     ok = witness_replay_tell:ended(How, P),
     witness_replay_log:forget(Id),
     told({ended, Id, How, At}),
@@ -270,7 +277,11 @@ received(Module, Match, Bound, Time) ->
 
 taken(Match, Time, P) ->
     case peeked(P) of
-        {{from, From, _}, P1} -> from(From, Match, P1);
+        {{from, From, _}, P1} ->
+            case witness_replay_process:has_none(From, P1) of
+                true -> next(From, Match, P1);
+                false -> from(From, Match, P1)
+            end;
         {{content, Logged}, P1} ->
             Msg = known_funs(Logged),
             case Match(Msg) of
@@ -290,26 +301,50 @@ told_of(_, P) -> P.
 
 from(From, Match, P) ->
     case witness_replay_process:queued(From, Match, P) of
-        {ok, Msg, P1} -> witness_replay_tell:took(From, P1, checked(Msg, witness_replay_process:pop(P1)));
-        {none, P1} -> from(From, Match, arrival(From, P1))
+        {ok, Msg, P1} -> took(From, Msg, P1);
+        {none, P1} ->
+            {Sender, Via, Msg} = arrival(From, P1),
+            from(From, Match, arrived(From, Sender, Via, Msg, P1))
     end.
 
-%% At least one more message of this sender.
-arrival(From, P) ->
+%% The same where nothing is there of this sender: what comes first mostly is what is wanted.
+next(From, Match, P) ->
+    case arrival(From, P) of
+        {From, none, Msg} ->
+            case Match(Msg) of
+                true -> took(From, Msg, P);
+                false -> from(From, Match, witness_replay_process:arrived(From, none, Msg, P))
+            end;
+        {From, Via, Msg} -> from(From, Match, witness_replay_process:arrived(From, Via, Msg, P));
+        {Sender, Via, Msg} -> next(From, Match, witness_replay_process:arrived(Sender, Via, Msg, P))
+    end.
+
+took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
+    ok = witness_replay_flow:took(Id, Flow),
+    Passed = witness_replay_process:pop(P),
+    case Plain of
+        true -> taken_is(Msg, Passed);
+        false -> witness_replay_tell:took(From, P, checked(Msg, Passed))
+    end.
+
+%% The next message of anybody.
+arrival(From, #process{id = Id, flow = Flow}) ->
     receive
-        {witness_sent, Sender, Via, Msg} -> arrived(From, Sender, Via, Msg, P)
+        {witness_sent, Sender, Via, Msg} -> {Sender, Via, Msg}
     after 0 ->
-        #process{id = Id} = P,
-        ets:insert(?WAITS, {Id, From}),
+        ok = witness_replay_flow:waits(Id, From, Flow),
         receive
             {witness_sent, Sender, Via, Msg} ->
-                ets:delete(?WAITS, Id),
-                arrived(From, Sender, Via, Msg, P)
+                ok = witness_replay_flow:runs(Id, Flow),
+                {Sender, Via, Msg}
         end
     end.
 
+%% With all that came before the next one of the sender that is waited for.
 arrived(From, From, Via, Msg, P) -> witness_replay_process:arrived(From, Via, Msg, P);
-arrived(From, Sender, Via, Msg, P) -> arrival(From, witness_replay_process:arrived(Sender, Via, Msg, P)).
+arrived(From, Sender, Via, Msg, P) ->
+    {Next, NextVia, NextMsg} = arrival(From, P),
+    arrived(From, Next, NextVia, NextMsg, witness_replay_process:arrived(Sender, Via, Msg, P)).
 
 %% What the log says of the message besides.
 checked(Msg, P) ->
@@ -346,6 +381,9 @@ wait(prim_eval, 'receive', [Match, Time]) ->
 -doc false.
 send(erlang, Function, [To, Msg | _] = Args) ->
     case get(?KEY) of
+        #process{plain = true, peer = {To, Id, Slot}} = P when Function =:= send, tl(tl(Args)) =:= [] ->
+            delivered(Id, Slot, none, Msg, P),
+            Msg;
         #process{} = P ->
             routed(To, Msg, Function, Args, told_sent(To, Msg, P)),
             announced(persistent_term:get(?MODULE)),
@@ -387,12 +425,16 @@ surely_sent(To, Msg, P) ->
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
 routed(To, Msg, _, _, P) when is_pid(To) ->
     case ets:lookup(?PIDS, To) of
-        [{_, Id}] -> delivered(Id, none, Msg, P);
+        [{_, Id}] ->
+            Slot = slot(Id),
+            P1 = P#process{peer = {To, Id, Slot}},
+            keep(P1),
+            delivered(Id, Slot, none, Msg, P1);
         [] -> outward(Msg)
     end;
 routed(To, Msg, _, _, P) when is_reference(To) ->
     case ets:lookup(?ALIASES, To) of
-        [{_, Id}] -> delivered(Id, To, Msg, P);
+        [{_, Id}] -> delivered(Id, slot(Id), To, Msg, P);
         [] -> outward(Msg)
     end;
 routed(To, Msg, _, _, _) when is_port(To) -> outward(Msg);
@@ -416,7 +458,7 @@ named(Msg, Function, Args, P) ->
             P2 = surely_sent(hd(Args), Msg, Passed),
             case {Args, P2} of
                 {[_, _, _], #process{id = Id}} -> ok;
-                _ -> delivered(Id, none, Msg, P2)
+                _ -> delivered(Id, slot(Id), none, Msg, P2)
             end;
         {{raise, MFA, Class, Reason}, P1} ->
             keep(witness_replay_process:pop(P1)),
@@ -425,17 +467,16 @@ named(Msg, Function, Args, P) ->
     end.
 
 %% Messages that the recorder keeps with their contents, whoever has sent them, come from the log.
-delivered(_, _, {'EXIT', _, _}, _) -> ok;
-delivered(_, _, {'DOWN', _, _, _, _}, _) -> ok;
-delivered(_, _, {spawn_reply, _, _, _}, _) -> ok;
-delivered(_, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
-delivered(Id, Via, _, #process{id = Id}) when Via =/= none -> ok;
-delivered(Id, Via, Msg, #process{id = Me} = P) ->
-    Slot = slot(Id),
+delivered(_, _, _, {'EXIT', _, _}, _) -> ok;
+delivered(_, _, _, {'DOWN', _, _, _, _}, _) -> ok;
+delivered(_, _, _, {spawn_reply, _, _, _}, _) -> ok;
+delivered(_, _, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
+delivered(Id, _, Via, _, #process{id = Id}) when Via =/= none -> ok;
+delivered(Id, Slot, Via, Msg, #process{id = Me, flow = Flow} = P) ->
     Slot ! {witness_sent, Me, Via, Msg},
-    case witness_replay_process:ended(P) of
+    case witness_replay_process:may_be_killed(P) of
         true -> throttled(Slot);
-        false -> ok
+        false -> witness_replay_flow:sent(Me, Id, Flow)
     end.
 
 %% A process that was killed while it did nothing but send would go on for ever.
@@ -643,13 +684,35 @@ unseen(Module, Function, Args) ->
         _ -> erlang:apply(Module, Function, Args)
     end.
 
+-doc false.
+leave(erlang, Function, Args) ->
+    ok = leaving(Function, Args),
+    erlang:apply(erlang, Function, Args).
+
+-doc false.
+leaving(exit, [normal]) -> ok;
+leaving(raise, [exit, normal, _]) -> ok;
+leaving(Function, [Class | _] = Args) when Function =:= exit; Class =:= exit ->
+    case {get(?KEY), persistent_term:get(?MODULE, off)} of
+        {#process{} = P, #{marked := true}} ->
+            MFA = {erlang, Function, length(Args)},
+            case peeked(P) of
+                {{result, MFA, ok}, P1} ->
+                    keep(witness_replay_process:pop(P1)),
+                    ok;
+                {Entry, P1} -> unanswered(Entry, {call, erlang, Function, Args}, P1)
+            end;
+        _ -> ok
+    end;
+leaving(raise, _) -> ok.
+
 %% --- exceptions ------------------------------------------------------------------
 
 -doc false.
 stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
 
 is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
-    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_log, witness_replay_tell]);
+    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_flow, witness_replay_log, witness_replay_tell]);
 is_own_frame(_) -> false.
 
 -doc false.

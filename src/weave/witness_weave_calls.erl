@@ -14,7 +14,7 @@ This is the table of plans that name no other one, and the behaviour of all tabl
 -export_type([class/0, name/0]).
 
 -type name() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
-              | information | wait | token | make_fun | halt | load | effect | unseen.
+              | information | wait | token | make_fun | halt | load | effect | unseen | leave.
 
 -doc "The class of a function, `none` where calls of it are left as they are.".
 -callback class(module(), atom(), arity()) -> class() | none.

@@ -195,6 +195,7 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
                         true -> made(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
                         false -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1}
                     end;
+                leave -> leave(Anno, {remote, RemoteAnno, Module1, Name1}, Args1, Context, N1);
                 Class -> {stand_in(Anno, Class, Module1, Name1, Args1, Context), N1}
             end
     end;
@@ -213,6 +214,17 @@ call(Anno, {atom, NameAnno, Name} = Callee, Args, Context, N) ->
 call(Anno, Fun, Args, Context, N) ->
     {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
     {{call, Anno, Fun1, Args1}, N1}.
+
+%% It stays where it is, with its arguments read as those of one call, so that the stack trace is the same.
+leave(Anno, {remote, _, _, {atom, _, Name}} = Callee, Args, #{place := body} = Context, N) ->
+    G = generated(Anno),
+    Vars = [variable(Anno, Context, I) || I <- lists:seq(N, N + length(Args) - 1)],
+    List = lists:foldr(fun(Var, Tail) -> {cons, G, Var, Tail} end, {nil, G}, Vars),
+    {{block, G, [{match, G, {tuple, G, Vars}, {tuple, G, Args}},
+                 remote(G, Context, leaving, [{atom, G, Name}, List]),
+                 {call, Anno, Callee, Vars}]},
+     N + length(Args)};
+leave(Anno, {remote, _, Module, Name}, Args, Context, N) -> {stand_in(Anno, leave, Module, Name, Args, Context), N}.
 
 makes_reference(erlang, Name, #{references := true, place := body}) -> lists:member(Name, [make_ref, monitor, alias]);
 makes_reference(_, _, _) -> false.

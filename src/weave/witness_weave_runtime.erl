@@ -15,7 +15,7 @@ plan can lead to.
 -export([calling/2]).
 
 -optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
-                     spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3,
+                     spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3, leave/3, leaving/2,
                      dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
                      halt/3,
                      callback/3, init/2]).
@@ -100,6 +100,12 @@ process of this node, or may be none.
 
 -doc "Functions that act on other processes and return what follows from their arguments.".
 -callback effect(module(), atom(), [term()]) -> term().
+
+-doc "`exit/1` and `raise/3` of `erlang`, which the process may end by, where the code does not do so by itself.".
+-callback leave(module(), atom(), [term()]) -> no_return().
+
+-doc "One of these comes next. The result is ignored.".
+-callback leaving(Function :: atom(), Args :: [term()]) -> term().
 
 -doc "What is done here is no step of the process.".
 -callback unseen(module(), atom(), [term()]) -> term().

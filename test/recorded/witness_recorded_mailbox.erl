@@ -3,11 +3,13 @@
 
 -import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, monitored/1, ended/2]).
 
--export([selective/0, names/0, many/0, aliases/0, asleep/0, requested/0, tasks/0, relayed/0]).
+-export([selective/0, names/0, many/0, ahead/0, aliases/0, asleep/0, requested/0, tasks/0, relayed/0]).
 -export([awake/1, task/2, child/1]).
 
 -define(SENDERS, 5).
 -define(ROUNDS, 40).
+%% More than may lie before one whose senders wait.
+-define(AHEAD, 10_000).
 
 -doc "Five senders race; the receiver takes what it likes best first, looks without waiting, and waits a moment.".
 selective() ->
@@ -49,6 +51,26 @@ rest(Taken) ->
         {_, From, _, _} = M -> message(From, M), rest([M | Taken])
     after 0 -> timeout(), lists:reverse(Taken)
     end.
+
+-doc """
+Senders that are far ahead of who receives: it first waits for what comes when they have sent everything; they send each other very much, and
+take it then; and some of it nobody takes.
+""".
+ahead() ->
+    Me = self(),
+    Last = spawned(fun() -> receive {all, From} = M -> message(From, M), Me ! {begun, self()} end end),
+    First = spawned(fun() -> [Me ! {number, self(), N} || N <- lists:seq(1, ?AHEAD)], Last ! {all, self()} end),
+    receive {begun, Last} = Begun -> message(Last, Begun) end,
+    Sum = lists:sum([receive {number, First, N} = Took -> message(First, Took), N end || _ <- lists:seq(1, ?AHEAD)]),
+    Others = [spawned(fun() -> mutual(Me) end) || _ <- [1, 2]],
+    [Pid ! {other, Other} || {Pid, Other} <- lists:zip(Others, lists:reverse(Others))],
+    {Sum, [receive {took, Pid, Taken} = Told -> message(Pid, Told), Taken end || Pid <- Others]}.
+
+mutual(Parent) ->
+    Other = receive {other, Pid} = M -> message(Parent, M), Pid end,
+    [Other ! Msg || N <- lists:seq(1, ?AHEAD), Msg <- [{left, self(), N}, {number, self(), N}]],
+    Parent ! {took, self(), lists:sum([receive {number, Other, N} = Took -> message(Other, Took), N end
+                                       || _ <- lists:seq(1, ?AHEAD)])}.
 
 -doc "Messages to registered names, of processes that come and go.".
 names() ->

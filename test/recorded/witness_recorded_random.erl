@@ -5,12 +5,14 @@ Runs a program that somebody has generated: a term, which says what a process do
 | Step | |
 |---|---|
 | `{spawn, Steps, Options}` | a child does these |
-| `{send, To, Tag}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
+| `{send, To, Tag}`, `{sends, To, Tags}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
 | `{take, Tags, Time}` | receives a message with one of these tags, or with any |
 | `{timer, Time, Tag}` | a message later |
 | `{register, Name}`, `{monitor, To}`, `{link, To}`, `{kill, To, Reason}` | |
 | `{count, Key}` | adds to a counter that all share |
 | `{busy, N}`, `{trap, Bool}`, `{exit, Reason}`, `hibernate` | |
+
+Each message has a number of its sender's, and who has done all takes what is there: so it is seen when messages change places.
 """.
 
 -import(witness_recorded, [message/2, content/1, timeout/0, result/2, ended/2]).
@@ -59,18 +61,26 @@ child(Steps, Options) ->
     witness_recorded:spawned(fun() -> proceed(Steps, [self(), Parent]) end, Options).
 
 -doc "What a process still does, with whom it knows.".
-proceed([], _) -> ok;
+proceed([], Known) ->
+    receive
+        Msg ->
+            _ = taken(Msg, Known),
+            proceed([], Known)
+    after 1 -> timeout()
+    end;
 proceed([hibernate | Steps], Known) ->
-    self() ! {awake, self(), self()},
+    self() ! {awake, self(), {0, self()}},
     erlang:hibernate(?MODULE, proceed, [[{take, [awake], 0} | Steps], Known]);
 proceed([Step | Steps], Known) -> proceed(Steps, step(Step, Known)).
 
 step({spawn, Steps, Options}, Known) -> Known ++ [child(Steps, Options)];
 step({send, To, Tag}, Known) ->
-    known(To, Known) ! {Tag, self(), lists:last(Known)},
+    known(To, Known) ! numbered(Tag, Known),
     Known;
+step({sends, To, Tags}, Known) ->
+    lists:foldl(fun(Tag, _) -> step({send, To, Tag}, Known) end, Known, Tags);
 step({send_name, Name, Tag}, Known) ->
-    _ = try Name ! {Tag, self(), lists:last(Known)} catch error:badarg -> nobody end,
+    _ = try Name ! numbered(Tag, Known) catch error:badarg -> nobody end,
     Known;
 step({take, Tags, Time}, Known) -> take(Tags, Time, Known);
 step({timer, Time, Tag}, Known) ->
@@ -99,6 +109,11 @@ step({trap, Bool}, Known) ->
     Known;
 step({exit, Reason}, _) -> exit(Reason).
 
+numbered(Tag, Known) ->
+    Number = case get(?MODULE) of undefined -> 1; Last -> Last + 1 end,
+    put(?MODULE, Number),
+    {Tag, self(), {Number, lists:last(Known)}}.
+
 %% The first process's parent waits for the program, and takes nothing of it: nobody may know it.
 known(I, Known) ->
     case lists:nth(I rem length(Known) + 1, Known) of
@@ -124,7 +139,7 @@ take([Tag | _], Time, Known) ->
     after Time -> late(Known)
     end.
 
-taken({_, From, Other} = Msg, Known) when is_pid(From), is_pid(Other), element(1, Msg) =/= 'EXIT' ->
+taken({_, From, {_, Other}} = Msg, Known) when is_pid(From), is_pid(Other) ->
     message(From, Msg),
     lists:uniq(Known ++ [From, Other]);
 taken(Msg, Known) ->

@@ -1,0 +1,85 @@
+-module(witness_replay_flow_tests).
+-moduledoc "Who is held, and who goes on.".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(CROWD, 4096).
+
+%% Processes 1, 2 and so on, which have begun.
+flow(N) ->
+    ok = witness_replay_flow:start(N),
+    Flow = witness_replay_flow:here(),
+    [ok = witness_replay_flow:begun(Id, Flow) || Id <- lists:seq(1, N)],
+    Flow.
+
+fill(From, To, Flow) -> [ok = witness_replay_flow:sent(From, To, Flow) || _ <- lists:seq(1, ?CROWD)].
+
+%% One more: a process that ends when it may go on.
+sending(From, To, Flow) -> spawn_monitor(fun() -> ok = witness_replay_flow:sent(From, To, Flow) end).
+
+%% Until it says so.
+until_held(Id, To, Flow) ->
+    case witness_replay_flow:states([Id], Flow) of
+        #{Id := {held, To}} -> ok;
+        _ -> erlang:yield(), until_held(Id, To, Flow)
+    end.
+
+goes_on({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, normal} -> ok end.
+
+is_held({_, Ref}) -> receive {'DOWN', Ref, _, _, _} -> false after 20 -> true end.
+
+held_until_half_is_taken_test() ->
+    Flow = flow(2),
+    fill(1, 2, Flow),
+    Sender = sending(1, 2, Flow),
+    until_held(1, 2, Flow),
+    [ok = witness_replay_flow:took(2, Flow) || _ <- lists:seq(1, ?CROWD div 2)],
+    ?assert(is_held(Sender)),
+    ok = witness_replay_flow:took(2, Flow),
+    goes_on(Sender),
+    ?assertEqual(#{}, witness_replay_flow:states([1, 2], Flow)).
+
+%% The receiver wants something else of the sender, itself or through a third.
+goes_on_for_who_waits_test() ->
+    Flow = flow(3),
+    fill(1, 2, Flow),
+    ok = witness_replay_flow:waits(2, 3, Flow),
+    Sender = sending(1, 2, Flow),
+    until_held(1, 2, Flow),
+    ok = witness_replay_flow:waits(3, 1, Flow),
+    goes_on(Sender),
+    ?assertEqual(#{2 => {waits, 3}, 3 => {waits, 1}}, witness_replay_flow:states([1, 2, 3], Flow)),
+    %% Not again at once.
+    fill(1, 2, Flow).
+
+held_by_each_other_test() ->
+    Flow = flow(2),
+    fill(1, 2, Flow),
+    fill(2, 1, Flow),
+    Senders = [sending(1, 2, Flow), sending(2, 1, Flow)],
+    %% One is enough: the other one waits for that it takes what lies there, or ends.
+    First = receive {'DOWN', Ref, process, _, normal} -> Ref end,
+    [Left] = [Sender || {_, Other} = Sender <- Senders, Other =/= First],
+    [ok = witness_replay_flow:ended(Id, Flow) || Id <- [1, 2]],
+    goes_on(Left).
+
+nobody_else_goes_on_test() ->
+    Stuck = fun(Do) ->
+        Flow = flow(4),
+        fill(1, 2, Flow),
+        Sender = sending(1, 2, Flow),
+        until_held(1, 2, Flow),
+        Do(Flow),
+        goes_on(Sender)
+    end,
+    %% Who has ended, who waits for one that has, for one that waits for itself through others, and who takes nothing any more.
+    Stuck(fun(Flow) -> ok = witness_replay_flow:ended(2, Flow) end),
+    Stuck(fun(Flow) -> ok = witness_replay_flow:ended(3, Flow), ok = witness_replay_flow:waits(2, 3, Flow) end),
+    Stuck(fun(Flow) ->
+        [ok = witness_replay_flow:waits(Id, For, Flow) || {Id, For} <- [{3, 4}, {4, 3}, {2, 3}]]
+    end),
+    Stuck(fun(Flow) -> ok = witness_replay_flow:last(2, Flow) end).
+
+nobody_is_held_by_itself_test() ->
+    Flow = flow(1),
+    fill(1, 1, Flow),
+    fill(1, 1, Flow).
