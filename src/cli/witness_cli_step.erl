@@ -114,6 +114,14 @@ does({continue, Direction}, #s{breaks = Breaks} = S) ->
 does({processes, Which}, #s{session = Session, look = Look} = S) -> {ok, witness_cli_step_text:processes(Which, Session, Look), S};
 does({mailbox, Process}, #s{session = Session, look = Look} = S) ->
     with(Process, S, fun(Id) -> {ok, witness_cli_step_text:mailbox(Id, Session, Look), S} end);
+does({state, Process}, #s{session = Session} = S) ->
+    with(Process, S, fun(Id) ->
+        case witness_step:process_state(Id, Session) of
+            {{ok, Answer}, Asked} -> {ok, witness_cli_step_text:state(Answer), S#s{session = Asked}};
+            {{error, none}, _} -> {none, [witness_cli_step_text:name(Id, Session), ~" does not live here"]};
+            {{error, Text}, _} -> {none, [~"its state is not known: ", Text]}
+        end
+    end);
 does({links, Process}, #s{session = Session, look = Look} = S) ->
     with(Process, S, fun(Id) -> {ok, witness_cli_step_text:links(Id, Session, Look), S} end);
 does({stack, Process}, #s{session = Session, look = Look} = S) ->

@@ -1,10 +1,11 @@
-%% entries: those that were fetched; more: whether there may be others. at: how many it has passed. channels: messages that
+%% entries: those that were fetched; more: whether there may be others. at: how many it has passed; limit: how many it may. channels: messages that
 %% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the latest first.
 -record(process, {id :: pos_integer(),
                   pid :: pid(),
                   entries = [] :: [witness_log_recording:run()],
                   more = true :: boolean(),
                   at = 0 :: non_neg_integer(),
+                  limit = infinity :: non_neg_integer() | infinity,
                   channels = #{} :: #{pos_integer() => {[{none | reference(), term()}], [{none | reference(), term()}]}},
                   aliases = #{} :: #{reference() => explicit | monitor | once},
                   recent = [] :: [witness_log_recording:entry()]}).
