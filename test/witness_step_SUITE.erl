@@ -14,7 +14,7 @@ root(Config) -> witness_checkout:root(proplists:get_value(priv_dir, Config)).
 
 all() -> [going_back_agrees_with_going_forward, a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
-          the_command_steps, wrong_commands_are_named].
+          processes_tell_their_state, the_command_steps, wrong_commands_are_named].
 
 init_per_suite(Config) ->
     Priv = filename:join(proplists:get_value(priv_dir, Config), "steps"),
@@ -179,6 +179,27 @@ a_diverged_replay_is_stepped_through(Config) ->
     {ok, Spawned} = witness_step:latest(witness_step_place:kind(spawn, 1), Last),
     ?assertMatch(#{what := {spawn, 3, {witness_recorded_steps, counter, [0, none]}, [link]}}, witness_step:step(Spawned)),
     ok = witness_step:close(S).
+
+%% A server as sys does, a process without a behaviour by what is on its stack, and one that is in a call says that.
+processes_tell_their_state(Config) ->
+    S = opened(Config),
+    Put = fun(N) -> fun(#{id := 2, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}}) -> Apples =:= N; (_) -> false end end,
+    {ok, Later} = witness_step:next(Put(20), S),
+    {{ok, Answer20}, S1} = witness_step:process_state(2, Later),
+    ?assertEqual({ok, #{apples => 20}}, Answer20),
+    %% Forward the same replay goes on, back another one goes there.
+    {ok, Last} = witness_step:next(Put(40), S1),
+    {{ok, {ok, #{apples := 40}}}, S2} = witness_step:process_state(2, Last),
+    {ok, Before} = witness_step:back(Put(7), S2),
+    {{ok, {ok, #{apples := 7}}}, S3} = witness_step:process_state(2, Before),
+    {ok, Added} = witness_step:goto({3, 7}, S3),
+    {{ok, {in_receive, Stack, Values}}, S4} = witness_step:process_state(3, Added),
+    ?assertMatch([{witness_recorded_steps, counter, 2, _} | _], Stack),
+    [?assertMatch({_, _}, binary:match(Values, Value), Value) || Value <- [~"{added,7}", ~" 28"]],
+    ?assertMatch({{ok, {elsewhere, [_ | _], _}}, _}, witness_step:process_state(1, S4)),
+    {ok, Ended} = witness_step:goto(last, S4),
+    ?assertMatch({{error, none}, _}, witness_step:process_state(2, Ended)),
+    ok = witness_step:close(S4).
 
 %% --- the command -----------------------------------------------------------------
 

@@ -19,12 +19,16 @@ standard output, what is wrong to standard error.
 -doc "What the command line says: `commands` in the place of what is typed; `properties` to be monitored for verdicts.".
 -type options() :: #{commands => [string()], properties := none | map()}.
 
+%% Processes whose names complete a line.
+-define(COMPLETED, 500).
+
 -record(s, {session :: witness_step:session(),
             replay :: witness_replay:options(),
             properties :: none | map(),
             out :: witness_cli_io:out(),
             look :: witness_text:look(),
             breaks = [] :: [{pos_integer(), Text :: unicode:chardata(), fun((witness_step:step()) -> boolean())}],
+            verdicts = unknown :: unknown | [{pos_integer(), unicode:chardata()}],
             number = 1 :: pos_integer(),
             code = 0 :: 0..2}).
 
@@ -53,7 +57,16 @@ greeted(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S
 failed(Code, #s{code = Worst} = S) -> S#s{code = max(Code, Worst)}.
 
 done(#{commands := Commands}, S) -> given(Commands, S);
-done(_, S) -> typed(S).
+done(_, #s{session = Session} = S) ->
+    {ok, Last} = witness_step:goto(last, Session),
+    Names = lists:append([[witness_cli_step_text:name(Id, Session), integer_to_binary(Id)]
+                          || #{id := Id} <- lists:sublist(witness_step:processes(Last), ?COMPLETED)]),
+    case witness_cli_step_terminal:open(fun(Before) -> witness_cli_step_parse:complete(Before, Names) end) of
+        %% Somebody has seen what was wrong.
+        {ok, Reader} -> (typed(fun(Prompt) -> witness_cli_step_terminal:read(Reader, Prompt) end, "", S))#s{code = S#s.code};
+        %% There an empty line is nothing.
+        none -> typed(fun(_) -> read() end, "", S)
+    end.
 
 given([], S) -> S;
 given([Command | Commands], S) ->
@@ -62,14 +75,23 @@ given([Command | Commands], S) ->
         S1 -> given(Commands, S1)
     end.
 
-typed(S) ->
-    case io:get_line(~"") of
+%% An empty line on a terminal, which has a prompt, is the one before again.
+typed(Read, Before, #s{session = Session} = S) ->
+    Prompt = [~"(", integer_to_binary(witness_step:at(Session)), ~"/", integer_to_binary(witness_step:size(Session)), ~") "],
+    case Read(Prompt) of
         Line when is_binary(Line); is_list(Line) ->
-            case line(Line, S) of
+            Typed = case string:trim(Line) of Empty when Empty =:= ~""; Empty =:= "" -> Before; _ -> Line end,
+            case line(Typed, S) of
                 {stop, S1} -> S1;
-                S1 -> typed(S1)
+                S1 -> typed(Read, Typed, S1)
             end;
         _ -> S
+    end.
+
+read() ->
+    case io:get_line("") of
+        Line when is_binary(Line); is_list(Line) -> case string:trim(Line) of Empty when Empty =:= ~""; Empty =:= "" -> "# "; _ -> Line end;
+        Other -> Other
     end.
 
 line(Line, S) ->
@@ -108,12 +130,35 @@ does({list, N}, #s{session = Session, look = Look} = S) ->
 does({go, Direction, N, Kind, Of}, S) ->
     with(Of, S, fun(Id) -> gone(Direction, N, witness_step_place:kind(Kind, Id), S) end);
 does({goto, Where}, S) -> went(Where, S);
+does({verdict, _}, #s{properties = none}) -> {error, ~"nothing is monitored: name a specification with --spec FILE.hml"};
+does({verdict, Direction}, #s{verdicts = unknown, properties = Properties, replay = Replay, session = Session} = S) ->
+    case witness_cli_step_verdicts:find(Properties, Replay, Session) of
+        {ok, Verdicts} -> does({verdict, Direction}, S#s{verdicts = Verdicts});
+        {error, _} = Error -> Error
+    end;
+does({verdict, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
+    At = witness_step:at(Session),
+    Sought = case Direction of forward -> [V || {N, _} = V <- Verdicts, N > At]; back -> lists:reverse([V || {N, _} = V <- Verdicts, N < At]) end,
+    case Sought of
+        [{N, _} | _] ->
+            {ok, Lines, S1} = reached(N, S),
+            {ok, [Text || {Own, Text} <- Verdicts, Own =:= N] ++ Lines, S1};
+        [] -> {none, [~"there is no verdict ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this event"]}
+    end;
 does({continue, _}, #s{breaks = []}) -> {error, ~"there is no breakpoint: break makes one"};
 does({continue, Direction}, #s{breaks = Breaks} = S) ->
     gone(Direction, 1, fun(Step) -> lists:any(fun({_, _, Test}) -> Test(Step) end, Breaks) end, S);
 does({processes, Which}, #s{session = Session, look = Look} = S) -> {ok, witness_cli_step_text:processes(Which, Session, Look), S};
 does({mailbox, Process}, #s{session = Session, look = Look} = S) ->
     with(Process, S, fun(Id) -> {ok, witness_cli_step_text:mailbox(Id, Session, Look), S} end);
+does({state, Process}, #s{session = Session} = S) ->
+    with(Process, S, fun(Id) ->
+        case witness_step:process_state(Id, Session) of
+            {{ok, Answer}, Asked} -> {ok, witness_cli_step_text:state(Answer), S#s{session = Asked}};
+            {{error, none}, _} -> {none, [witness_cli_step_text:name(Id, Session), ~" does not live here"]};
+            {{error, Text}, _} -> {none, [~"its state is not known: ", Text]}
+        end
+    end);
 does({links, Process}, #s{session = Session, look = Look} = S) ->
     with(Process, S, fun(Id) -> {ok, witness_cli_step_text:links(Id, Session, Look), S} end);
 does({stack, Process}, #s{session = Session, look = Look} = S) ->
@@ -184,12 +229,28 @@ test({function, Text}) ->
 test({line, File, Line}) -> {ok, witness_step_place:line(File, Line)}.
 
 broken(Where, #s{breaks = Breaks, number = N} = S) ->
-    case test(Where) of
+    case tested(Where, S) of
         {ok, Test} ->
             Text = [integer_to_binary(N), ~"  ", shown(Where)],
             {ok, [Text], S#s{breaks = [{N, shown(Where), Test} | Breaks], number = N + 1}};
         {error, _} = Error -> Error
     end.
 
+tested({message, Text}, _) ->
+    case witness_step_place:message(Text) of
+        {ok, _} = Ok -> Ok;
+        {error, Why} -> {error, [~"a pattern of Erlang is expected, such as {add, _, 2}: ", Why]}
+    end;
+tested({formula, File}, #s{replay = Replay, session = Session}) ->
+    case witness_cli_step_verdicts:find(#{specs => [unicode:characters_to_list(File)], monitors => []}, Replay, Session) of
+        {ok, Verdicts} ->
+            Steps = #{N => [] || {N, _} <- Verdicts},
+            {ok, fun(#{number := N}) -> is_map_key(N, Steps) end};
+        {error, _} = Error -> Error
+    end;
+tested(Where, _) -> test(Where).
+
+shown({message, Text}) -> [~"message ", witness_text:clean(Text)];
+shown({formula, File}) -> [~"formula ", witness_text:clean(File)];
 shown({function, Text}) -> witness_text:clean(Text);
 shown({line, File, Line}) -> [witness_text:clean(File), $:, integer_to_binary(Line)].

@@ -1,10 +1,11 @@
 -module(witness_cli_step_text).
 -moduledoc "What `witness replay --step` prints: steps, processes, messages, causes. Pure but for what it reads of the session.".
 
--export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2]).
+-export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1]).
 
 -define(TERM, 200).
 -define(LABEL, 60).
+-define(STATE, 4000).
 
 -doc "A step, on one line.".
 -spec step(witness_step:step(), witness_step:session(), witness_text:look()) -> unicode:chardata().
@@ -129,3 +130,26 @@ party(0, _) -> ~"";
 party(Id, S) ->
     #{called := MFA} = witness_step:process(Id, S),
     witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?LABEL).
+
+-doc "What a process has answered.".
+-spec state(witness_step_live:answer()) -> [unicode:chardata()].
+state({ok, State}) -> [witness_event:format_term(State, ?STATE)];
+state({in_receive, Stack, Backtrace}) -> [~"it waits for a message, with these values" | values(Stack, Backtrace)];
+state({elsewhere, Stack, Backtrace}) ->
+    [~"it is in the midst of something, so that it cannot be asked for its state; its values are" | values(Stack, Backtrace)];
+state({running, Stack, Backtrace}) -> [~"it runs, and has not come to a point where it can be asked; its values are" | values(Stack, Backtrace)].
+
+%% What the VM writes of each frame: the function that it belongs to, and what is on the stack in it. Frames of Witness are the first.
+values(Stack, Backtrace) ->
+    frames(Stack) ++ [[~"      ", witness_text:cut(witness_text:clean(Line), ?TERM)] || Line <- shown(binary:split(Backtrace, ~"\n", [global]), own)].
+
+shown([], _) -> [];
+shown([<<"0x", _/binary>> = Line | Lines], _) ->
+    case binary:match(Line, [~"witness_replay_", ~"unknown function", ~"<terminate process"]) of
+        nomatch ->
+            Frame = re:replace(Line, "^0x[0-9a-f]+ Return addr 0x[0-9a-f]+ ", "", [{return, binary}]),
+            [Frame | shown(Lines, program)];
+        _ -> shown(Lines, own)
+    end;
+shown([<<"y(", _/binary>> = Line | Lines], program) -> [[~"  ", Line] | shown(Lines, program)];
+shown([_ | Lines], In) -> shown(Lines, In).

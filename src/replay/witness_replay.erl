@@ -16,7 +16,7 @@ What cannot be replayed is `{error, Reason}`, before anything runs, with `format
 result.
 """.
 
--export([replay/1, fold/3, tell/3, trusted/1, format_error/1]).
+-export([replay/1, fold/3, tell/3, stopped/2, trusted/1, format_error/1]).
 
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
@@ -108,6 +108,17 @@ tell(Fun, First, Options) ->
     maybe
         {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
         witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
+    end.
+
+-doc """
+Starts a replay in which each process stops when it has passed so many entries of its log (`m:witness_replay_stop`): the port of its VM, and a
+folder to be deleted behind it.
+""".
+-spec stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) -> {ok, port(), file:filename()} | {error, reason()}.
+stopped(Limits, Options) ->
+    maybe
+        {ok, _, _, Code, Atoms} ?= prepared(Options),
+        witness_replay_vm:open(Code, Atoms, Limits, Options)
     end.
 
 given(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Place, A) end, Acc, Items).

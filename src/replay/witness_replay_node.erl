@@ -74,6 +74,7 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
             processes => Processes, calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
             marked => marked(witness_log_recording:header(Recording)),
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
+        ok = witness_replay_stop:start(maps:get(limits, Job, none)),
         ok = handler(Job),
         Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
         State = #state{port = Port, names = Names},
@@ -137,18 +138,34 @@ replayed(#state{port = Port} = State) ->
                 [Id | _] -> {failed, {process, Id, Reason}}
             end;
         {'DOWN', _, process, _, _} -> replayed(State);
-        {Port, {data, _}} ->
-            ok = witness_replay_tell:more(),
+        {Port, {data, Data}} ->
+            asked(binary_to_term(Data), State);
+        {{witness_state, Ref}, Reply} ->
+            tell({answer, Ref, Reply}, Port),
             replayed(State);
         {'EXIT', Port, _} -> {failed, alone};
         {'EXIT', _, Reason} -> {failed, {reader, Reason}}
     after ?QUIET_MS ->
         %% Who waits for those that read events does not wait for the program.
-        case witness_replay_tell:is_behind() of
+        case witness_replay_tell:is_behind() orelse witness_replay_stop:is_on() of
             true -> replayed(State#state{seen = none});
             false -> looked(State)
         end
     end.
+
+asked(more, State) ->
+    ok = witness_replay_tell:more(),
+    replayed(State);
+asked({limits, Limits}, #state{living = Living} = State) ->
+    ok = witness_replay_stop:raise(Limits, maps:values(Living)),
+    replayed(State);
+asked({look, Ref, Id}, #state{port = Port, living = Living} = State) ->
+    tell({answer, Ref, case Living of #{Id := Slot} -> witness_replay_stop:look(Slot); #{} -> none end}, Port),
+    replayed(State);
+%% It may not have begun yet.
+asked({ask, Ref, Id}, State) ->
+    ok = witness_replay_stop:ask(witness_replay_runtime:slot(Id), Ref),
+    replayed(State).
 
 %% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
 explained([], State) -> {finished, summary(identical, State)};

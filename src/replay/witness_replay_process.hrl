@@ -1,4 +1,4 @@
-%% entries: those that were fetched; more: whether there may be others. at: how many it has passed. channels: messages that
+%% entries: those that were fetched; more: whether there may be others. at: how many it has passed; limit: how many it may. channels: messages that
 %% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the latest first.
 %% peer: to whom it has sent last, and who stands for that. plain: nobody wants to know of messages but who takes them.
 -record(process, {id :: pos_integer(),
@@ -6,6 +6,7 @@
                   entries = [] :: [witness_log_recording:run()],
                   more = true :: boolean(),
                   at = 0 :: non_neg_integer(),
+                  limit = infinity :: non_neg_integer() | infinity,
                   channels = #{} :: #{pos_integer() => {[{none | reference(), term()}], [{none | reference(), term()}]}},
                   peer = none :: none | {pid(), pos_integer(), pid()},
                   flow :: witness_replay_flow:flow(),

@@ -93,8 +93,8 @@ place(Id) ->
             #{checked := Checked, announced := Announced} = persistent_term:get(?MODULE),
             ok = witness_replay_flow:begun(Id, Flow),
             Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
-            {_, P} = peeked(witness_replay_process:new(Id, Pid, Flow, Plain)),
-            keep(P),
+            {_, P} = looked(witness_replay_process:new(Id, Pid, Flow, Plain)),
+            keep(witness_replay_stop:limited(P)),
             run(Module, Function, Args)
     end.
 
@@ -167,7 +167,11 @@ told(What) ->
 
 keep(P) -> put(?KEY, P).
 
-peeked(P) ->
+peeked(#process{at = At, limit = Limit} = P) when At >= Limit -> peeked(witness_replay_stop:wait(P));
+peeked(P) -> looked(P).
+
+%% Without being stopped.
+looked(P) ->
     case witness_replay_process:peek(P) of
         {error, Error} ->
             told({unreadable, Error}),
@@ -218,7 +222,7 @@ spawned(Function, Args, {{spawn, Child}, P}) ->
     begun(Child, Start),
     P1 = witness_replay_process:pop(P),
     MFA = {erlang, Function, length(Args)},
-    case peeked(P1) of
+    case looked(P1) of
         {{result, MFA, Value}, P2} -> returned(MFA, Args, Value, P2);
         {_, P2} ->
             keep(P2),
@@ -259,6 +263,17 @@ awake([Module, Function, Args]) ->
 -doc false.
 take(Module, Match, Bound, Time) ->
     case get(?KEY) of
+        #process{at = At, limit = Limit} = P when At >= Limit ->
+            case witness_replay_stop:wait_in(Module, matching(Module, Match, Bound), P) of
+                #process{} = P1 -> taken(matching(Module, Match, Bound), timed(Time), P1);
+                Request ->
+                    put(?KEY, {asked, Module, P}),
+                    Request
+            end;
+        %% Until it is back here it was outside.
+        {asked, Module, P} ->
+            keep(P),
+            take(Module, Match, Bound, Time);
         #process{} = P -> taken(matching(Module, Match, Bound), timed(Time), P);
         _ -> received(Module, Match, Bound, timed(Time))
     end.
@@ -351,7 +366,7 @@ checked(Msg, P) ->
     case persistent_term:get(?MODULE) of
         #{checked := false} -> taken_is(Msg, P);
         #{checked := true} ->
-            case peeked(P) of
+            case looked(P) of
                 {{hash, Hash}, P1} ->
                     case <<(erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32)):64/little>> of
                         Hash -> checked(Msg, witness_replay_process:pop(P1));
@@ -397,7 +412,7 @@ send(erlang, Function, [To, Msg | _] = Args) ->
 
 %% What was sent is seen where it is taken, so it is not compared here.
 announced(#{announced := true}) ->
-    case peeked(get(?KEY)) of
+    case looked(get(?KEY)) of
         {{sent, _, _}, P} -> keep(witness_replay_process:pop(P));
         {_, P} -> keep(P)
     end;
@@ -415,7 +430,7 @@ surely_sent(To, Msg, P) ->
     case witness_replay_tell:is_on() of
         false -> P;
         true ->
-            {Entry, P1} = peeked(P),
+            {Entry, P1} = looked(P),
             keep(P1),
             ok = witness_replay_tell:sent(To, Msg, Entry, P1),
             P1
@@ -712,7 +727,8 @@ leaving(raise, _) -> ok.
 stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
 
 is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
-    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_flow, witness_replay_log, witness_replay_tell]);
+    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_flow, witness_replay_log, witness_replay_tell,
+                                     witness_replay_stop]);
 is_own_frame(_) -> false.
 
 -doc false.

@@ -4,7 +4,7 @@ Looks after the VM of a replay, from outside. It is told what to do over a file 
 another one, as in `m:witness_record_vm`; it ends with the process that called, however that ends.
 """.
 
--export([fold/6]).
+-export([fold/6, open/4]).
 
 -doc """
 Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
@@ -45,6 +45,22 @@ ended(Tag, Pid, Monitor, Fun, Acc) ->
         {'DOWN', Monitor, process, Pid, Reason} -> {error, {vm, Reason}, Acc}
     end.
 
+-doc """
+Starts a VM in which each process stops where its limit is, for the calling process: it gets what the port gives. `Dir` is a folder to
+be deleted when the port is closed.
+""".
+-spec open(witness_replay_code:code(), [binary()], #{pos_integer() => non_neg_integer() | infinity}, witness_replay:options()) ->
+    {ok, port(), Dir :: file:filename()} | {error, witness_replay:reason()}.
+open(Code, Atoms, Limits, Options) ->
+    Own = filename:absname(filename:dirname(code:which(?MODULE))),
+    maybe
+        {ok, Dir} ?= folder(Options),
+        {ok, Boot} ?= witness_replay_boot:write(Dir, Atoms, Own),
+        {ok, started(Boot, Own, Code, #{events => false, mirror => false, limits => Limits}, Options), Dir}
+    else
+        {error, Reason} -> {error, {file, Reason}}
+    end.
+
 folder(Options) ->
     Dir = filename:join(witness_record_code:cache(maps:with([cache], Options)),
                         io_lib:format("replay.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
@@ -55,23 +71,26 @@ folder(Options) ->
         {ok, Name}
     end.
 
-replay(Boot, Own, #{woven := Woven, plain := Plain, changed := Changed} = Code, Recording, Told, Options) ->
+replay(Boot, Own, #{changed := Changed} = Code, Recording, Told, Options) ->
     process_flag(trap_exit, true),
+    Port = started(Boot, Own, Code, #{mirror => is_map_key(mirror, Options), events => Told =/= none,
+                                      whole => maps:get(whole, Options, false)}, Options),
+    #{complete := Complete} = witness_log_recording:info(Recording),
+    case heard(Port, none, Told, Options) of
+        {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
+        {failed, Reason} -> {error, {vm, Reason}}
+    end.
+
+started(Boot, Own, #{woven := Woven, plain := Plain} = Code, How, Options) ->
     Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
         ++ ["-pa", Own | lists:reverse(Plain)] ++ lists:reverse(Woven) ++ ["-s", "witness_replay_node", "main"],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Port = open_port({spawn_executable, Erl}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments},
                                             {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
-    Job = (maps:with([woven, handler, calls], Code))#{dir => filename:absname(maps:get(dir, Options)),
-                                                      mirror => is_map_key(mirror, Options), events => Told =/= none,
-                                                      whole => maps:get(whole, Options, false)},
+    Job = maps:merge(maps:with([woven, handler, calls], Code), How#{dir => filename:absname(maps:get(dir, Options))}),
     true = port_command(Port, term_to_binary({start, Job})),
-    #{complete := Complete} = witness_log_recording:info(Recording),
-    case heard(Port, none, Told, Options) of
-        {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
-        {failed, Reason} -> {error, {vm, Reason}}
-    end.
+    Port.
 
 %% What it tells comes from our own code, in a VM with the rights of this one.
 heard(Port, Last, Told, Options) ->

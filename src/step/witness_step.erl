@@ -22,7 +22,7 @@ Guide: `docs/step.md`.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
 -export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
--export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, calls/3]).
+-export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, calls/3, process_state/2]).
 
 -compile({no_auto_import, [size/1]}).
 
@@ -30,6 +30,7 @@ Guide: `docs/step.md`.
 
 -record(session, {trace :: witness_step_trace:trace(),
                   report :: witness_replay:report(),
+                  live :: witness_step_live:live(),
                   at = 0 :: non_neg_integer()}).
 
 -opaque session() :: #session{}.
@@ -49,13 +50,15 @@ through up to there: `report/1` says so.
 -spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:reason()}.
 open(Options) ->
     case witness_step_trace:make(Options) of
-        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report}};
+        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report, live = witness_step_live:new(Options)}};
         {error, _} = Error -> Error
     end.
 
 -doc "Nothing of it is left.".
 -spec close(session()) -> ok.
-close(#session{trace = Trace}) -> witness_step_trace:close(Trace).
+close(#session{trace = Trace, live = Live}) ->
+    ok = witness_step_live:close(Live),
+    witness_step_trace:close(Trace).
 
 -doc "How the replay went.".
 -spec report(session()) -> witness_replay:report().
@@ -164,6 +167,21 @@ names(S) -> witness_step_state:names(state(S)).
 entries(S) ->
     State = state(S),
     #{Id => witness_step_state:entry(Id, State) || #{id := Id} <- processes(S), witness_step_state:is_alive(Id, State)}.
+
+-doc """
+The state of a process that lives: a replay is stopped where one stands, and the process is asked. It stands before what it asks for next, so
+behind what it has sent since its last entry. The first time, and when one has gone back, that takes as long as a replay to there.
+""".
+-spec process_state(pos_integer(), session()) -> {{ok, witness_step_live:answer()} | {error, none | unicode:chardata()}, session()}.
+process_state(Id, #session{live = Live} = S) ->
+    Entries = entries(S),
+    case Entries of
+        #{Id := _} ->
+            Ended = #{Other => infinity || #{id := Other} <- processes(S), not is_map_key(Other, Entries)},
+            {Answer, Live1} = witness_step_live:ask(Id, maps:merge(Ended, Entries), Live),
+            {Answer, S#session{live = Live1}};
+        #{} -> {{error, none}, S}
+    end.
 
 -doc "The last messages that were taken so far, the earliest first; `infinity`: all.".
 -spec messages(pos_integer() | infinity, all | [pos_integer()], session()) -> [message()].

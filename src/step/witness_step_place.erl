@@ -6,7 +6,7 @@ Names of functions are given as text, as events and stacks show them: `calc_serv
 is no atom of this VM is in no stack either.
 """.
 
--export([function/1, line/2, kind/2]).
+-export([function/1, line/2, message/1, kind/2]).
 
 -type test() :: fun((witness_step_trace:step()) -> boolean()).
 
@@ -49,6 +49,41 @@ is_at({_, _, _, Location}, Wanted, Line) when is_list(Location) ->
         _ -> false
     end;
 is_at(_, _, _) -> false.
+
+-doc "Whether a step sends or takes a message that matches a pattern of Erlang, in which variables match anything.".
+-spec message(binary()) -> {ok, test()} | {error, unicode:chardata()}.
+message(Text) ->
+    maybe
+        {ok, Tokens, _} ?= erl_scan:string(unicode:characters_to_list(Text) ++ "."),
+        {ok, [Pattern]} ?= erl_parse:parse_exprs(Tokens),
+        {ok, Head} ?= head(Pattern),
+        Compiled = ets:match_spec_compile([{{Head}, [], [true]}]),
+        Matches = fun(Msg) -> ets:match_spec_run([{Msg}], Compiled) =/= [] end,
+        {ok, fun(#{what := {send, _, _, Msg, _}}) -> Matches(Msg);
+                (#{what := {recv, _, Msg}}) -> Matches(Msg);
+                (_) -> false
+             end}
+    else
+        {ok, _} -> {error, ~"it is one expression"};
+        {error, {_, Module, Why}, _} -> {error, Module:format_error(Why)};
+        {error, {_, Module, Why}} -> {error, Module:format_error(Why)};
+        {error, Why} -> {error, Why}
+    end.
+
+%% The head of a match specification: a name that stands twice is the same both times.
+head(Pattern) ->
+    try
+        {ok, erl_parse:normalise(bound(Pattern))}
+    catch
+        error:_ -> {error, ~"it is no pattern"}
+    end.
+
+bound({var, Anno, '_'}) -> {atom, Anno, '_'};
+bound({var, Anno, Name}) -> {atom, Anno, list_to_atom("$" ++ integer_to_list(erlang:phash2(Name, 1_000_000)))};
+bound({map_field_exact, Anno, Key, Value}) -> {map_field_assoc, Anno, bound(Key), bound(Value)};
+bound(Tree) when is_tuple(Tree) -> list_to_tuple([bound(Part) || Part <- tuple_to_list(Tree)]);
+bound(Trees) when is_list(Trees) -> [bound(Tree) || Tree <- Trees];
+bound(Leaf) -> Leaf.
 
 -doc "Whether a step is of a kind, and of a process.".
 -spec kind(any | send | take | spawn | call | timeout | exit, any | pos_integer()) -> test().

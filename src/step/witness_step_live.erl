@@ -1,0 +1,95 @@
+-module(witness_step_live).
+-moduledoc """
+A replay in which each process has stopped at one point of a run: what the trace does not have, such as the state of a server, the
+processes themselves tell (`m:witness_replay_stop`).
+
+To go forward processes get higher limits. To go back the VM is thrown away, and another one replays to there. It belongs to the process that
+has opened it, and ends with that.
+""".
+
+-export([new/1, ask/3, close/1]).
+
+-export_type([live/0, answer/0]).
+
+-record(live, {options :: witness_replay:options(),
+               vm = none :: none | {port(), file:filename()},
+               limits = #{} :: limits()}).
+
+-opaque live() :: #live{}.
+
+-type limits() :: #{pos_integer() => non_neg_integer() | infinity}.
+
+-doc """
+`{ok, State}`: of a behaviour of OTP. Otherwise where it is: `in_receive` of its own, `elsewhere` in a call, or `running`, when it did not stop in time; with its
+stack, and that with the values on it, as the VM writes them.
+""".
+-type answer() :: {ok, term()} | {in_receive | elsewhere | running, Stack :: [tuple()], Backtrace :: binary()}.
+
+%% Milliseconds that a process may take to get there, and one that is there may take to answer.
+-define(PATIENCE, 30_000).
+-define(LOOK, 5_000).
+
+-doc "Nothing is replayed before somebody asks.".
+-spec new(witness_replay:options()) -> live().
+new(Options) -> #live{options = Options}.
+
+-doc "Asks a process, when each process has passed so many entries of its log (`infinity`: all).".
+-spec ask(pos_integer(), limits(), live()) -> {{ok, answer()} | {error, unicode:chardata()}, live()}.
+ask(Id, Limits, Live) ->
+    case reached(Limits, Live) of
+        {ok, #live{vm = {Port, _}} = There} ->
+            case asked({ask, make_ref(), Id}, Port, ?PATIENCE) of
+                {ok, Answer} -> {{ok, Answer}, There};
+                %% It is in the midst of something, and what it would answer now is not asked for.
+                timeout ->
+                    Looked = asked({look, make_ref(), Id}, Port, ?LOOK),
+                    {case Looked of timeout -> {error, ~"the VM of the replay does not answer"}; _ -> Looked end, closed(There)};
+                {error, _} = Error -> {Error, closed(There)}
+            end;
+        {error, Reason} -> {{error, witness_replay:format_error(Reason)}, Live}
+    end.
+
+reached(Limits, #live{vm = {Port, _}, limits = Before} = Live) ->
+    case maps:fold(fun(Id, Limit, Forward) -> Forward andalso maps:get(Id, Limits, 0) >= Limit end, true, Before) of
+        true ->
+            true = port_command(Port, term_to_binary({limits, Limits})),
+            {ok, Live#live{limits = Limits}};
+        false -> reached(Limits, closed(Live))
+    end;
+reached(Limits, #live{vm = none, options = Options} = Live) ->
+    case witness_replay:stopped(Limits, Options) of
+        {ok, Port, Dir} -> {ok, Live#live{vm = {Port, Dir}, limits = Limits}};
+        {error, _} = Error -> Error
+    end.
+
+asked({_, Ref, _} = Question, Port, Time) ->
+    true = port_command(Port, term_to_binary(Question)),
+    answered(Ref, Port, Time).
+
+answered(Ref, Port, Time) ->
+    receive
+        {Port, {data, Data}} ->
+            case binary_to_term(Data) of
+                {answer, Ref, none} -> {error, ~"it does not live in the replay"};
+                {answer, Ref, Answer} -> {ok, Answer};
+                {answer, _, _} -> answered(Ref, Port, Time);
+                _ -> {error, ~"the replay has ended before it was there"}
+            end;
+        {Port, {exit_status, _}} -> {error, ~"the VM of the replay has ended"}
+    after Time -> timeout
+    end.
+
+-doc "Nothing of it is left.".
+-spec close(live()) -> ok.
+close(Live) ->
+    _ = closed(Live),
+    ok.
+
+closed(#live{vm = none} = Live) -> Live;
+closed(#live{vm = {Port, Dir}} = Live) ->
+    try port_close(Port) catch error:badarg -> true end,
+    flushed(Port),
+    _ = file:del_dir_r(Dir),
+    Live#live{vm = none, limits = #{}}.
+
+flushed(Port) -> receive {Port, _} -> flushed(Port) after 0 -> ok end.
