@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
-import { accessible, calculator, looks, open, picture, run, witness, work } from "../testing.mjs";
+import { after, before, test } from "node:test";
+import { accessible, calculator, close, launch, looks, open, picture, run, witness, work } from "../testing.mjs";
+
+before(launch);
+after(close);
 
 const options = (code) => ["run", "--pa", code, "--spec", "examples/calculator/sum.hml"];
 
@@ -140,6 +143,22 @@ test("a redacted run leaves no message in its report", async () => {
     assert.equal(await page.textContent(".verdict code"), "calculator_demo:main/1");
     assert.match(await page.textContent("[role=option] >> nth=6"), /\{ok,'integer\(\)'\}/);
   });
+});
+
+test("what is recorded and what is replayed have their reports", async () => {
+  const recording = join(work, "calculator.rec");
+  const spec = ["--spec", "examples/calculator/sum.hml"];
+  const recorded = run(1, "recorded", "record", "--pa", calculator(), ...spec, "-o", recording, "calculator_demo:main(buggy)");
+  const replayed = run(1, "replayed", "replay", ...spec, recording);
+  for (const [file, subject] of [[recorded, /^recorded in .*calculator\.rec$/], [replayed, /^replay of .*calculator\.rec$/]])
+    await open(file, looks.light, async (page) => {
+      assert.match(await page.textContent(".verdict code"), subject);
+      assert.equal(await page.textContent("#violations"), "1 violation");
+      assert.equal(await page.locator("[role=option]").count(), 7);
+      await accessible(page);
+    });
+  for (const command of ["record", "replay"])
+    assert.match(witness(2, command, "--report", join(work, "none"), "x:y()").stderr, /--report: name a specification/);
 });
 
 test("what a system says is text", async () => {

@@ -35,6 +35,7 @@ first violation. `report`: one that is written when the run has ended.
                      node => node(),
                      out => witness_cli_io:out(),
                      report => witness_web:report(),
+                     subject => unicode:chardata(),
                      until => verdict,
                      on_verdict => fun((witness:verdict()) -> term())}.
 
@@ -283,13 +284,13 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
 reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
 
 %% The exit code: a report that was asked for and is not there is no success.
-report(Summary, Code, #state{options = #{report := Report, start := Start}} = State) ->
+report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
                              facts => witness_cli_render:facts(Summary, Result)
                                  ++ [{~"refused", Text} || #{refused := Text} <- [Summary], is_binary(Text)],
-                             subject => subject(Start), summary => Summary},
+                             subject => subject(Options), summary => Summary},
                            Report) of
         {ok, File} ->
             witness_cli_io:note([~"the report is ", witness_text:clean(File), $\n]),
@@ -301,12 +302,15 @@ report(Summary, Code, #state{options = #{report := Report, start := Start}} = St
 report(_, Code, _) -> Code.
 
 %% What was run or read.
-subject(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
-subject(#{system := {log, standard_input}}) -> ~"standard input";
-subject(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
-subject(#{system := {log, {file, File}}}) -> [~"log ", File];
-subject(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
-subject(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
+subject(#{subject := Subject}) -> Subject;
+subject(#{start := Start}) -> started(Start).
+
+started(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
+started(#{system := {log, standard_input}}) -> ~"standard input";
+started(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
+started(#{system := {log, {file, File}}}) -> [~"log ", File];
+started(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
+started(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
 %% A violation stands, however the run has ended, but bad input goes before it.
 code(#{outcome := refused}, _) -> 2;
