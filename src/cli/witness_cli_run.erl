@@ -49,6 +49,7 @@ first violation. `report`: one that is written when the run has ended.
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
+                courses = [] :: [pid()],  % who asks how the run goes, for its report
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
 -define(CHARTS, 10).             % violations of a property that are shown in full
@@ -120,14 +121,15 @@ system_output(#{json := false}) -> group_leader().
 %% Watching
 
 -spec watch(witness:run(), #state{}) -> 0..3.
-watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
+watch(Run, #state{options = #{for := For, timeout := Timeout} = Options} = State) ->
     %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
+    Courses = [witness_cli_course:start(Run, Report) || #{report := Report} <- [Options], not is_elsewhere(State)],
     after_time(For, planned),
     after_time(Timeout, timeout),
     _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
-    wait(Run, Waiter, State).
+    wait(Run, Waiter, State#state{courses = Courses}).
 
 first_hint(State) ->
     ends_at_interrupt(State) andalso
@@ -285,6 +287,7 @@ reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
 
 %% The exit code: a report that was asked for and is not there is no success.
 report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
+    lists:foreach(fun witness_cli_course:stop/1, State#state.courses),
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
