@@ -1,28 +1,28 @@
-// What the tests of the page have in common. CHROMIUM names its program; SCREENSHOTS a folder for pictures to look at.
+// What the tests of the page and its pictures have in common. CHROMIUM names its program; SCREENSHOTS a folder for pictures to look at.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { after, before } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = process.env.SCREENSHOTS;
 export const work = mkdtempSync(join(tmpdir(), "witness-web-"));
 let browser;
 
 // Elsewhere than in a container Chromium has its sandbox; as root, in a test, it has none.
-before(async () => {
+export async function launch() {
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-});
-after(async () => {
+}
+
+export async function close() {
   await browser?.close();
   rmSync(work, { recursive: true, force: true });
-});
+}
 
 export function witness(code, ...words) {
   const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8" });
@@ -40,7 +40,7 @@ export function run(code, report, ...words) {
 export function calculator() {
   const code = join(work, "calculator");
   mkdirSync(code, { recursive: true });
-  const compile = 'eval "$(bin/toolchain env)"; erlc -o "$0" examples/calculator/*.erl';
+  const compile = 'eval "$(bin/toolchain env)"; erlc +debug_info -o "$0" examples/calculator/*.erl';
   execFileSync("bash", ["-c", compile, code], { cwd: root });
   return code;
 }

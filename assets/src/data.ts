@@ -79,6 +79,7 @@ export interface Report {
   coverage: { spec: string; name: string | null; actions: Action[] }[];
   sources: { file: string; cut: boolean; lines: string[] }[];
   properties: Property[];
+  course: { columns: string[]; rows: [ms: number, ...values: number[]][] };
 }
 
 export const count = (number: number, one: string, many: string) =>

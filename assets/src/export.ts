@@ -32,7 +32,7 @@ export function svg(chart: SVGElement, title: string, series: { name: string; co
   const width = Number(chart.getAttribute("width"));
   const height = Number(chart.getAttribute("height"));
   const probe = document.body.appendChild(document.createElement("span"));
-  probe.style.colorScheme = "light";
+  document.documentElement.classList.add("light");
   const resolve = (color: string) => {
     probe.style.color = color;
     return getComputedStyle(probe).color;
@@ -43,6 +43,7 @@ export function svg(chart: SVGElement, title: string, series: { name: string; co
   const colors = series.map(({ color }) => resolve(color));
   const [text, page] = [resolve("var(--text)"), resolve("var(--page)")];
   probe.remove();
+  document.documentElement.classList.remove("light");
 
   const root = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const add = (element: string, attributes: Record<string, string | number>, content = "") => {

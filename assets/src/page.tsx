@@ -1,4 +1,5 @@
 import type { Report } from "./data";
+import { Course } from "./course";
 import { Coverage } from "./coverage";
 import { Properties } from "./violations";
 
@@ -29,6 +30,7 @@ export function Page({ report }: { report: Report }) {
         </section>
         {report.properties.length > 0 && <Properties report={report} />}
         {report.coverage.length > 0 && <Coverage report={report} />}
+        <Course report={report} />
       </main>
     </>
   );

@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { before, test } from "node:test";
-import { accessible, looks, open, picture, witness, work } from "../testing.mjs";
+import { after, before, test } from "node:test";
+import { accessible, close, launch, looks, open, picture, witness, work } from "../testing.mjs";
 
 const about = "what </script><script>alert(1)</script> <img src=x onerror=alert(2)> costs";
 const modes = ["untraced", "inline, none", "inline, sequence"];
 const folder = join(work, "tiny");
 
+before(launch);
+after(close);
 before(() => {
   const experiment = join(work, "tiny.json");
   writeFileSync(experiment, JSON.stringify({
@@ -88,6 +90,8 @@ test("figures are saved as SVG and CSV", async () => {
     const svg = await saved("SVG of Memory");
     assert.equal(svg.name, "memory.svg");
     assert.doesNotMatch(svg.text, /var\(|<style|<script/);
+    // The page is dark, what is saved is not.
+    assert.match(svg.text, /<rect[^>]* fill="rgb\(255, 255, 255\)"/);
     for (const mode of modes) assert.ok(svg.text.includes(`>${mode}</text>`));
     const csv = await saved("CSV of Memory");
     assert.equal(csv.name, "memory.csv");

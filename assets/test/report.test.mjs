@@ -1,9 +1,13 @@
 // Reports of real runs, in a real Chromium.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
-import { accessible, calculator, looks, open, picture, run, witness, work } from "../testing.mjs";
+import { after, before, test } from "node:test";
+import { accessible, calculator, close, launch, looks, open, picture, root, run, witness, work } from "../testing.mjs";
+
+before(launch);
+after(close);
 
 const options = (code) => ["run", "--pa", code, "--spec", "examples/calculator/sum.hml"];
 
@@ -142,6 +146,41 @@ test("a redacted run leaves no message in its report", async () => {
   });
 });
 
+test("what is recorded and what is replayed have their reports", async () => {
+  const recording = join(work, "calculator.rec");
+  const spec = ["--spec", "examples/calculator/sum.hml"];
+  const recorded = run(1, "recorded", "record", "--pa", calculator(), ...spec, "-o", recording, "calculator_demo:main(buggy)");
+  const replayed = run(1, "replayed", "replay", ...spec, recording);
+  for (const [file, subject] of [[recorded, /^recorded in .*calculator\.rec$/], [replayed, /^replay of .*calculator\.rec$/]])
+    await open(file, looks.light, async (page) => {
+      assert.match(await page.textContent(".verdict code"), subject);
+      assert.equal(await page.textContent("#violations"), "1 violation");
+      assert.equal(await page.locator("[role=option]").count(), 7);
+      await accessible(page);
+    });
+  for (const command of ["record", "replay"])
+    assert.match(witness(2, command, "--report", join(work, "none"), "x:y()").stderr, /--report: name a specification/);
+});
+
+test("the course of a run is drawn, and asking for it is not part of it", async () => {
+  const code = calculator();
+  const system = join(work, "course.erl");
+  writeFileSync(system, `-module(course).\n-export([main/1]).\nmain(N) ->\n
+    [begin calculator_demo:main(correct), timer:sleep(60) end || _ <- lists:seq(1, N)].\n`);
+  execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" "$1"', code, system], { cwd: root });
+  const file = run(0, "course", ...options(code), "course:main(12)");
+  await open(file, looks.light, async (page) => {
+    assert.match(await page.textContent(".facts"), /13 processes, 120 events/);
+    for (const title of ["Events over time", "Processes, monitors and violations"])
+      await page.getByRole("img", { name: title }).locator(".rect rect, .line path").first().waitFor({ state: "attached" });
+    await page.locator(".numbers > summary").last().click();
+    const last = page.getByRole("region", { name: "Processes, monitors and violations" }).locator("tr").last();
+    assert.match(await last.textContent(), /violations0$/);
+    await accessible(page);
+    await picture(page, "course");
+  });
+});
+
 test("what a system says is text", async () => {
   const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "]]>", "<!--", '"\\\'`${alert(3)}'];
   const log = join(work, "hostile.log");
@@ -152,7 +191,7 @@ test("what a system says is text", async () => {
   writeFileSync(spec, "'</script><i>': with calc_server:loop(_)\n" +
     'check [_ <- _, _] [_ ? _] [_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}] ff.\n');
   const file = run(1, "hostile", "check", "--spec", spec, log);
-  assert.ok(statSync(file).size < 100_000);
+  assert.ok(statSync(file).size < 450_000); // the page itself has 320,000
   await open(file, looks.light, async (page) => {
     const shown = await page.textContent(".violation .event");
     for (const word of hostile.slice(0, 4)) assert.ok(shown.includes(word), shown);

@@ -173,7 +173,9 @@ monitored(Command, Options, Run) ->
         true -> element(2, properties(Command, Options));
         false -> none
     end,
-    case Run(Options, Properties) of
+    Properties =/= none orelse not is_map_key(report, Options) orelse
+        refused(Command, ~"--report: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
+    case Run(maps:merge(Options, report(Command, Options)), Properties) of
         {ok, Code} -> Code;
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
         {error, {run, Reason}} -> refused(Command, as_given(witness:format_error(Reason)));
@@ -183,7 +185,7 @@ monitored(Command, Options, Run) ->
 attach(Options) ->
     {_, Properties} = properties(~"attach", Options),
     Attachment = accept(~"attach", witness_cli_attach:prepare(Options)),
-    case witness_cli_attach:run(Attachment, Properties, Options) of
+    case witness_cli_attach:run(Attachment, Properties, maps:merge(Options, report(~"attach", Options))) of
         {ok, Code} -> Code;
         {error, {specification, _} = Reason} -> refuse(witness_remote:format_error(Reason));
         {error, Reason} -> refused(~"attach", witness_remote:format_error(Reason))
@@ -208,12 +210,15 @@ properties(Command, Options) ->
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, Given#{specs => Specs, monitors => Monitors}}.
 
-watch(Command, #{specs := Specs} = Properties, System, #{json := Json} = Options) ->
-    Report = case Options of
-        #{report := Folder} -> #{report => accept(Command, ~"--report: ", witness_web:open(Folder, #{specs => Specs}))};
-        #{} -> #{}
-    end,
-    case witness_cli_run:run(Report#{start => maps:merge(Properties, System), json => Json,
+%% A report that is opened, where one is asked for. A project of Mix is run in its folder, but its report lies here.
+report(Command, #{report := Given} = Options) ->
+    Folder = case Options of #{mix := _} -> filename:absname(Given); #{} -> Given end,
+    Specs = maps:get(specs, Options, []),
+    #{report => accept(Command, ~"--report: ", witness_web:open(Folder, #{specs => Specs}))};
+report(_, #{}) -> #{}.
+
+watch(Command, Properties, System, #{json := Json} = Options) ->
+    case witness_cli_run:run((report(Command, Options))#{start => maps:merge(Properties, System), json => Json,
                                      for => maps:get(for, Options, infinity),
                                      timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;

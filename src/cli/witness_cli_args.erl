@@ -6,7 +6,7 @@ Everything is declared once, as a command of `m:argparse`, which parses and writ
 by its internal name; here they are told in the words that the user has written.
 """.
 
--export([parse/1, shared/1, seconds/1]).
+-export([parse/1, shared/1, report/0, seconds/1]).
 
 -export_type([parsed/0]).
 
@@ -266,6 +266,8 @@ properties() ->
                                                   "more it ends undecided"]}}
     ].
 
+-doc "The argument that asks for a report.".
+-spec report() -> map().
 report() ->
     #{name => report, long => "-report", type => string,
       help => {"[--report DIR]", ["write what was found as a page for a browser too, DIR/report.html (docs/report.md)"]}}.

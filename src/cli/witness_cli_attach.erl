@@ -48,6 +48,7 @@ command() ->
         #{name => redact, long => "-redact", type => boolean,
           help => {"[--redact]", ["show the shape of messages, arguments and values; their contents stay at the "
                                   "node"]}},
+        witness_cli_args:report(),
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
         #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}}
@@ -86,9 +87,11 @@ run(#{node := Node} = Target, Properties, Options) ->
         #{} -> {infinity, ?DURATION}
     end,
     Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory bsl 20},
-    case witness_cli_run:run(#{start => maps:merge(maps:remove(monitors, Properties), Limits),
-                               with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
-                               json => Json, for => For, timeout => infinity}) of
+    Report = maps:with([report], Options),
+    case witness_cli_run:run(Report#{start => maps:merge(maps:remove(monitors, Properties), Limits),
+                                     with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
+                                     json => Json, for => For, timeout => infinity,
+                                     subject => [~"node ", atom_to_binary(Node)]}) of
         {error, {lost, _} = Reason} ->
             witness_cli_io:note([~"witness attach: ", witness_remote:format_error(Reason), $\n]),
             {ok, 3};

@@ -26,7 +26,7 @@ ended early.
 -type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), tracing_only := boolean(),
                      output => string(), pa => [string()],
                      specs => [string()], monitors => [string()], weave => [string()], outside => [string()],
-                     config => string(), app => string(), mix => string(), system => string()}.
+                     config => string(), report => witness_web:report(), app => string(), mix => string(), system => string()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -66,6 +66,7 @@ command() ->
                                           "processes are not; may be repeated"]}},
         #{name => config, long => "-config", type => string,
           help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
+        witness_cli_args:report(),
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output; what the program prints goes to "
                                  "standard error"]}},
@@ -97,7 +98,9 @@ run(Given, Properties) ->
         All = maps:merge(maps:with([contents, hash, tracing_only, config, last], Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => progress()}),
-        {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties, #{json => Json, out => Out}),
+        {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties,
+                                    (maps:with([report], Options))#{json => Json, out => Out,
+                                                                            subject => [~"recorded in ", Dir]}),
         Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         Code = code(Told, Program),
         tell(Json, Out, Told, Code),

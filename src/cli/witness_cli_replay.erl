@@ -21,7 +21,8 @@ With `--check` a recording that has verdicts is compared with these instead: 0 i
 
 -doc "See `command/0`.".
 -type options() :: #{json := boolean(), trust := boolean(), allow_changed := boolean(), mirror := boolean(), check := boolean(),
-                     step := boolean(), commands => [string()], recording := string(), until => verdict, events => string(), pa => [string()], specs => [string()],
+                     step := boolean(), commands => [string()], recording := string(), until => verdict,
+                     report => witness_web:report(), events => string(), pa => [string()], specs => [string()],
                      monitors => [string()], stored => witness_verdicts:verdicts(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
@@ -64,6 +65,7 @@ command() ->
           help => {"[--trust]", ["replay a recording of another user, whose code that may run"]}},
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
+        witness_cli_args:report(),
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output"]}},
         #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
@@ -155,10 +157,10 @@ replayed(All, Properties, Out, #{json := Json} = Options) ->
     Self = self(),
     Ref = make_ref(),
     Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end},
-    Run = (maps:with([until], Options))#{
+    Run = (maps:with([until, report], Options))#{
         start => Properties#{system => {log, {replay, Replay}}}, json => Json, out => Out, for => infinity, timeout => infinity,
         on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
-    case witness_cli_run:run(Run) of
+    case witness_cli_run:run(Run#{subject => [~"replay of ", maps:get(recording, Options)]}) of
         {ok, Code} -> reported(Code, verdicts(Ref, []), Ref, Properties, Options);
         {error, {specification, _}} = Error -> Error;
         {error, Reason} -> {error, {run, Reason}}

@@ -14,16 +14,17 @@ or of two, to compare.
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
-    #{help => ["Draws what benchmarks have measured: response time, memory, utilisation and duration against the load and "
-               "over time, as one page for a browser that needs nothing beside it (docs/report.md).\n\n",
+    #{help => ["Draws what benchmarks have measured: response time, memory, utilisation and duration against the load "
+               "and over time, as one page for a browser that needs nothing beside it (docs/report.md).\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 the report is written; 2 wrong usage, or a folder that is wrong; 3 it is written, and a "
-               "benchmark was unsound or has no result.\n\n"
+               "\n\nExit codes: 0 the report is written; 2 wrong usage, or a folder that is wrong; 3 it is written, and "
+               "a benchmark was unsound or has no result.\n\n"
                "  witness report laptop.bench\n"
                "  witness report after.bench --against before.bench -o comparison\n"],
       arguments => [
         #{name => against, long => "-against", type => string,
-          help => {"[--against DIR]", ["the folder of another benchmark, of before a change, say: each figure has both"]}},
+          help => {"[--against DIR]", ["the folder of another benchmark, of before a change, say: each figure "
+                                      "has both"]}},
         #{name => output, short => $o, long => "-output", type => string,
           help => {"[-o DIR | --output DIR]", ["where report.html is written (into the folder of the benchmark)"]}},
         #{name => folder, type => string, help => {"DIR", ["the folder that witness bench has written"]}}

@@ -35,6 +35,7 @@ first violation. `report`: one that is written when the run has ended.
                      node => node(),
                      out => witness_cli_io:out(),
                      report => witness_web:report(),
+                     subject => unicode:chardata(),
                      until => verdict,
                      on_verdict => fun((witness:verdict()) -> term())}.
 
@@ -48,6 +49,7 @@ first violation. `report`: one that is written when the run has ended.
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
+                courses = [] :: [pid()],  % who asks how the run goes, for its report
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
 -define(CHARTS, 10).             % violations of a property that are shown in full
@@ -119,14 +121,15 @@ system_output(#{json := false}) -> group_leader().
 %% Watching
 
 -spec watch(witness:run(), #state{}) -> 0..3.
-watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
+watch(Run, #state{options = #{for := For, timeout := Timeout} = Options} = State) ->
     %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
+    Courses = [witness_cli_course:start(Run, Report) || #{report := Report} <- [Options], not is_elsewhere(State)],
     after_time(For, planned),
     after_time(Timeout, timeout),
     _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
-    wait(Run, Waiter, State).
+    wait(Run, Waiter, State#state{courses = Courses}).
 
 first_hint(State) ->
     ends_at_interrupt(State) andalso
@@ -283,13 +286,14 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
 reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
 
 %% The exit code: a report that was asked for and is not there is no success.
-report(Summary, Code, #state{options = #{report := Report, start := Start}} = State) ->
+report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
+    lists:foreach(fun witness_cli_course:stop/1, State#state.courses),
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
                              facts => witness_cli_render:facts(Summary, Result)
                                  ++ [{~"refused", Text} || #{refused := Text} <- [Summary], is_binary(Text)],
-                             subject => subject(Start), summary => Summary},
+                             subject => subject(Options), summary => Summary},
                            Report) of
         {ok, File} ->
             witness_cli_io:note([~"the report is ", witness_text:clean(File), $\n]),
@@ -301,12 +305,15 @@ report(Summary, Code, #state{options = #{report := Report, start := Start}} = St
 report(_, Code, _) -> Code.
 
 %% What was run or read.
-subject(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
-subject(#{system := {log, standard_input}}) -> ~"standard input";
-subject(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
-subject(#{system := {log, {file, File}}}) -> [~"log ", File];
-subject(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
-subject(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
+subject(#{subject := Subject}) -> Subject;
+subject(#{start := Start}) -> started(Start).
+
+started(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
+started(#{system := {log, standard_input}}) -> ~"standard input";
+started(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
+started(#{system := {log, {file, File}}}) -> [~"log ", File];
+started(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
+started(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
 %% A violation stands, however the run has ended, but bad input goes before it.
 code(#{outcome := refused}, _) -> 2;

@@ -53,8 +53,8 @@ experiment(Source, Folder) ->
         #{~"shapes" := [_ | _] = Given} -> [copied(Shape) || Shape <- Given];
         #{} -> []
     end,
-    case witness_bench_experiment:parse(iolist_to_binary(json:encode(Source#{~"modes" => [~"untraced"], ~"shapes" => Shapes})),
-                                        filename:absname(Folder)) of
+    Local = Source#{~"modes" => [~"untraced"], ~"shapes" => Shapes},
+    case witness_bench_experiment:parse(iolist_to_binary(json:encode(Local)), filename:absname(Folder)) of
         {ok, _} = Ok -> Ok;
         {error, Problem} -> {error, [Folder, ~"/experiment.json: ", Problem]}
     end.
@@ -109,7 +109,8 @@ write(Folder, Measured) -> write(Folder, Measured, built).
 Writes the report into a folder: of one experiment, or of one and what it is compared with. `Page` is as of
 `witness_web:open/2`. An error is text for people.
 """.
--spec write(file:filename(), [measured(), ...], built | file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+-spec write(file:filename(), [measured(), ...], built | file:filename()) ->
+    {ok, file:filename()} | {error, unicode:chardata()}.
 write(Folder, Measured, From) ->
     File = filename:join(Folder, ?FILE_NAME),
     maybe

@@ -21,8 +21,8 @@ arrivals to sums over at most 200 stretches. So the size of a page does not foll
 An experiment, with the value of its file, and what was measured. Throws
 `{damaged, File}` where samples have no numbers; what `Raw` throws is passed on.
 """.
--spec measured(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(), [witness_bench_result:row(), ...],
-               raw()) -> #{atom() => witness_web_data:json()}.
+-spec measured(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(),
+               [witness_bench_result:row(), ...], raw()) -> #{atom() => witness_web_data:json()}.
 measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, histogram := Histogram}) ->
     #{name => text(maps:get(name, Experiment)), about => text(maps:get(about, Experiment)),
       parameters => [[text(Key), text(json:encode(Value))]
@@ -34,7 +34,7 @@ measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, h
       arrivals => arrivals(Experiment, Rows),
       timelines => [(series(Row))#{id => text(Id), repetition => Repetition, samples => timeline(Id, Samples(Id))}
                     || #{id := Id, repetition := Repetition} = Row <- witness_bench_evaluate:largest_of(~"", Rows)],
-      responses => [Response || Response <- responses(Rows, Histogram)],
+      responses => responses(Rows, Histogram),
       idle => idle(Experiment, Rows),
       variability => [(series(V))#{first => First, variation => #{Metric => float(X) || Metric := X <- Variation}}
                       || #{first := First, variation := Variation} = V <- witness_bench_evaluate:variability(Rows)],
@@ -45,7 +45,9 @@ measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, h
       paper_variability => witness_bench_papers:variability()}.
 
 %% What is told apart in a drawing.
-series(Of) -> maps:merge(#{Key => text(Text) || Key := Text <- maps:with([shape, variant, mode, analysis], Of)}, maps:with([n], Of)).
+series(Of) ->
+    Texts = #{Key => text(Text) || Key := Text <- maps:with([shape, variant, mode, analysis], Of)},
+    maps:merge(Texts, maps:with([n], Of)).
 
 run(#{status := Status} = Row) ->
     (series(Row))#{id => text(maps:get(id, Row)), status => atom_to_binary(Status),
@@ -126,10 +128,12 @@ responses(Rows, Histogram) ->
     Cells = witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
     Largest = #{{S, V} => lists:max([N || #{n := N, shape := S1, variant := V1} <- Rows, S1 =:= S, V1 =:= V])
                 || #{shape := S, variant := V} <- Rows},
-    [(series(Row))#{quantiles => [[Q, max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6] || Q <- ?QUANTILES],
+    [(series(Row))#{quantiles => [[Q, ms(Q, Buckets)] || Q <- ?QUANTILES],
                     count => witness_bench_statistics:count(Buckets), fits => fits(Mode, Buckets)}
      || [#{shape := S, variant := V, n := N, mode := Mode} = Row | _] = Cell <- Cells, map_get({S, V}, Largest) =:= N,
         [_ | _] = Buckets <- [merged([Histogram(Id) || #{id := Id} <- Cell])]].
+
+ms(Q, Buckets) -> max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6.
 
 merged(Histograms) ->
     Counts = lists:foldl(fun({Low, High, Count}, Sums) ->
@@ -141,8 +145,7 @@ merged(Histograms) ->
 fits(~"untraced", Buckets) ->
     Fits = witness_bench_evaluate:best_fit(Buckets),
     [#{family => atom_to_binary(element(1, D)), parameters => [element(2, D), element(3, D)], d => Distance,
-       shares => [witness_bench_statistics:cdf(D, max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6)
-                  || Q <- ?QUANTILES]}
+       shares => [witness_bench_statistics:cdf(D, ms(Q, Buckets)) || Q <- ?QUANTILES]}
      || #{distribution := D, d := Distance} <- Fits];
 fits(_, _) -> [].
 
