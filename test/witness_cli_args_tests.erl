@@ -40,8 +40,8 @@ every_option_of_compile_is_read_test() ->
 errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
-        {["rnu"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log and bench"]},
-        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log and bench"]},
+        {["rnu"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
         {["--quick", "run"], ["--quick"]},
         {["run", "--app"], ["--app APP is expected"]},
         {["run", "--spec"], ["--spec FILE.hml is expected"]},

@@ -17,13 +17,14 @@ table() ->
       "instrument" => ["trace", "monitor", "spec", "weave", "event"],
       "record" => ["trace", "weave", "log", "event"],
       "replay" => ["record", "trace", "weave", "log", "event"],
+      "step" => ["replay", "record", "log", "event"],
       "explore" => ["instrument", "event"],
       "remote" => ["", "spec", "event"],
       "bench" => ["", "event"],
-      "web" => ["", "text", "event"],
-      "" => ["bench", "explore", "replay", "record", "instrument", "trace", "monitor", "spec",
+      "web" => ["", "bench", "text", "event"],
+      "" => ["bench", "explore", "step", "replay", "record", "instrument", "trace", "monitor", "spec",
              "weave", "log", "text", "event"],
-      "cli" => ["", "web", "remote", "bench", "explore", "replay", "record", "instrument", "trace", "monitor",
+      "cli" => ["", "web", "remote", "bench", "explore", "step", "replay", "record", "instrument", "trace", "monitor",
                 "spec", "weave", "log", "text", "event"]}.
 
 %% Prefixes of the modules of a folder; every other `witness' module is the application's own.
@@ -31,7 +32,7 @@ prefixes() ->
     #{"event" => ["witness_event"], "text" => ["witness_text"], "log" => ["witness_log"], "weave" => ["witness_weave"],
       "spec" => ["witness_spec"], "monitor" => ["witness_monitor"], "trace" => ["witness_trace"],
       "instrument" => ["witness_outline", "witness_central", "witness_inline"],
-      "record" => ["witness_record"], "replay" => ["witness_replay"],
+      "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "cli" => ["witness_cli"]}.
 

@@ -124,7 +124,12 @@ inline_monitors_are_given_what_programs_do() ->
 
 judge_inline(Tree, Dir) ->
     Forms = witness_weave_program:forms(Tree),
-    {ok, ?PROGRAM, Code, _} = compile:noenv_forms(Forms, [binary, return, debug_info]),
+    case compile:noenv_forms(Forms, [binary, return, debug_info]) of
+        {ok, ?PROGRAM, Code, _} -> judge_inline(Forms, Code, Dir);
+        {error, Errors, _} -> refused({not_compiled, Errors})
+    end.
+
+judge_inline(Forms, Code, Dir) ->
     ok = file:write_file(filename:join(Dir, "witness_weave_generated.beam"), Code),
     {module, ?PROGRAM} = code:load_file(?PROGRAM),
     Original = witness_weave_journal:run(started()),
@@ -178,7 +183,7 @@ compare(Original, Woven) -> compare(Original, Woven, #{}).
 
 compare(Original, Woven, Plan) ->
     maybe
-        true ?= is_map(Original) orelse {Original, original},
+        true ?= is_map(Original) orelse refused(Original),
         true ?= is_map(Woven) orelse {Woven, woven},
         [] ?= [{differs, Process, A, B} || Process := A <- Original, B <- [behaviour(Process, Woven)], not same(A, B)],
         [] ?= [{not_told, Process, Journal, End} || Process := {Journal, End} <- Woven, not told(expected(Journal, Plan), End)],
@@ -195,6 +200,14 @@ run(Forms) ->
             {Journals, [Warning || {_, Found} <- Warnings, Warning <- Found]};
         {error, Errors, _} ->
             {{not_compiled, Errors}, []}
+    end.
+
+%% The compiler has faults of its own: it refuses, with a message of its last pass, what it has made itself of some programs with
+%% a `receive' within a key of a map. Nothing can be said of these.
+refused({not_compiled, [{_, [_ | _] = Errors}]} = Original) ->
+    case lists:all(fun({_, Pass, _}) -> Pass =:= beam_validator end, Errors) of
+        true -> ok;
+        false -> {Original, original}
     end.
 
 %% Of what is bound in an argument and used later the compiler says what it is an argument of. Of code that cannot be reached

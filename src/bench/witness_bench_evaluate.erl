@@ -7,7 +7,7 @@ An overhead compares a benchmark with the untraced one of the same repetition, w
 the median over the repetitions, and the least and the largest.
 """.
 
--export([overheads/1, largest_of/2, elasticity/1, growth/2, best_fit/1, idle_time/3, variability/1]).
+-export([overheads/1, steps/1, largest_of/2, elasticity/1, growth/2, best_fit/1, idle_time/3, variability/1]).
 
 -export_type([compared/0, place/0]).
 
@@ -25,14 +25,21 @@ where there is an untraced one. `problems` are the rows that have no numbers; `g
                                                overhead => number(), overheads => {number(), number()}}},
                       problems := [witness_bench_result:row()]}.
 
--define(METRICS, [response_mean_ns, response_p99_ns, system_memory_mean, system_utilisation, duration_ms, done_ms,
-                  tracers, lag_max_ns]).
+-define(METRICS, [response_mean_ns, response_p50_ns, response_p95_ns, response_p99_ns, system_memory_mean,
+                  system_memory_peak, system_utilisation, system_messages_per_second, duration_ms, done_ms, cpu_ms,
+                  tracers, lag_max_ns, idle_mean_ns]).
 
 -doc "Overheads at the largest step of each shape and variant, in the order of the rows.".
 -spec overheads([witness_bench_result:row()]) -> [{place(), [compared()]}].
 overheads(Rows) ->
     [{place(Group), compared(Group)} || Of <- witness_bench_result:groups(fun(#{variant := V, shape := S}) -> {V, S} end, Rows),
                                         Group <- [largest(Of)]].
+
+-doc "The same at each step.".
+-spec steps([witness_bench_result:row()]) -> [{place(), [compared()]}].
+steps(Rows) ->
+    [{place(Group), compared(Group)}
+     || Group <- witness_bench_result:groups(fun(#{variant := V, shape := S, n := N}) -> {V, S, N} end, Rows)].
 
 largest(Rows) ->
     Most = lists:max([N || #{n := N} <- Rows]),
@@ -164,14 +171,14 @@ The coefficients of variation of the first 3, 6 and 9 repetitions (BenchCRV, fig
 and step. `first` is how many repetitions; those that are not there are left out.
 """.
 -spec variability([witness_bench_result:row()]) ->
-    [#{variant := binary(), shape := binary(), mode := binary(), n := pos_integer(), first := pos_integer(),
-       variation := #{atom() => float()}}].
+    [#{variant := binary(), shape := binary(), mode := binary(), analysis := binary(), n := pos_integer(),
+       first := pos_integer(), variation := #{atom() => float()}}].
 variability(Rows) ->
-    [#{variant => Variant, shape => Shape, mode => Mode, n => N, first => First,
+    [#{variant => Variant, shape => Shape, mode => Mode, analysis => Analysis, n => N, first => First,
        variation => #{Metric => witness_bench_statistics:variation(Values)
                       || Metric <- [system_utilisation, system_memory_mean, response_mean_ns],
                          [_ | _] = Values <- [witness_bench_result:numbers(Metric, Some)]}}
-     || [#{variant := Variant, shape := Shape, mode := Mode, n := N} | _] = Of
+     || [#{variant := Variant, shape := Shape, mode := Mode, analysis := Analysis, n := N} | _] = Of
             <- witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
         First <- [3, 6, 9], length(Of) >= First,
         Some <- [[Row || #{repetition := R} = Row <- Of, R =< First]]].

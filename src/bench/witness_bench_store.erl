@@ -19,7 +19,7 @@ is in `results.csv` after the other files of its benchmark are there; what has n
 A file that cannot be written, because the disk is full, say, is thrown as `{unwritten, Problem}`.
 """.
 
--export([open/4, platform/1, claim/1, release/1, rows/1, add/3, histogram/2, sampled/2, samples/2, save/3, saved/2]).
+-export([open/4, read/1, platform/1, claim/1, release/1, rows/1, add/3, histogram/2, sampled/2, samples/2, save/3, saved/2]).
 
 -export_type([store/0]).
 
@@ -66,6 +66,19 @@ same_platform(Folder, Platform) ->
     end.
 
 shown(Key, Platform) -> json:encode(maps:get(Key, Platform, null)).
+
+-doc "Opens the folder of an experiment to look at it, with the text of the experiment.".
+-spec read(file:filename_all()) -> {ok, store(), Text :: binary()} | {error, unicode:chardata()}.
+read(Folder) ->
+    maybe
+        {ok, Text} ?= file:read_file(filename:join(Folder, "experiment.json")),
+        {ok, Rows} ?= read_rows(Folder),
+        {ok, #{folder => Folder, rows => Rows}, Text}
+    else
+        {error, enoent} -> {error, [Folder, ~": holds no experiment of witness bench (experiment.json)"]};
+        {error, Problem} when is_atom(Problem) -> {error, [Folder, ~": ", file:format_error(Problem)]};
+        {error, Problem} -> {error, [Folder, ~": ", Problem]}
+    end.
 
 -doc "The facts about the platform of the folder, by their names.".
 -spec platform(#{folder := file:filename_all(), _ => _}) -> {ok, #{binary() => json:decode_value()}} | none.

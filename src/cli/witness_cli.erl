@@ -68,11 +68,12 @@ perform(Arguments) ->
                 witness_cli_io:print(witness_cli_io:open(text), Text),
                 0;
             {error, Text} -> refuse(Text);
-            {compile, Options} -> compile(Options);
+            {compile, Options} -> outcome(~"compile", witness_cli_compile:run(Options));
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
             {bench, Options} -> witness_cli_bench:run(Options);
-            {log, Options} -> show_recording(Options);
+            {report, Options} -> outcome(~"report", witness_cli_report:run(Options));
+            {log, Options} -> outcome(~"log", witness_cli_log:run(Options));
             {run, Options} -> run_system(Options);
             {check, Options} -> check_log(Options);
             {record, Options} -> record(Options);
@@ -91,17 +92,8 @@ refuse(Text) ->
     witness_cli_io:note([string:trim(Text, trailing, "\n"), $\n]),
     2.
 
-compile(Options) ->
-    case witness_cli_compile:run(Options) of
-        {ok, Code} -> Code;
-        {error, Text} -> refused(~"compile", Text)
-    end.
-
-show_recording(Options) ->
-    case witness_cli_log:run(Options) of
-        {ok, Code} -> Code;
-        {error, Text} -> refused(~"log", Text)
-    end.
+outcome(_, {ok, Code}) -> Code;
+outcome(Command, {error, Text}) -> refused(Command, Text).
 
 %% What can be checked without running anything is checked here, in the order in which it is needed.
 run_system(Given) ->

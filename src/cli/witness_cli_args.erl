@@ -12,7 +12,7 @@ by its internal name; here they are told in the words that the user has written.
 
 -doc "What to do: print a text, run a command with its options, or tell what is wrong.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | replay | log | attach | compile | demo | explore | bench, Options :: #{atom() => term()}}
+                | {run | check | record | replay | log | attach | compile | demo | explore | bench | report, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").
@@ -26,7 +26,8 @@ by its internal name; here they are told in the words that the user has written.
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
                    {"log", "shows what a recording has"},
-                   {"bench", "measures what watching costs, under realistic loads"}]).
+                   {"bench", "measures what watching costs, under realistic loads"},
+                   {"report", "draws what benchmarks have measured, as a page for a browser"}]).
 
 -doc "Reads the arguments of the command line.".
 -spec parse([string()]) -> parsed().
@@ -115,7 +116,7 @@ command() ->
                   "replay" => witness_cli_replay:command(),
                   "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
                   "demo" => demo(), "explore" => witness_cli_explore:command(),
-                  "bench" => witness_cli_bench:command()}}.
+                  "bench" => witness_cli_bench:command(), "report" => witness_cli_report:command()}}.
 
 run() ->
     #{help => ["Runs mod:fun(args), or the application APP, in a fresh node and checks every process against the "

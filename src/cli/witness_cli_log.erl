@@ -243,7 +243,7 @@ short(Term) -> witness_event:format_term(Term, ?TERM).
 sequence(Wanted, Known, #show{recording = R, json = Json} = Show) ->
     Parents = #{Id => Parent || #{id := Id, parent := Parent} <- Known},
     Unborn = #{Id => [] || Id := Parent <- Parents, is_map_key(Parent, Parents)},
-    Begun = case Json of true -> Show; false -> printed(~"sequenceDiagram\n", Show) end,
+    Begun = case Json of true -> Show; false -> printed(witness_cli_mermaid:heading(), Show) end,
     witness_log_recording:with_cursors(fun(Cursor) ->
         maybe
             {ok, Cursors} ?= cursors([Id || #{id := Id} <- Known], Cursor, []),
@@ -316,28 +316,15 @@ arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
                 none -> messages(N)
             end,
             {Drawn2, Show2} = lists:foldl(fun participant/2, {Drawn, Show}, [From, To]),
-            {Drawn2, printed([~"    ", lane(From), ~"->>", lane(To), ~": ", mermaid(Label), $\n], Show2)};
+            {Drawn2, printed(witness_cli_mermaid:arrow(From, To, Label), Show2)};
         false -> {Drawn, Show}
     end.
 
 participant(Id, {Drawn, Show}) when is_map_key(Id, Drawn) -> {Drawn, Show};
-participant(0, {Drawn, Show}) -> {Drawn#{0 => []}, printed(~"    participant P0 as outside\n", Show)};
 participant(Id, {Drawn, #show{names = Names} = Show}) ->
     {Pid, Signature} = maps:get(Id, Names, {~"?", ~"?"}),
     Name = witness_text:cut([Pid, ~" ", Signature], ?LABEL),
-    {Drawn#{Id => []}, printed([~"    participant ", lane(Id), ~" as ", mermaid(Name), $\n], Show)}.
-
-lane(Id) -> [$P, integer_to_binary(Id)].
-
-%% Nothing ends a label: not a semicolon, not the word `end', and nothing begins an entity.
-mermaid(Text) -> << <<(plain(Char))/binary>> || <<Char/utf8>> <= broken(witness_text:clean(Text)) >>.
-
-broken(Text) -> binary:replace(Text, ~"end", ~"e\x{1}nd", [global]).
-
-plain(1) -> ~"#8203;";
-plain(Char) when Char =:= $#; Char =:= $;; Char =:= $<; Char =:= $>; Char =:= $&; Char =:= $%; Char =:= $\\ ->
-    <<"#", (integer_to_binary(Char))/binary, ";">>;
-plain(Char) -> <<Char/utf8>>.
+    {Drawn#{Id => []}, printed(witness_cli_mermaid:participant(Id, Name), Show)}.
 
 %% --- output ----------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ With `--check` a recording that has verdicts is compared with these instead: 0 i
 
 -doc "See `command/0`.".
 -type options() :: #{json := boolean(), trust := boolean(), allow_changed := boolean(), mirror := boolean(), check := boolean(),
-                     recording := string(), until => verdict, events => string(), pa => [string()], specs => [string()],
+                     step := boolean(), commands => [string()], recording := string(), until => verdict, events => string(), pa => [string()], specs => [string()],
                      monitors => [string()], stored => witness_verdicts:verdicts(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
@@ -38,7 +38,8 @@ command() ->
                "  witness record --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness replay calc.rec\n"
                "  witness replay --spec other.hml --until verdict calc.rec\n"
-               "  witness replay --check calc.rec\n"],
+               "  witness replay --check calc.rec\n"
+               "  witness replay --step calc.rec\n"],
       arguments => witness_cli_args:shared([specs, monitors]) ++ [
         #{name => pa, long => "-pa", action => append, type => string,
           help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded, or of monitors; may be "
@@ -49,6 +50,10 @@ command() ->
         #{name => check, long => "-check", type => boolean, default => false,
           help => {"[--check]", ["compare with the verdicts that the recording has, of its specifications and monitors, or of those that are "
                                  "named"]}},
+        #{name => step, long => "-step", type => boolean, default => false,
+          help => {"[--step]", ["go through the run by commands, forward and back; help shows them"]}},
+        #{name => commands, long => "-command", action => append, type => string,
+          help => {"[--command COMMAND]...", ["with --step: do this, and then end; may be repeated"]}},
         #{name => events, long => "-events", type => string,
           help => {"[--events FILE]", ["write all that processes do to a file, for witness check: as JSON Lines if its name "
                                        "ends in .jsonl, .ndjson or .json"]}},
@@ -92,6 +97,8 @@ names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
     {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
 run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
 run(#{until := _, check := true}, _) -> {error, ~"--until and --check exclude each other"};
+run(#{step := true} = Options, Properties) -> stepped(Options, Properties);
+run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
     Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
@@ -107,6 +114,25 @@ run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, 
         Told = Report#{dir => Dir, monitored => Properties =/= none, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         tell(Json, Out, Told),
         {ok, code(Told, Found)}
+    end.
+
+stepped(Options, Properties) ->
+    case [Name || Name <- [json, check, mirror], maps:get(Name, Options)] ++ [Name || Name <- [until, events], is_map_key(Name, Options)] of
+        [mirror | _] -> {error, ~"--step and --mirror-output exclude each other"};
+        [Name | _] -> {error, [~"--step and --", atom_to_binary(Name), ~" exclude each other"]};
+        [] -> stepped_through(Options, Properties)
+    end.
+
+stepped_through(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
+    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
+    maybe
+        ok ?= trusted(Given),
+        {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        ok ?= elixir(Dir, Folders),
+        All = maps:merge(Given, paths(Folders, Properties, Dir)),
+        {error, Reason} ?= witness_cli_step:run(All, witness_cli_io:open(text),
+                                               (maps:with([commands], Options))#{properties => Properties}),
+        told(All, {error, Reason})
     end.
 
 %% Those of monitors need not have the modules of the program.

@@ -16,7 +16,7 @@ What cannot be replayed is `{error, Reason}`, before anything runs, with `format
 result.
 """.
 
--export([replay/1, fold/3, trusted/1, format_error/1]).
+-export([replay/1, fold/3, tell/3, trusted/1, format_error/1]).
 
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
@@ -28,10 +28,11 @@ result.
 - `mirror`: called with what the program prints, which is dropped otherwise;
 - `cache`: the folder that keeps what was woven;
 - `vm_args`: further arguments of the VM;
+- `whole`: events are told with every detail, for `m:witness_step` (false);
 - `on_progress`: called with what is done meanwhile, as text.
 """.
 -type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
-                     allow_changed => boolean(),
+                     allow_changed => boolean(), whole => boolean(),
                      mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
                      on_progress => fun((unicode:chardata()) -> term())}.
 
@@ -97,6 +98,18 @@ fold(Fun, Acc, Options) ->
         {error, Reason, {_, Reached}} -> {error, Reason, Reached}
     end.
 
+-doc """
+The same, and folds over what processes tell, with every detail if the option `whole` is set. Processes of the recording are
+given to the function that makes the first accumulator.
+""".
+-spec tell(fun((witness_replay_tell:told(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc), options()) ->
+    {ok, report(), Acc} | {error, reason()} | {error, reason(), Acc}.
+tell(Fun, First, Options) ->
+    maybe
+        {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
+        witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
+    end.
+
 given(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Place, A) end, Acc, Items).
 
 prepared(Options) ->
@@ -122,7 +135,7 @@ check(Options) ->
 
 valid(Name, Value) when Name =:= dir; Name =:= cache -> is_name(Value);
 valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
-valid(Name, Value) when Name =:= trust; Name =:= allow_changed -> is_boolean(Value);
+valid(Name, Value) when Name =:= trust; Name =:= allow_changed; Name =:= whole -> is_boolean(Value);
 valid(Name, Fun) when Name =:= mirror; Name =:= on_progress -> is_function(Fun, 1);
 valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
 valid(_, _) -> false.

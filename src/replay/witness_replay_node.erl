@@ -79,7 +79,7 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         State = #state{port = Port, names = Names},
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
-        ok = case Job of #{events := true} -> witness_replay_tell:start(Port); #{} -> ok end,
+        ok = case Job of #{events := true} -> witness_replay_tell:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
         Result = replayed(first(Firsts, State)),
         ok = witness_replay_tell:finish(),
         tell(Result, Port)

@@ -206,6 +206,7 @@ spawn(erlang, Function, Args) ->
 spawned(Function, Args, {{spawn, Child}, P}) ->
     [{_, Pid, _}] = ets:lookup(?BORN, Child),
     Start = started_with(Args),
+    ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
     ok = witness_replay_tell:spawned(Child, Start, P),
     begun(Child, Start),
     P1 = witness_replay_process:pop(P),
@@ -277,6 +278,7 @@ taken(Match, Time, P) ->
                 false -> diverged({content, Msg}, {'receive', Time}, P1)
             end;
         {{timeout, _}, P1} when Time =/= infinity ->
+            ok = witness_replay_tell:did(timeout, P1),
             keep(witness_replay_process:pop(P1)),
             timeout;
         {Entry, P1} -> unanswered(Entry, {'receive', Time}, P1)
@@ -364,7 +366,10 @@ announced(#{announced := true}) ->
 announced(#{announced := false}) -> ok.
 
 %% Before it is on its way. What is sent to a name is told when the name was found, and other terms are nobody.
-told_sent(To, Msg, P) when is_pid(To); is_reference(To); is_port(To) -> surely_sent(To, Msg, P);
+told_sent(To, Msg, P) when is_reference(To) ->
+    _ = [ok = witness_replay_tell:leads({leads, Id}, P) || witness_replay_tell:is_whole(), {_, Id} <- ets:lookup(?ALIASES, To)],
+    surely_sent(To, Msg, P);
+told_sent(To, Msg, P) when is_pid(To); is_port(To) -> surely_sent(To, Msg, P);
 told_sent({Name, Node} = To, Msg, P) when is_atom(Name), is_atom(Node), Node =/= node() -> surely_sent(To, Msg, P);
 told_sent(_, _, P) -> P.
 
@@ -407,6 +412,7 @@ named(Msg, Function, Args, P) ->
         {{named, Id}, P1} ->
             Passed = witness_replay_process:pop(P1),
             keep(Passed),
+            ok = witness_replay_tell:leads({leads, Id}, Passed),
             P2 = surely_sent(hd(Args), Msg, Passed),
             case {Args, P2} of
                 {[_, _, _], #process{id = Id}} -> ok;
@@ -482,6 +488,7 @@ answered({Entry, P}, Module, Function, Args) ->
     case Entry of
         {result, MFA, Value} -> returned(MFA, Args, Value, P);
         {raise, MFA, Class, Reason} ->
+            ok = witness_replay_tell:did({raise, MFA, Args, Class, Reason}, P),
             keep(witness_replay_process:pop(P)),
             raised(Class, Reason, Module, Function, Args);
         _ -> unanswered(Entry, {call, Module, Function, Args}, P, MFA)
@@ -501,6 +508,7 @@ unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Fun
 unanswered(Entry, Call, P, _) -> unanswered(Entry, Call, P).
 
 returned(MFA, Args, Value, P) ->
+    ok = witness_replay_tell:did({call, MFA, Args, Value}, P),
     keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
     real(MFA, Args, Value).
 
@@ -589,6 +597,7 @@ effect(erlang, Function, Args) ->
     case get(?KEY) of
         #process{} = P ->
             true = possible(Function, Args),
+            ok = witness_replay_tell:acts({effect, {erlang, Function, length(Args)}, Args}, P),
             effected(Function, Args, P);
         _ -> erlang:apply(erlang, Function, Args)
     end.

@@ -14,10 +14,10 @@ What a process sends when its log has nothing more but an end that may be that o
 happened: it is told as *unsure*. Of one that sends for ever only the beginning is.
 """.
 
--export([start/1, is_on/0, more/0, is_behind/0, finish/0]).
--export([born/2, spawned/3, sent/4, took/3, ended/2, killed/1]).
+-export([start/1, start/2, is_on/0, is_whole/0, more/0, is_behind/0, finish/0]).
+-export([born/2, spawned/3, sent/4, took/3, ended/2, killed/1, did/2, acts/2, leads/2]).
 
--export_type([told/0, what/0]).
+-export_type([told/0, what/0, detail/0]).
 
 -include("src/replay/witness_replay_process.hrl").
 
@@ -26,7 +26,17 @@ happened: it is told as *unsure*. Of one that sends for ever only the beginning 
 
 -doc "`lost`: from here on it sends what is not told. Processes are told with what they are called, which only this VM knows of a fun.".
 -type what() :: {born, witness_event:signature()} | {spawn, Child :: pos_integer(), witness_event:signature()} | {send, To :: term(), Msg :: term(), sure | unsure} | lost
-              | {recv, From :: pos_integer() | outside, Msg :: term()} | {exit, ended | killed, Reason :: term()}.
+              | {recv, From :: pos_integer() | outside, Msg :: term()} | {exit, ended | killed, Reason :: term()}
+              | detail().
+
+-doc """
+What is told besides to who wants to have the whole: with each thing its stack; calls, and times that were over; and before a
+message that is not sent to a pid who gets it, before a process that is spawned the function that does it, and its options.
+""".
+-type detail() :: {at, Stack :: [tuple()], what() | detail()}
+                | {call, mfa(), Args :: [term()], Value :: term()} | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
+                | {effect, mfa(), Args :: [term()]} | timeout
+                | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 
 %% Of a block; blocks that nobody has read; what may wait for the teller.
 -define(BLOCK, 200).
@@ -47,7 +57,12 @@ happened: it is told as *unsure*. Of one that sends for ever only the beginning 
 
 -doc "Begins to tell, over this port. Called by who looks after the replay, before anything is replayed.".
 -spec start(port()) -> ok.
-start(Port) ->
+start(Port) -> start(Port, false).
+
+-doc "The same; `Whole`: with all details.".
+-spec start(port(), Whole :: boolean()) -> ok.
+start(Port, Whole) ->
+    ok = persistent_term:put({?MODULE, whole}, Whole),
     %% Processes use it, and loading it is nothing that they do.
     {module, _} = code:ensure_loaded(witness_event_signature),
     Waiting = atomics:new(1, []),
@@ -58,6 +73,10 @@ start(Port) ->
 -doc "Whether anybody wants to know.".
 -spec is_on() -> boolean().
 is_on() -> persistent_term:get(?MODULE, off) =/= off.
+
+-doc "Whether somebody wants to know every detail.".
+-spec is_whole() -> boolean().
+is_whole() -> persistent_term:get({?MODULE, whole}, false).
 
 -doc "A block was read.".
 -spec more() -> ok.
@@ -139,8 +158,41 @@ ended(_, _) -> ok.
 killed(#process{id = Id, at = At, entries = [{exit, Reason}]}) -> told({Id, At + 1, {exit, killed, Reason}}, no_wait);
 killed(_) -> ok.
 
+-doc "A process does what is no event, by its next entry, if somebody wants to know that.".
+-spec did(detail(), #process{}) -> ok.
+did(What, #process{id = Id, at = At}) ->
+    case is_whole() of
+        true -> told({Id, At + 1, What}, wait);
+        false -> ok
+    end.
+
+-doc "The same, for what is no entry.".
+-spec acts(detail(), #process{}) -> ok.
+acts(What, #process{id = Id, at = At}) ->
+    case is_whole() of
+        true -> told({Id, At, What}, wait);
+        false -> ok
+    end.
+
+-doc "What it is about to send or to spawn goes there.".
+-spec leads(detail(), #process{}) -> ok.
+leads(What, #process{id = Id, at = At}) ->
+    case is_whole() of
+        true -> passed_on({Id, At, What}, wait);
+        false -> ok
+    end.
+
+told({Id, Entry, What} = Told, Wait) ->
+    %% Who looks after the replay tells of others.
+    case Wait =:= wait andalso is_whole() of
+        true ->
+            {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+            passed_on({Id, Entry, {at, witness_replay_runtime:stack(Stack), What}}, Wait);
+        false -> passed_on(Told, Wait)
+    end.
+
 %% Who looks after the replay must not wait: it passes on that blocks were read.
-told(Told, Wait) ->
+passed_on(Told, Wait) ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
         {Teller, Waiting} ->

@@ -9,12 +9,12 @@ character that could mean something to HTML or end a line of JavaScript as an es
 The page has the same types, in `assets/src/data.ts`.
 """.
 
--export([encode/1, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1]).
+-export([encode/1, written/0, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1]).
 
 -export_type([json/0, group/0]).
 
 -doc "Maps, lists, numbers, texts, `null`, and what was encoded before.".
--type json() :: #{atom() => json()} | [json()] | integer() | boolean() | null | binary() | {encoded, binary()}.
+-type json() :: #{atom() => json()} | [json()] | number() | boolean() | null | binary() | {encoded, binary()}.
 
 -doc "What violations are grouped by: their property, and the place.".
 -type group() :: #{spec := binary(), name := binary() | undefined, place := term()}.
@@ -37,19 +37,24 @@ encode(Value) ->
 encode({encoded, Json}, _) -> Json;
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
+-doc "When a report is written, and by what.".
+-spec written() -> #{atom() => json()}.
+written() ->
+    _ = application:load(witness),
+    {ok, Version} = application:get_key(witness, vsn),
+    #{time => list_to_binary(calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}])),
+      version => text([~"Witness ", Version, ~", Erlang/OTP ", erlang:system_info(otp_release)])}.
+
 -doc "How the run has ended.".
 -spec result(witness_web:result()) -> #{atom() => json()}.
 result(#{code := Code, sentence := Sentence, facts := Facts, subject := Subject,
          summary := #{verdicts := Verdicts, coverage := Coverage, warnings := Warnings}}) ->
-    _ = application:load(witness),
-    {ok, Version} = application:get_key(witness, vsn),
-    #{code => Code, sentence => text(Sentence), subject => text(Subject),
-      time => list_to_binary(calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}])),
-      version => text([~"Witness ", Version, ~", Erlang/OTP ", erlang:system_info(otp_release)]),
-      facts => [[text(Label), text(Text)] || {Label, Text} <- Facts],
-      violations => maps:get(no, Verdicts, 0),
-      warnings => [[text(Line) || Line <- string:split(Text, ~"\n", all)] || #{text := Text} <- Warnings],
-      coverage => [covered(Property) || Property <- Coverage]}.
+    (written())#{
+        code => Code, sentence => text(Sentence), subject => text(Subject),
+        facts => [[text(Label), text(Text)] || {Label, Text} <- Facts],
+        violations => maps:get(no, Verdicts, 0),
+        warnings => [[text(Line) || Line <- string:split(Text, ~"\n", all)] || #{text := Text} <- Warnings],
+        coverage => [covered(Property) || Property <- Coverage]}.
 
 covered(#{spec := Spec, name := Name, actions := Actions}) ->
     #{spec => text(Spec), name => text(Name),

@@ -1,0 +1,195 @@
+-module(witness_cli_step).
+-moduledoc """
+`witness replay --step`: goes through a recorded run, by commands (`m:witness_cli_step_parse`).
+
+Commands come from the terminal, with completion and a history, from `--command`, or from standard input, a line each. Results go to
+standard output, what is wrong to standard error.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | all that was asked for is there |
+| 1 | the replay has diverged, or there was no such event |
+| 2 | a command was wrong, or a recording that cannot be replayed |
+""".
+
+-export([run/3]).
+
+-export_type([options/0]).
+
+-doc "What the command line says: `commands` in the place of what is typed; `properties` to be monitored for verdicts.".
+-type options() :: #{commands => [string()], properties := none | map()}.
+
+-record(s, {session :: witness_step:session(),
+            replay :: witness_replay:options(),
+            properties :: none | map(),
+            out :: witness_cli_io:out(),
+            look :: witness_text:look(),
+            breaks = [] :: [{pos_integer(), Text :: unicode:chardata(), fun((witness_step:step()) -> boolean())}],
+            number = 1 :: pos_integer(),
+            code = 0 :: 0..2}).
+
+-doc "Replays, and does what is asked for; the exit code.".
+-spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..2} | {error, witness_replay:reason()}.
+run(Replay, Out, #{properties := Properties} = Options) ->
+    case witness_step:open(Replay) of
+        {ok, Session} ->
+            S = #s{session = Session, replay = Replay, properties = Properties, out = Out, look = witness_cli_io:look()},
+            Begun = greeted(witness_step:report(Session), S),
+            #s{code = Code} = Ended = done(Options, Begun),
+            ok = witness_step:close(Ended#s.session),
+            {ok, Code};
+        {error, _} = Error -> Error
+    end.
+
+greeted(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S) ->
+    print([[witness_text:count(witness_step:size(Session), ~"event", ~"events"), ~" of ",
+            witness_text:count(Processes, ~"process", ~"processes"),
+            [~"; the replay has diverged behind the last one" || Outcome =:= diverged]]], S),
+    case Outcome of
+        diverged -> failed(1, S);
+        identical -> S
+    end.
+
+failed(Code, #s{code = Worst} = S) -> S#s{code = max(Code, Worst)}.
+
+done(#{commands := Commands}, S) -> given(Commands, S);
+done(_, S) -> typed(S).
+
+given([], S) -> S;
+given([Command | Commands], S) ->
+    case line(Command, S) of
+        {stop, S1} -> S1;
+        S1 -> given(Commands, S1)
+    end.
+
+typed(S) ->
+    case io:get_line(~"") of
+        Line when is_binary(Line); is_list(Line) ->
+            case line(Line, S) of
+                {stop, S1} -> S1;
+                S1 -> typed(S1)
+            end;
+        _ -> S
+    end.
+
+line(Line, S) ->
+    case witness_cli_step_parse:parse(Line) of
+        {ok, quit} -> {stop, S};
+        {ok, Command} -> did(Command, S);
+        {error, Text} -> wrong(2, Text, S)
+    end.
+
+did(Command, S) ->
+    case does(Command, S) of
+        {ok, Lines, S1} ->
+            print(Lines, S1),
+            S1;
+        {none, Text} -> wrong(1, Text, S);
+        {error, Text} -> wrong(2, Text, S)
+    end.
+
+wrong(Code, Text, S) ->
+    witness_cli_io:note([Text, $\n]),
+    failed(Code, S).
+
+print(Lines, #s{out = Out}) -> witness_cli_io:print(Out, [[Line, $\n] || Line <- Lines]).
+
+%% --- commands --------------------------------------------------------------------
+
+does(nothing, S) -> {ok, [], S};
+does({help, What}, S) ->
+    case witness_cli_step_parse:help(What) of
+        {ok, Lines} -> {ok, Lines, S};
+        {error, _} = Error -> Error
+    end;
+does(where, S) -> {ok, where(S), S};
+does({list, N}, #s{session = Session, look = Look} = S) ->
+    {ok, witness_cli_step_text:list(witness_step:at(Session), N, Session, Look), S};
+does({go, Direction, N, Kind, Of}, S) ->
+    with(Of, S, fun(Id) -> gone(Direction, N, witness_step_place:kind(Kind, Id), S) end);
+does({goto, Where}, S) -> went(Where, S);
+does({continue, _}, #s{breaks = []}) -> {error, ~"there is no breakpoint: break makes one"};
+does({continue, Direction}, #s{breaks = Breaks} = S) ->
+    gone(Direction, 1, fun(Step) -> lists:any(fun({_, _, Test}) -> Test(Step) end, Breaks) end, S);
+does({processes, Which}, #s{session = Session, look = Look} = S) -> {ok, witness_cli_step_text:processes(Which, Session, Look), S};
+does({mailbox, Process}, #s{session = Session, look = Look} = S) ->
+    with(Process, S, fun(Id) -> {ok, witness_cli_step_text:mailbox(Id, Session, Look), S} end);
+does({links, Process}, #s{session = Session, look = Look} = S) ->
+    with(Process, S, fun(Id) -> {ok, witness_cli_step_text:links(Id, Session, Look), S} end);
+does({stack, Process}, #s{session = Session, look = Look} = S) ->
+    with(Process, S, fun(Id) ->
+        case witness_step:latest(witness_step_place:kind(any, Id), Session) of
+            {ok, There} -> {ok, witness_cli_step_text:where(There, Look), S};
+            {error, none} -> {none, [witness_cli_step_text:name(Id, Session), ~" has done nothing so far"]}
+        end
+    end);
+does({sequence, N, As}, #s{session = Session, look = Look} = S) ->
+    {ok, witness_cli_step_text:sequence(As, witness_step:messages(N, all, Session), Session, Look), S};
+does({why, Of, N}, #s{session = Session, look = Look} = S) ->
+    case case Of of here -> {ok, Session}; _ -> witness_step:goto(Of, Session) end of
+        {ok, There} -> {ok, witness_cli_step_text:chain(witness_step:why(N, There), There, Look), S};
+        {error, none} -> {none, no_event(S)}
+    end;
+does({break, Where}, S) -> broken(Where, S);
+does(breaks, #s{breaks = []} = S) -> {ok, [~"there is no breakpoint"], S};
+does(breaks, #s{breaks = Breaks} = S) -> {ok, [[integer_to_binary(N), ~"  ", Text] || {N, Text, _} <- lists:reverse(Breaks)], S};
+does({delete, N}, #s{breaks = Breaks} = S) ->
+    case lists:keytake(N, 1, Breaks) of
+        {value, _, Left} -> {ok, [], S#s{breaks = Left}};
+        false -> {error, [~"there is no breakpoint ", integer_to_binary(N)]}
+    end.
+
+where(#s{session = Session, look = Look}) -> witness_cli_step_text:where(Session, Look).
+
+with(any, _, Fun) -> Fun(any);
+with(Process, #s{session = Session}, Fun) ->
+    %% One may want to go to one that does not live yet.
+    {ok, Last} = witness_step:goto(last, Session),
+    case {witness_step:find_process(Process, Session), witness_step:find_process(Process, Last)} of
+        {{ok, Id}, _} -> Fun(Id);
+        {_, {ok, Id}} -> Fun(Id);
+        _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"': processes shows those there are"]}
+    end.
+
+gone(_, 0, _, S) -> {ok, where(S), S};
+gone(Direction, N, Test, #s{session = Session} = S) ->
+    Reached = case Direction of forward -> witness_step:next(Test, Session); back -> witness_step:back(Test, Session) end,
+    case Reached of
+        {ok, There} -> gone(Direction, N - 1, Test, S#s{session = There});
+        {error, none} -> {none, [~"there is no such event ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this one"]}
+    end.
+
+went({place, Process, Entry}, S) -> with(Process, S, fun(Id) -> reached({Id, Entry}, S) end);
+went({step, N}, S) -> reached(N, S);
+went(last, S) -> reached(last, S);
+went(Where, S) ->
+    case test(Where) of
+        {ok, Test} -> gone(forward, 1, Test, S);
+        {error, _} = Error -> Error
+    end.
+
+reached(Where, #s{session = Session} = S) ->
+    case witness_step:goto(Where, Session) of
+        {ok, There} -> {ok, where(S#s{session = There}), S#s{session = There}};
+        {error, none} -> {none, no_event(S)}
+    end.
+
+no_event(#s{session = Session}) -> [~"there is no such event: the last one is ", integer_to_binary(witness_step:size(Session))].
+
+test({function, Text}) ->
+    case witness_step_place:function(Text) of
+        {ok, _} = Ok -> Ok;
+        {error, unknown} -> {error, [~"no function '", witness_text:cut(witness_text:clean(Text), 100), ~"' is called in this run"]}
+    end;
+test({line, File, Line}) -> {ok, witness_step_place:line(File, Line)}.
+
+broken(Where, #s{breaks = Breaks, number = N} = S) ->
+    case test(Where) of
+        {ok, Test} ->
+            Text = [integer_to_binary(N), ~"  ", shown(Where)],
+            {ok, [Text], S#s{breaks = [{N, shown(Where), Test} | Breaks], number = N + 1}};
+        {error, _} = Error -> Error
+    end.
+
+shown({function, Text}) -> witness_text:clean(Text);
+shown({line, File, Line}) -> [witness_text:clean(File), $:, integer_to_binary(Line)].

@@ -1,0 +1,131 @@
+-module(witness_cli_step_text).
+-moduledoc "What `witness replay --step` prints: steps, processes, messages, causes. Pure but for what it reads of the session.".
+
+-export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2]).
+
+-define(TERM, 200).
+-define(LABEL, 60).
+
+-doc "A step, on one line.".
+-spec step(witness_step:step(), witness_step:session(), witness_text:look()) -> unicode:chardata().
+step(#{number := N, id := Id, entry := Entry, what := What}, S, Look) ->
+    [number(N, S), ~"  ", witness_text:pad([integer_to_binary(Id), $:, integer_to_binary(Entry)], 7), ~"  ",
+     witness_text:style(strong, name(Id, S), Look), ~" ", said(What, S)].
+
+number(N, S) -> string:pad(integer_to_binary(N), length(integer_to_list(witness_step:size(S))), leading).
+
+-doc "A process by its pid.".
+-spec name(pos_integer(), witness_step:session()) -> binary().
+name(Id, S) ->
+    #{pid := Pid} = witness_step:process(Id, S),
+    term(Pid).
+
+said({born, Signature}, _) -> [~"begins: ", witness_event:format_signature(Signature)];
+said({spawn, Child, Signature, Tied}, S) ->
+    [~"spawns ", name(Child, S), ~": ", witness_event:format_signature(Signature),
+     [~", linked" || lists:member(link, Tied)], [~", monitored" || lists:member(monitor, Tied)]];
+said({send, To, Receiver, Msg, Sure}, S) ->
+    [~"sends to ", term(To), [[~" (", name(Receiver, S), ~")"] || Receiver > 0, not is_pid(To)], ~": ", term(Msg),
+     [~"  (perhaps: it was killed, and it is not known whether before)" || Sure =:= unsure]];
+said({recv, outside, Msg}, _) -> [~"takes, from outside: ", term(Msg)];
+said({recv, From, Msg}, S) -> [~"takes of ", name(From, S), ~": ", term(Msg)];
+said({exit, ended, Reason}, _) -> [~"ends: ", term(Reason)];
+said({exit, killed, Reason}, _) -> [~"is ended by a signal: ", term(Reason)];
+said({call, MFA, Args, Value}, _) -> [~"calls ", call(MFA, Args), ~", which returns ", term(Value)];
+said({raise, MFA, Args, Class, Reason}, _) -> [~"calls ", call(MFA, Args), ~", which raises ", term(Class), ~": ", term(Reason)];
+said({effect, MFA, Args}, _) -> [~"calls ", call(MFA, Args)];
+said(timeout, _) -> ~"waits no longer: the time of its receive is over";
+said(lost, _) -> ~"sends more, perhaps, which is not kept: it was killed, and it is not known whether before".
+
+call({Module, Function, _}, Args) -> witness_event:format_signature({Module, Function, Args}).
+
+term(Term) -> witness_event:format_term(Term, ?TERM).
+
+-doc "Where one is.".
+-spec where(witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+where(S, Look) ->
+    case witness_step:step(S) of
+        none -> [[~"before the first of ", count(S)]];
+        #{stack := Stack} = Step -> [step(Step, S, Look) | frames(Stack)]
+    end.
+
+count(S) -> witness_text:count(witness_step:size(S), ~"event", ~"events").
+
+-doc "A stack, a line for each frame.".
+-spec frames([tuple()]) -> [unicode:chardata()].
+frames(Stack) -> [[~"    in ", frame(Frame)] || Frame <- Stack].
+
+frame({Module, Function, Args, Location}) when is_list(Args) -> frame({Module, Function, length(Args), Location});
+frame({Module, Function, Arity, Location}) ->
+    [witness_event:format_function({Module, Function, Arity}),
+     case {lists:keyfind(file, 1, Location), lists:keyfind(line, 1, Location)} of
+         {{_, File}, {_, Line}} -> [~" (", witness_text:clean(File), $:, integer_to_binary(Line), $)];
+         _ -> ~""
+     end].
+
+-doc "The steps around; the one where one is has a mark.".
+-spec list(non_neg_integer(), pos_integer(), witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+list(At, Around, S, Look) ->
+    [[case N of At -> ~"=> "; _ -> ~"   " end, step(witness_step:step(N, S), S, Look)]
+     || N <- lists:seq(max(1, At - Around), min(witness_step:size(S), At + Around))].
+
+-doc "Processes, with what they are called, how much lies in their mailboxes, and their names.".
+-spec processes(living | all, witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+processes(Which, S, _) ->
+    At = witness_step:at(S),
+    Names = witness_step:names(S),
+    Shown = [Process || #{ended := Ended} = Process <- witness_step:processes(S), Which =:= all orelse Ended =:= 0 orelse Ended > At],
+    witness_text:columns([[~"number", ~"process", ~"function", ~"waiting", ~"", ~"names"]
+                          | [[integer_to_binary(Id), term(Pid), witness_event:format_function(MFA),
+                              integer_to_binary(length(witness_step:mailbox(Id, S))),
+                              case Ended =:= 0 orelse Ended > At of true -> ~"lives"; false -> [~"ended, ", integer_to_binary(Ended)] end,
+                              lists:join(~", ", [term(Name) || Name := Owner <- Names, Owner =:= Id])]
+                             || #{id := Id, pid := Pid, called := MFA, ended := Ended} <- Shown]]).
+
+-doc "What was sent to a process, and it has not taken.".
+-spec mailbox(pos_integer(), witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+mailbox(Id, S, Look) ->
+    case witness_step:mailbox(Id, S) of
+        [] -> [[name(Id, S), ~" has nothing in its mailbox"]];
+        Steps -> [step(Step, S, Look) || Step <- Steps]
+    end.
+
+-doc "Links, monitors and names of a process.".
+-spec links(pos_integer(), witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+links(Id, S, _) ->
+    #{links := Links, monitors := Monitors, names := Names} = witness_step:links(Id, S),
+    witness_text:columns([[~"linked with", joined([term(Pid) || Pid <- Links])],
+                          [~"monitors", joined([[term(Item), ~", by ", term(Ref)] || {Ref, Item} <- Monitors])],
+                          [~"names", joined([term(Name) || Name <- Names])]]).
+
+joined([]) -> ~"none";
+joined(Items) -> lists:join(~"; ", Items).
+
+-doc "A chain of causes, the step asked for first.".
+-spec chain([witness_step:step()], witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+chain([], S, _) -> [[~"before the first of ", count(S)]];
+chain([First | Causes] = Chain, S, Look) ->
+    #{cause := Last} = lists:last(Chain),
+    [[~"   ", step(First, S, Look)] | [[~"<- ", step(Step, S, Look)] || Step <- Causes]]
+        ++ [[~"<- and more: why ", integer_to_binary(maps:get(number, First)), ~" all"] || Last > 0].
+
+-doc "Messages that were taken: as a chart, or in the language of Mermaid.".
+-spec sequence(text | mermaid, [witness_step:message()], witness_step:session(), witness_text:look()) -> [unicode:chardata()].
+sequence(_, [], _, _) -> [~"no message was taken so far"];
+sequence(text, Messages, S, Look) ->
+    Pid = fun(0) -> undefined; (Id) -> maps:get(pid, witness_step:process(Id, S)) end,
+    Parties = lists:usort([Id || #{from := From, to := To} <- Messages, Id <- [From, To], Id > 0]),
+    Modules = #{Pid(Id) => element(1, maps:get(called, witness_step:process(Id, S))) || Id <- Parties},
+    witness_text_lanes:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined, bindings => []}
+                              || #{number := N, from := From, to := To, message := Message} <- Messages], Modules, undefined, Look);
+sequence(mermaid, Messages, S, _) ->
+    Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),
+    [string:trim(Line, trailing, "\n")
+     || Line <- [witness_cli_mermaid:heading()] ++ [witness_cli_mermaid:participant(Id, party(Id, S)) || Id <- Parties]
+                ++ [witness_cli_mermaid:arrow(From, To, witness_event:format_term(Message, ?LABEL))
+                    || #{from := From, to := To, message := Message} <- Messages]].
+
+party(0, _) -> ~"";
+party(Id, S) ->
+    #{called := MFA} = witness_step:process(Id, S),
+    witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?LABEL).

@@ -1,0 +1,231 @@
+-module(witness_step).
+-moduledoc """
+Steps through a recorded run, forward and back.
+
+```erlang
+1> {ok, S0} = witness_step:open(#{dir => "calc.rec"}).
+2> {ok, S1} = witness_step:goto(last, S0).
+3> witness_step:why(S1).
+[#{number => 41,what => {send,<0.91.0>,2,{ok,-1},sure},...},...]
+4> {ok, S2} = witness_step:back(S1).
+5> witness_step:mailbox(2, S2).
+[#{number => 40,...}]
+6> ok = witness_step:close(S2).
+```
+
+`open/1` replays the recording once, and keeps all that its processes do: the *steps*, numbered from 1 in an order that agrees with cause
+and effect (`m:witness_step_trace`). One stands behind a step, or before the first, at 0; there is nothing to be undone when one goes
+back, so it is as quick. What is asked is answered for where one stands. A session belongs to the process that has opened it.
+
+Guide: `docs/step.md`.
+""".
+
+-export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
+-export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
+-export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, calls/3]).
+
+-compile({no_auto_import, [size/1]}).
+
+-export_type([session/0, step/0, message/0, reason/0]).
+
+-record(session, {trace :: witness_step_trace:trace(),
+                  report :: witness_replay:report(),
+                  at = 0 :: non_neg_integer()}).
+
+-opaque session() :: #session{}.
+
+-type step() :: witness_step_trace:step().
+
+-doc "A message that was taken, `from` a process or from outside (0), and the step that sent it, if there is one (0).".
+-type message() :: #{number := pos_integer(), from := non_neg_integer(), to := pos_integer(), sent := non_neg_integer(), message := term()}.
+
+-doc "`none`: there is no such step.".
+-type reason() :: none.
+
+-doc """
+Replays a recording, with the options of `witness_replay:replay/1`. One stands before the first step. What diverges can be stepped
+through up to there: `report/1` says so.
+""".
+-spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:reason()}.
+open(Options) ->
+    case witness_step_trace:make(Options) of
+        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report}};
+        {error, _} = Error -> Error
+    end.
+
+-doc "Nothing of it is left.".
+-spec close(session()) -> ok.
+close(#session{trace = Trace}) -> witness_step_trace:close(Trace).
+
+-doc "How the replay went.".
+-spec report(session()) -> witness_replay:report().
+report(#session{report = Report}) -> Report.
+
+-doc "How many steps there are.".
+-spec size(session()) -> non_neg_integer().
+size(#session{trace = Trace}) -> witness_step_trace:size(Trace).
+
+-doc "Behind which step one stands; 0: before the first.".
+-spec at(session()) -> non_neg_integer().
+at(#session{at = At}) -> At.
+
+-doc "The step behind which one stands.".
+-spec step(session()) -> step() | none.
+step(#session{at = 0}) -> none;
+step(#session{at = At} = S) -> step(At, S).
+
+-doc "A step by its number.".
+-spec step(pos_integer(), session()) -> step().
+step(N, #session{trace = Trace}) -> witness_step_trace:step(N, Trace).
+
+%% --- going -----------------------------------------------------------------------
+
+-doc """
+To a step: its number; `last`; or its place, an entry of a process, which is what verdicts name: of several the first one.
+""".
+-spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) -> {ok, session()} | {error, reason()}.
+goto(last, S) -> {ok, S#session{at = size(S)}};
+goto({Id, Entry}, #session{trace = Trace} = S) ->
+    Is = fun(#{id := Own, entry := At}) -> Own =:= Id andalso At >= Entry end,
+    reached(witness_step_trace:find(Is, 1, forward, Trace), S);
+goto(N, S) ->
+    case N =< size(S) of
+        true -> {ok, S#session{at = N}};
+        false -> {error, none}
+    end.
+
+reached(none, _) -> {error, none};
+reached(N, S) -> {ok, S#session{at = N}}.
+
+-doc "To the next step.".
+-spec next(session()) -> {ok, session()} | {error, reason()}.
+next(S) -> next(fun(_) -> true end, S).
+
+-doc "To the next step that passes the test.".
+-spec next(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
+next(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At + 1, forward, Trace), S).
+
+-doc "To the step before, which may be none (0).".
+-spec back(session()) -> {ok, session()} | {error, reason()}.
+back(#session{at = 0}) -> {error, none};
+back(#session{at = At} = S) -> {ok, S#session{at = At - 1}}.
+
+-doc "To the last one before that passes the test.".
+-spec back(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
+back(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At - 1, back, Trace), S).
+
+-doc "The last step so far that passes the test: perhaps the one where one stands.".
+-spec latest(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
+latest(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At, back, Trace), S).
+
+%% --- what is so ------------------------------------------------------------------
+
+state(#session{trace = Trace, at = At}) -> witness_step_trace:state(At, Trace).
+
+-doc "The processes that have lived so far, in the order of their births, and whether they do.".
+-spec processes(session()) -> [witness_step_trace:process()].
+processes(#session{trace = Trace, at = At}) -> [Process || #{born := Born} = Process <- witness_step_trace:processes(Trace), Born =< At].
+
+-doc "A process by its number.".
+-spec process(pos_integer(), session()) -> witness_step_trace:process().
+process(Id, #session{trace = Trace}) -> witness_step_trace:process(Id, Trace).
+
+-doc "A process that has lived so far, by its number, its pid as text, or a name that it has registered now.".
+-spec find_process(binary(), session()) -> {ok, pos_integer()} | {error, none}.
+find_process(Text, S) ->
+    Processes = processes(S),
+    Number = try binary_to_integer(Text) catch error:badarg -> none end,
+    Named = [Id || Name := Id <- names(S), atom_to_binary(Name) =:= Text],
+    case [Id || #{id := Id, pid := Pid} <- Processes, Id =:= Number orelse list_to_binary(pid_to_list(Pid)) =:= Text] ++ Named of
+        [Id | _] -> {ok, Id};
+        [] -> {error, none}
+    end.
+
+-doc """
+The messages that were sent to a process, and that it has not taken, by the steps that sent them. Between messages of several
+senders there is no order but that of the replay.
+""".
+-spec mailbox(pos_integer(), session()) -> [step()].
+mailbox(Id, #session{trace = Trace} = S) -> [witness_step_trace:step(N, Trace) || N <- witness_step_state:mailbox(Id, state(S))].
+
+-doc "With whom a process is linked, what it monitors, and its names.".
+-spec links(pos_integer(), session()) -> #{links := [pid()], monitors := [{reference(), term()}], names := [atom()]}.
+links(Id, S) ->
+    State = state(S),
+    #{links => witness_step_state:links(Id, State), monitors => witness_step_state:monitors(Id, State),
+      names => lists:sort([Name || Name := Owner <- witness_step_state:names(State), Owner =:= Id])}.
+
+-doc "Registered names, and who has them.".
+-spec names(session()) -> #{atom() => pos_integer()}.
+names(S) -> witness_step_state:names(state(S)).
+
+-doc "How many entries of its log each process that lives has passed.".
+-spec entries(session()) -> #{pos_integer() => non_neg_integer()}.
+entries(S) ->
+    State = state(S),
+    #{Id => witness_step_state:entry(Id, State) || #{id := Id} <- processes(S), witness_step_state:is_alive(Id, State)}.
+
+-doc "The last messages that were taken so far, the earliest first; `infinity`: all.".
+-spec messages(pos_integer() | infinity, all | [pos_integer()], session()) -> [message()].
+messages(Count, Of, #session{trace = Trace, at = At}) -> messages(At, Count, Of, Trace, []).
+
+messages(0, _, _, _, Found) -> Found;
+messages(_, 0, _, _, Found) -> Found;
+messages(N, Count, Of, Trace, Found) ->
+    case witness_step_trace:step(N, Trace) of
+        #{what := {recv, From, Message}, id := To, cause := Cause} ->
+            {Sender, Sent} = case From of outside -> {0, 0}; _ -> {From, Cause} end,
+            case Of =:= all orelse lists:member(Sender, Of) orelse lists:member(To, Of) of
+                true ->
+                    messages(N - 1, less(Count), Of, Trace,
+                             [#{number => N, from => Sender, to => To, sent => Sent, message => Message} | Found]);
+                false -> messages(N - 1, Count, Of, Trace, Found)
+            end;
+        #{} -> messages(N - 1, Count, Of, Trace, Found)
+    end.
+
+less(infinity) -> infinity;
+less(Count) -> Count - 1.
+
+-doc "The calls of a function so far that the recording has an answer for, the last ones first.".
+-spec calls(mfa(), pos_integer(), session()) -> [step()].
+calls(MFA, Count, #session{trace = Trace, at = At}) -> calls(MFA, Count, At, Trace, []).
+
+calls(_, 0, _, _, Found) -> lists:reverse(Found);
+calls(MFA, Count, At, Trace, Found) ->
+    Is = fun(#{what := {call, Called, _, _}}) -> Called =:= MFA;
+            (#{what := {raise, Called, _, _, _}}) -> Called =:= MFA;
+            (_) -> false
+         end,
+    case witness_step_trace:find(Is, At, back, Trace) of
+        none -> lists:reverse(Found);
+        N -> calls(MFA, Count - 1, N - 1, Trace, [witness_step_trace:step(N, Trace) | Found])
+    end.
+
+%% --- why -------------------------------------------------------------------------
+
+-doc "The chain of causes of the step where one stands.".
+-spec why(session()) -> [step()].
+why(S) -> why(infinity, S).
+
+-doc """
+The chain of causes, this step first, at most so many: a message that was taken has been sent by a step; a process does what it does
+after it has taken a message, or has been spawned; a message that tells of an end has that as its cause; and an end by a signal the
+last one that was sent by hand. The replay does ends and signals without waiting for each other, so such a cause may have a larger number.
+""".
+-spec why(pos_integer() | infinity, session()) -> [step()].
+why(_, #session{at = 0}) -> [];
+why(Count, #session{trace = Trace, at = At}) -> chain(Count, At, Trace, #{}, []).
+
+%% Which signal has ended a process is not known for sure, so it is seen to that no step comes again.
+chain(0, _, _, _, Chain) -> lists:reverse(Chain);
+chain(_, N, _, Seen, Chain) when N =:= 0; is_map_key(N, Seen) -> lists:reverse(Chain);
+chain(Count, N, Trace, Seen, Chain) ->
+    #{cause := Known} = Step = witness_step_trace:step(N, Trace),
+    Cause = case cause(Step, Trace) of 0 -> Known; Found -> Found end,
+    chain(less(Count), Cause, Trace, Seen#{N => []}, [Step#{cause := Cause} | Chain]).
+
+cause(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
+cause(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
+cause(#{id := Id, what := {exit, killed, _}}, Trace) -> witness_step_trace:signal(Id, Trace);
+cause(#{cause := Cause}, _) -> Cause.

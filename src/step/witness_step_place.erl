@@ -1,0 +1,62 @@
+-module(witness_step_place).
+-moduledoc """
+Whether a step was done in a function, or at a line: by the stack that it has. Pure.
+
+Names of functions are given as text, as events and stacks show them: `calc_server:loop/1`, `Shop.Server.handle_call/3`. They make no atoms: what
+is no atom of this VM is in no stack either.
+""".
+
+-export([function/1, line/2, kind/2]).
+
+-type test() :: fun((witness_step_trace:step()) -> boolean()).
+
+-doc "Whether a step was done while this function was being called.".
+-spec function(binary()) -> {ok, test()} | {error, unknown}.
+function(Text) ->
+    case mfas(Text) of
+        [] -> {error, unknown};
+        Functions -> {ok, fun(#{stack := Stack}) -> lists:any(fun(Frame) -> is_in(Frame, Functions) end, Stack) end}
+    end.
+
+is_in({Module, Function, Args, Location}, Functions) when is_list(Args) -> is_in({Module, Function, length(Args), Location}, Functions);
+is_in({Module, Function, Arity, _}, Functions) -> lists:member({Module, Function, Arity}, Functions);
+is_in(_, _) -> false.
+
+mfas(Text) ->
+    case re:run(Text, "^(.+)[:.]([^:./]+|'[^/]+')/([0-9]+)$", [{capture, all_but_first, binary}, unicode]) of
+        {match, [Module, Function, Arity]} ->
+            [{M, F, binary_to_integer(Arity)} || Name <- [Module, <<"Elixir.", Module/binary>>],
+                                                 M <- atoms(Name), F <- atoms(string:trim(Function, both, "'"))];
+        nomatch -> []
+    end.
+
+atoms(Text) ->
+    try
+        [binary_to_existing_atom(Text)]
+    catch
+        error:_ -> []
+    end.
+
+-doc "Whether a step was done at this line of a file, whose path may be shortened from the left.".
+-spec line(binary(), pos_integer()) -> test().
+line(File, Line) ->
+    Wanted = lists:reverse(filename:split(unicode:characters_to_list(File))),
+    fun(#{stack := Stack}) -> lists:any(fun(Frame) -> is_at(Frame, Wanted, Line) end, Stack) end.
+
+is_at({_, _, _, Location}, Wanted, Line) when is_list(Location) ->
+    case {lists:keyfind(line, 1, Location), lists:keyfind(file, 1, Location)} of
+        {{_, Line}, {_, File}} -> lists:prefix(Wanted, lists:reverse(filename:split(File)));
+        _ -> false
+    end;
+is_at(_, _, _) -> false.
+
+-doc "Whether a step is of a kind, and of a process.".
+-spec kind(any | send | take | spawn | call | timeout | exit, any | pos_integer()) -> test().
+kind(Kind, Of) -> fun(#{id := Id, what := What}) -> (Of =:= any orelse Id =:= Of) andalso (Kind =:= any orelse is_kind(Kind, What)) end.
+
+is_kind(timeout, timeout) -> true;
+is_kind(_, What) when is_atom(What) -> false;
+is_kind(take, What) -> element(1, What) =:= recv;
+is_kind(spawn, What) -> lists:member(element(1, What), [spawn, born]);
+is_kind(call, What) -> lists:member(element(1, What), [call, raise, effect]);
+is_kind(Kind, What) -> element(1, What) =:= Kind.

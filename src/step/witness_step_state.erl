@@ -1,0 +1,224 @@
+-module(witness_step_state).
+-moduledoc """
+What was so at a point of a run: who lives, what was sent and not taken, links, monitors and names. Pure: a fold over the
+steps of a trace (`m:witness_step_trace`), in its order.
+
+Messages are known by the number of the step that sent them and a hash: a state is about as large as the run had processes and
+messages on their way at that point, however large those are.
+""".
+
+-export([new/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, last/2, cause/2, mailbox/2, links/2, monitors/2, names/1]).
+
+-export_type([state/0, what/0, pids/0]).
+
+-doc """
+What a process does in a step. `send`: `Receiver` is the process that gets it, 0 if that is none of the recording, or nobody;
+`unsure`: it may have been killed before. `effect`: a signal, or output. `lost`: it may have sent more.
+""".
+-type what() :: {born, witness_event:signature()}
+              | {spawn, Child :: pos_integer(), witness_event:signature(), Tied :: [link | monitor]}
+              | {send, To :: term(), Receiver :: non_neg_integer(), Msg :: term(), sure | unsure}
+              | {recv, From :: pos_integer() | outside, Msg :: term()}
+              | {exit, ended | killed, Reason :: term()}
+              | {call, mfa(), Args :: [term()], Value :: term()}
+              | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
+              | {effect, mfa(), Args :: [term()]} | timeout | lost.
+
+%% alive: the last entry of a process, the step that it did last, and the one by which it heard something last: it was born, or has taken a message.
+%% boxes: for a receiver and a sender the messages on their way, the earliest first and behind them the latest first.
+%% ties: those with whom it is linked. signals: the last step that may have ended it: an exit signal, or the end of one with whom it was linked.
+-record(state, {ids :: #{pid() => pos_integer()},
+                pids :: #{pos_integer() => pid()},
+                alive = #{} :: #{pos_integer() => {Entry :: non_neg_integer(), Last :: pos_integer(), Heard :: pos_integer()}},
+                boxes = #{} :: #{pos_integer() => #{pos_integer() => {[message()], [message()]}}},
+                waiting = 0 :: non_neg_integer(),
+                ties = #{} :: #{pos_integer() => #{pid() => []}},
+                monitors = #{} :: #{pos_integer() => #{reference() => term()}},
+                signals = #{} :: #{pos_integer() => pos_integer()},
+                names = #{} :: #{atom() => pos_integer()}}).
+
+-type message() :: {Step :: pos_integer(), Hash :: non_neg_integer()}.
+
+-opaque state() :: #state{}.
+
+-doc "The pids of the processes of a recording.".
+-type pids() :: #{pos_integer() => pid()}.
+
+-doc "Before anything has happened.".
+-spec new(pids()) -> state().
+new(Pids) -> #state{ids = #{Pid => Id || Id := Pid <- Pids}, pids = Pids}.
+
+-doc "The state without the pids, as bytes.".
+-spec pack(state()) -> binary().
+pack(S) -> term_to_binary(S#state{ids = #{}, pids = #{}}, [{compressed, 1}]).
+
+-doc "The state of these bytes, with the pids of another one.".
+-spec unpack(binary(), state()) -> state().
+unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (binary_to_term(Bytes))#state{ids = Ids, pids = Pids}.
+
+-doc """
+The state behind a step, and the step that is its cause: of a message that is taken the one that sent it, otherwise that by
+which the process has heard something last. 0: it is not known.
+""".
+-spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), what()}, state()) -> {Cause :: non_neg_integer(), state()}.
+step(N, {Id, Entry, {born, _}}, S) -> {0, alive(Id, {Entry, N, N}, S)};
+step(N, {Id, Entry, What}, #state{alive = Alive} = S0) ->
+    #{Id := {_, _, Heard}} = Alive,
+    {Cause, S} = does(What, N, Id, Heard, S0),
+    Now = case What of {recv, _, _} -> N; _ -> Heard end,
+    case What of
+        {exit, _, _} -> {Cause, gone(Id, S)};
+        _ -> {Cause, alive(Id, {Entry, N, Now}, S)}
+    end.
+
+alive(Id, Place, #state{alive = Alive} = S) -> S#state{alive = Alive#{Id => Place}}.
+
+does({spawn, Child, _, Tied}, N, Id, Heard, S) ->
+    Born = alive(Child, {0, N, N}, S),
+    {Heard, case lists:member(link, Tied) of true -> linked(Id, pid(Child, S), Born); false -> Born end};
+does({send, _, Receiver, Msg, _}, N, Id, Heard, S) -> {Heard, sent(Receiver, Id, {N, erlang:phash2(Msg)}, Msg, S)};
+does({recv, From, Msg}, _, Id, Heard, S) ->
+    {Sent, S1} = taken(Id, case From of outside -> Id; _ -> From end, erlang:phash2(Msg), S),
+    {case {From, Sent} of {outside, 0} -> Heard; _ -> Sent end, told(Msg, Id, S1)};
+does({call, MFA, Args, Value}, _, Id, Heard, S) -> {Heard, called(MFA, Args, Value, Id, S)};
+does({effect, {erlang, Exit, _}, [Pid | _]}, N, _, Heard, #state{ids = Ids} = S) when Exit =:= exit; Exit =:= exit_signal ->
+    {Heard, case Ids of #{Pid := Other} -> signalled(Other, N, S); #{} -> S end};
+does({exit, How, Reason}, N, Id, Heard, #state{ids = Ids, ties = Ties, signals = Signals} = S) ->
+    Tied = [Other || Reason =/= normal, Pid := _ <- maps:get(Id, Ties, #{}), #{Pid := Other} <- [Ids]],
+    {case Signals of #{Id := Signal} when How =:= killed -> Signal; #{} -> Heard end,
+     lists:foldl(fun(Other, A) -> signalled(Other, N, A) end, S, Tied)};
+does({effect, MFA, Args}, _, Id, Heard, S) -> {Heard, called(MFA, Args, true, Id, S)};
+does(_, _, _, Heard, S) -> {Heard, S}.
+
+signalled(Id, N, #state{alive = Alive, signals = Signals} = S) when is_map_key(Id, Alive) -> S#state{signals = Signals#{Id => N}};
+signalled(_, _, S) -> S.
+
+%% --- messages --------------------------------------------------------------------
+
+%% What comes of links, monitors and the like stands in the recording with its content, whoever may have sent such a message.
+sent(_, _, _, {'EXIT', _, _}, S) -> S;
+sent(_, _, _, {'DOWN', _, _, _, _}, S) -> S;
+sent(_, _, _, {spawn_reply, _, _, _}, S) -> S;
+sent(To, From, Message, _, #state{alive = Alive, boxes = Boxes, waiting = Waiting} = S) when is_map_key(To, Alive) ->
+    Box = maps:get(To, Boxes, #{}),
+    {Out, In} = maps:get(From, Box, {[], []}),
+    S#state{boxes = Boxes#{To => Box#{From => {Out, [Message | In]}}}, waiting = Waiting + 1};
+sent(_, _, _, _, S) -> S.
+
+taken(To, From, Hash, #state{boxes = Boxes, waiting = Waiting} = S) ->
+    case Boxes of
+        #{To := #{From := {Out, In}} = Box} ->
+            case first(Hash, Out, In, []) of
+                none -> {0, S};
+                {Step, {[], []}} -> {Step, S#state{boxes = without(To, From, Box, Boxes), waiting = Waiting - 1}};
+                {Step, Left} -> {Step, S#state{boxes = Boxes#{To := Box#{From := Left}}, waiting = Waiting - 1}}
+            end;
+        #{} -> {0, S}
+    end.
+
+without(To, From, Box, Boxes) when map_size(Box) =:= 1, is_map_key(From, Box) -> maps:remove(To, Boxes);
+without(To, From, Box, Boxes) -> Boxes#{To := maps:remove(From, Box)}.
+
+first(Hash, [{Step, Hash} | Out], In, Passed) -> {Step, {lists:reverse(Passed, Out), In}};
+first(Hash, [Other | Out], In, Passed) -> first(Hash, Out, In, [Other | Passed]);
+first(_, [], [], _) -> none;
+first(Hash, [], In, Passed) -> first(Hash, lists:reverse(In), [], Passed).
+
+%% --- links, monitors, names ------------------------------------------------------
+
+told({'EXIT', Pid, _}, Id, S) when is_pid(Pid) -> unlinked(Id, Pid, S);
+told({'DOWN', Ref, _, _, _}, Id, S) when is_reference(Ref) -> unmonitored(Id, Ref, S);
+told(_, _, S) -> S.
+
+called({erlang, link, _}, [Pid | _], true, Id, S) when is_pid(Pid) -> linked(Id, Pid, S);
+called({erlang, unlink, _}, [Pid], _, Id, S) when is_pid(Pid) -> unlinked(Id, Pid, S);
+called({erlang, monitor, _}, [_, Item | _], Ref, Id, S) when is_reference(Ref) -> monitored(Id, Ref, Item, S);
+called({erlang, demonitor, _}, [Ref | _], _, Id, S) -> unmonitored(Id, Ref, S);
+called({erlang, Spawn, _}, _, {Pid, Ref}, Id, S) when Spawn =:= spawn_monitor; Spawn =:= spawn_opt -> monitored(Id, Ref, Pid, S);
+called({erlang, register, _}, [Name, Pid], true, _, #state{ids = Ids, names = Names} = S) ->
+    case Ids of
+        #{Pid := Owner} -> S#state{names = Names#{Name => Owner}};
+        #{} -> S
+    end;
+called({erlang, unregister, _}, [Name], true, _, #state{names = Names} = S) -> S#state{names = maps:remove(Name, Names)};
+called(_, _, _, _, S) -> S.
+
+linked(Id, Pid, #state{ties = Ties} = S) ->
+    Own = S#state{ties = tied(Id, Pid, Ties)},
+    case S#state.ids of
+        #{Pid := Other} when is_map_key(Other, S#state.alive) -> Own#state{ties = tied(Other, pid(Id, S), Own#state.ties)};
+        #{} -> Own
+    end.
+
+tied(Id, Pid, Ties) -> Ties#{Id => (maps:get(Id, Ties, #{}))#{Pid => []}}.
+
+unlinked(Id, Pid, #state{ids = Ids, ties = Ties} = S) ->
+    Own = untied(Id, Pid, Ties),
+    S#state{ties = case Ids of #{Pid := Other} -> untied(Other, pid(Id, S), Own); #{} -> Own end}.
+
+untied(Id, Pid, Ties) ->
+    case Ties of
+        #{Id := #{Pid := _} = Tied} when map_size(Tied) =:= 1 -> maps:remove(Id, Ties);
+        #{Id := Tied} -> Ties#{Id := maps:remove(Pid, Tied)};
+        #{} -> Ties
+    end.
+
+monitored(Id, Ref, Item, #state{monitors = Monitors} = S) ->
+    S#state{monitors = Monitors#{Id => (maps:get(Id, Monitors, #{}))#{Ref => Item}}}.
+
+unmonitored(Id, Ref, #state{monitors = Monitors} = S) ->
+    case Monitors of
+        #{Id := #{Ref := _} = Own} when map_size(Own) =:= 1 -> S#state{monitors = maps:remove(Id, Monitors)};
+        #{Id := Own} -> S#state{monitors = Monitors#{Id := maps:remove(Ref, Own)}};
+        #{} -> S
+    end.
+
+gone(Id, #state{alive = Alive, boxes = Boxes, waiting = Waiting, ties = Ties, monitors = Monitors, names = Names} = S0) ->
+    S = lists:foldl(fun(Pid, A) -> unlinked(Id, Pid, A) end, S0, maps:keys(maps:get(Id, Ties, #{}))),
+    Dropped = maps:fold(fun(_, {Out, In}, N) -> N + length(Out) + length(In) end, 0, maps:get(Id, Boxes, #{})),
+    S#state{alive = maps:remove(Id, Alive), boxes = maps:remove(Id, Boxes), waiting = Waiting - Dropped,
+            monitors = maps:remove(Id, Monitors), signals = maps:remove(Id, S0#state.signals),
+            names = case lists:member(Id, maps:values(Names)) of
+                true -> maps:filter(fun(_, Owner) -> Owner =/= Id end, Names);
+                false -> Names
+            end}.
+
+pid(Id, #state{pids = Pids}) -> map_get(Id, Pids).
+
+%% --- what is asked ---------------------------------------------------------------
+
+-doc "About how much it is: processes that live, and messages on their way.".
+-spec size(state()) -> non_neg_integer().
+size(#state{alive = Alive, waiting = Waiting}) -> map_size(Alive) + Waiting.
+
+-spec is_alive(pos_integer(), state()) -> boolean().
+is_alive(Id, #state{alive = Alive}) -> is_map_key(Id, Alive).
+
+-doc "How many entries of its log a process has passed, if it lives.".
+-spec entry(pos_integer(), state()) -> non_neg_integer() | none.
+entry(Id, #state{alive = Alive}) -> case Alive of #{Id := {Entry, _, _}} -> Entry; #{} -> none end.
+
+-doc "The step that a process has done last, if it lives.".
+-spec last(pos_integer(), state()) -> pos_integer() | none.
+last(Id, #state{alive = Alive}) -> case Alive of #{Id := {_, Last, _}} -> Last; #{} -> none end.
+
+-doc "The step by which a process has heard something last, if it lives.".
+-spec cause(pos_integer(), state()) -> pos_integer() | none.
+cause(Id, #state{alive = Alive}) -> case Alive of #{Id := {_, _, Heard}} -> Heard; #{} -> none end.
+
+-doc "The steps that sent what a process has not taken, in their order.".
+-spec mailbox(pos_integer(), state()) -> [pos_integer()].
+mailbox(Id, #state{boxes = Boxes}) ->
+    lists:sort([Step || {Out, In} <- maps:values(maps:get(Id, Boxes, #{})), {Step, _} <- Out ++ In]).
+
+-doc "With whom a process is linked.".
+-spec links(pos_integer(), state()) -> [pid()].
+links(Id, #state{ties = Ties}) -> lists:sort(maps:keys(maps:get(Id, Ties, #{}))).
+
+-doc "What a process monitors.".
+-spec monitors(pos_integer(), state()) -> [{reference(), term()}].
+monitors(Id, #state{monitors = Monitors}) -> lists:sort(maps:to_list(maps:get(Id, Monitors, #{}))).
+
+-doc "Registered names.".
+-spec names(state()) -> #{atom() => pos_integer()}.
+names(#state{names = Names}) -> Names.

@@ -1,0 +1,286 @@
+-module(witness_step_trace).
+-moduledoc """
+All that the processes of a recording do, in an order that agrees with cause and effect, made by a replay: the steps of a
+run, numbered from 1. So a number is a *consistent cut*: what each process has done up to there.
+
+The trace is a file that nobody else sees: it has no name any more when it is written. Steps stand in it in blocks, and among them,
+the further apart the larger they are, the state at this point (`m:witness_step_state`). To know what was so at a step, the steps
+behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
+""".
+
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, pid/2, ended/2, signal/2]).
+
+-export_type([trace/0, step/0, process/0]).
+
+-doc """
+A step: of the process `id`, at this entry of its log, or behind it for what is no entry. `cause`: the step that is its cause, 0 if it is not
+known; `stack`: where the program was.
+""".
+-type step() :: #{number := pos_integer(), id := pos_integer(), entry := non_neg_integer(), cause := non_neg_integer(),
+                  stack := [tuple()], what := witness_step_state:what()}.
+
+-doc "A process of the run: the steps with which it begins, and ends (0: it has not).".
+-type process() :: #{id := pos_integer(), pid := pid(), parent := non_neg_integer(), called := mfa(), born := pos_integer(),
+                     ended := non_neg_integer()}.
+
+%% Steps of a block; blocks that are kept when they were read; how many steps there are between two states at least.
+-define(BLOCK, 500).
+-define(CACHED, 40).
+-define(APART, 2_000).
+
+%% While it is made: block: the latest first. blocks, states: where they are, the latest first. since: the last state. hints: what was
+%% told of what a process does next. proven: of
+%% processes that may have sent what they have sent, up to where they have.
+-record(make, {file :: file:fd(),
+               at = 0 :: non_neg_integer(),
+               size = 0 :: non_neg_integer(),
+               block = [] :: [stored()],
+               blocks = [] :: [place()],
+               states = [] :: [{non_neg_integer(), place()}],
+               since = 0 :: non_neg_integer(),
+               state :: witness_step_state:state(),
+               hints = #{} :: #{pos_integer() => [witness_replay_tell:detail()]},
+               pids :: witness_step_state:pids(),
+               ids :: #{pid() => pos_integer()},
+               processes = #{} :: #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},
+               signals = #{} :: #{pos_integer() => pos_integer()},
+               proven = #{} :: #{pos_integer() => non_neg_integer()},
+               on_progress :: fun((unicode:chardata()) -> term())}).
+
+-record(trace, {file :: file:fd(),
+                size :: non_neg_integer(),
+                blocks :: tuple(),
+                states :: [{non_neg_integer(), place()}],
+                none :: witness_step_state:state(),
+                pids :: witness_step_state:pids(),
+                ids :: #{pid() => pos_integer()},
+                processes :: #{pos_integer() => {non_neg_integer(), mfa(), pos_integer(), non_neg_integer()}},
+                signals :: #{pos_integer() => pos_integer()},
+                proven :: #{pos_integer() => non_neg_integer()},
+                cache :: ets:table()}).
+
+-type stored() :: {pos_integer(), non_neg_integer(), non_neg_integer(), [tuple()], witness_step_state:what()}.
+-type place() :: {Offset :: non_neg_integer(), Size :: non_neg_integer()}.
+
+-opaque trace() :: #trace{}.
+
+%% --- making it -------------------------------------------------------------------
+
+-doc """
+Replays, and keeps all of it. The trace belongs to the calling process. Of a replay that diverges there is what came before.
+""".
+-spec make(witness_replay:options()) ->
+    {ok, trace(), witness_replay:report()} | {error, witness_replay:reason()}.
+make(Options) ->
+    OnProgress = maps:get(on_progress, Options, fun(_) -> ok end),
+    maybe
+        {ok, File} ?= unnamed(Options),
+        First = fun(Processes) -> begun(Processes, File, OnProgress) end,
+        case witness_replay:tell(fun told/2, First, Options#{whole => true}) of
+            {ok, Report, M} -> {ok, made(stated(written(M))), Report};
+            Error ->
+                ok = file:close(File),
+                {error, element(2, Error)}
+        end
+    end.
+
+unnamed(Options) ->
+    Dir = witness_record_code:cache(maps:with([cache], Options)),
+    Name = filename:join(Dir, io_lib:format("step.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
+    maybe
+        ok ?= filelib:ensure_dir(Name),
+        {ok, File} ?= file:open(Name, [raw, binary, read, write, exclusive]),
+        ok ?= file:delete(Name),
+        {ok, File}
+    else
+        {error, Reason} -> {error, {file, Reason}}
+    end.
+
+begun(Processes, File, OnProgress) ->
+    Pids = #{Id => Pid || #{id := Id, pid := Pid} <- Processes},
+    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = #{Pid => Id || Id := Pid <- Pids}, on_progress = OnProgress}.
+
+told({Id, Entry, {at, Stack, What}}, M) -> told(Id, Entry, Stack, What, M);
+told({Id, Entry, What}, M) -> told(Id, Entry, [], What, M).
+
+told(Id, Entry, Stack, {born, Called}, #make{processes = Processes} = M) ->
+    step(Id, Entry, Stack, {born, Called}, M#make{processes = born(Id, 0, Called, M, Processes)});
+told(Id, Entry, Stack, What, #make{state = State, hints = Hints} = M) ->
+    case {witness_step_state:is_alive(Id, State), What} of
+        %% It was ended by others, and had gone on meanwhile.
+        {false, _} -> M;
+        {true, {Hint, _}} when Hint =:= leads -> hinted(Id, What, M);
+        {true, {with, _, _}} -> hinted(Id, What, M);
+        {true, _} -> step(Id, Entry, Stack, resolved(What, maps:get(Id, Hints, []), M), M#make{hints = maps:remove(Id, Hints)})
+    end.
+
+hinted(Id, Hint, #make{hints = Hints} = M) -> M#make{hints = Hints#{Id => [Hint | maps:get(Id, Hints, [])]}}.
+
+resolved({send, To, Msg, Sure}, Hints, #make{ids = Ids}) ->
+    Receiver = case {Ids, Hints} of
+        {#{To := Id}, _} -> Id;
+        {#{}, [{leads, Id} | _]} -> Id;
+        {#{}, _} -> 0
+    end,
+    {send, To, Receiver, Msg, Sure};
+resolved({spawn, Child, Called}, Hints, _) -> {spawn, Child, Called, lists:append([tied(Function, Options) || {with, Function, Options} <- Hints])};
+resolved(What, _, _) -> What.
+
+tied(spawn_link, _) -> [link];
+tied(spawn_monitor, _) -> [monitor];
+tied(_, Options) when is_list(Options) -> [link || lists:member(link, Options)];
+tied(_, _) -> [].
+
+born(Id, Parent, {Module, Function, Args}, #make{at = At}, Processes) ->
+    Processes#{Id => {Parent, {Module, Function, length(Args)}, At + 1, 0}}.
+
+step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, processes = Processes} = M0) ->
+    {Cause, State} = witness_step_state:step(At + 1, {Id, Entry, What}, State0),
+    Known = case What of
+        {spawn, Child, Called, _} -> born(Child, Id, Called, M0, Processes);
+        {exit, _, _} ->
+            #{Id := {Parent, MFA, Born, 0}} = Processes,
+            Processes#{Id := {Parent, MFA, Born, At + 1}};
+        _ -> Processes
+    end,
+    M = (proven(What, Id, Cause, signalled(What, M0)))#make{at = At + 1, block = [{Id, Entry, Cause, Stack, What} | Block], state = State, processes = Known},
+    case (At + 1) rem ?BLOCK of
+        0 -> stated(written(M));
+        _ -> M
+    end.
+
+signalled({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, signals = Signals} = M) when Exit =:= exit; Exit =:= exit_signal ->
+    case Ids of
+        #{Pid := Id} -> M#make{signals = Signals#{Id => At + 1}};
+        #{} -> M
+    end;
+signalled(_, M) -> M.
+
+%% That it was taken proves it, and what was sent before; so does an end of its own.
+proven({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
+proven({recv, From, _}, _, Cause, #make{proven = Proven} = M) when is_map_key(From, Proven) ->
+    M#make{proven = maps:update_with(From, fun(N) -> max(N, Cause) end, Proven)};
+proven({exit, ended, _}, Id, _, #make{at = At, proven = Proven} = M) when is_map_key(Id, Proven) -> M#make{proven = Proven#{Id := At}};
+proven(_, _, _, M) -> M.
+
+written(#make{block = []} = M) -> M;
+written(#make{block = Block, blocks = Blocks, at = At, on_progress = OnProgress} = M) ->
+    _ = At rem (20 * ?BLOCK) =:= 0 andalso OnProgress([~"replays: ", integer_to_binary(At), ~" steps"]),
+    {Place, M1} = appended(term_to_binary(list_to_tuple(lists:reverse(Block)), [{compressed, 1}]), M),
+    M1#make{block = [], blocks = [Place | Blocks]}.
+
+%% As far apart as they are large: so all of them together are not larger than the steps.
+stated(#make{at = At, since = Since, state = State, states = States} = M) ->
+    case At - Since >= ?APART + witness_step_state:size(State) of
+        true ->
+            {Place, M1} = appended(witness_step_state:pack(State), M),
+            M1#make{since = At, states = [{At, Place} | States]};
+        false -> M
+    end.
+
+appended(Bytes, #make{file = File, size = Size} = M) ->
+    ok = file:pwrite(File, Size, Bytes),
+    {{Size, byte_size(Bytes)}, M#make{size = Size + byte_size(Bytes)}}.
+
+made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes, signals = Signals,
+           proven = Proven}) ->
+    #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States, none = witness_step_state:new(Pids),
+           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, cache = ets:new(?MODULE, [private])}.
+
+-doc "Nothing of it is left.".
+-spec close(trace()) -> ok.
+close(#trace{file = File, cache = Cache}) ->
+    true = ets:delete(Cache),
+    file:close(File).
+
+%% --- reading it ------------------------------------------------------------------
+
+-doc "How many steps there are.".
+-spec size(trace()) -> non_neg_integer().
+size(#trace{size = Size}) -> Size.
+
+-doc "A step by its number.".
+-spec step(pos_integer(), trace()) -> step().
+step(N, #trace{proven = Proven} = Trace) ->
+    {Id, Entry, Cause, Stack, Stored} = stored(N, Trace),
+    What = case {Stored, Proven} of
+        {{send, To, Receiver, Msg, unsure}, #{Id := Up}} when N =< Up -> {send, To, Receiver, Msg, sure};
+        _ -> Stored
+    end,
+    #{number => N, id => Id, entry => Entry, cause => Cause, stack => Stack, what => What}.
+
+stored(N, #trace{size = Size} = Trace) when N >= 1, N =< Size -> element((N - 1) rem ?BLOCK + 1, block((N - 1) div ?BLOCK + 1, Trace)).
+
+block(Index, #trace{blocks = Blocks, file = File, cache = Cache}) ->
+    case ets:lookup(Cache, Index) of
+        [{_, Block}] -> Block;
+        [] ->
+            _ = ets:info(Cache, size) > ?CACHED andalso ets:delete_all_objects(Cache),
+            Block = binary_to_term(read(element(Index, Blocks), File)),
+            true = ets:insert(Cache, {Index, Block}),
+            Block
+    end.
+
+%% It is our own, so that all of it is there.
+read({Offset, Size}, File) ->
+    {ok, Bytes} = file:pread(File, Offset, Size),
+    Bytes.
+
+-doc "What was so behind a step; 0: before the first.".
+-spec state(non_neg_integer(), trace()) -> witness_step_state:state().
+state(N, #trace{states = States, none = None, file = File, cache = Cache} = Trace) ->
+    {From, State} = case ets:lookup(Cache, state) of
+        [{_, Known, Cached}] when Known =< N, N - Known < ?APART -> {Known, Cached};
+        _ ->
+            case lists:dropwhile(fun({At, _}) -> At > N end, States) of
+                [{At, Place} | _] -> {At, witness_step_state:unpack(read(Place, File), None)};
+                [] -> {0, None}
+            end
+    end,
+    Reached = gone_on(From + 1, N, State, Trace),
+    true = ets:insert(Cache, {state, N, Reached}),
+    Reached.
+
+gone_on(N, To, State, _) when N > To -> State;
+gone_on(N, To, State, Trace) ->
+    {Id, Entry, _, _, What} = stored(N, Trace),
+    {_, Next} = witness_step_state:step(N, {Id, Entry, What}, State),
+    gone_on(N + 1, To, Next, Trace).
+
+-doc "The first step from this one, forward or back, that passes the test.".
+-spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.
+find(_, N, _, #trace{size = Size}) when N < 1; N > Size -> none;
+find(Test, N, Direction, Trace) ->
+    case Test(step(N, Trace)) of
+        true -> N;
+        false -> find(Test, case Direction of forward -> N + 1; back -> N - 1 end, Direction, Trace)
+    end.
+
+-doc "The processes that ever lived, in the order in which they were born.".
+-spec processes(trace()) -> [process()].
+processes(#trace{processes = Processes} = Trace) ->
+    lists:sort(fun(#{born := A}, #{born := B}) -> A =< B end, [process(Id, Trace) || Id := _ <- Processes]).
+
+-doc "A process by its number.".
+-spec process(pos_integer(), trace()) -> process().
+process(Id, #trace{processes = Processes, pids = Pids}) ->
+    #{Id := {Parent, MFA, Born, Ended}} = Processes,
+    #{id => Id, pid => map_get(Id, Pids), parent => Parent, called => MFA, born => Born, ended => Ended}.
+
+-doc "The pid of a process.".
+-spec pid(pos_integer(), trace()) -> pid().
+pid(Id, #trace{pids = Pids}) -> map_get(Id, Pids).
+
+-doc "The step with which the process of this pid ends; 0: it does not, or is none of the recording.".
+-spec ended(pid(), trace()) -> non_neg_integer().
+ended(Pid, #trace{ids = Ids, processes = Processes}) ->
+    case Ids of
+        #{Pid := Id} when is_map_key(Id, Processes) ->
+            #{Id := {_, _, _, Ended}} = Processes,
+            Ended;
+        #{} -> 0
+    end.
+
+-doc "The last step with which a process was sent an exit signal by hand; 0: none.".
+-spec signal(pos_integer(), trace()) -> non_neg_integer().
+signal(Id, #trace{signals = Signals}) -> maps:get(Id, Signals, 0).

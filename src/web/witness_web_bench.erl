@@ -1,0 +1,121 @@
+-module(witness_web_bench).
+-moduledoc """
+The report of a benchmark: the page of reports over the folder of an experiment, or over two, to compare before and
+after a change.
+
+```erlang
+1> {ok, After} = witness_web_bench:read("after.bench").
+2> {ok, Before} = witness_web_bench:read("before.bench").
+3> {ok, "out/report.html"} = witness_web_bench:write("out", [After, Before]).
+```
+
+What the page draws is computed here, by the functions that the tables of `witness bench` are made with.
+""".
+
+-export([read/1, write/2, write/3, sound/1]).
+
+-export_type([measured/0]).
+
+-doc "What was measured, as the page has it, and whether each benchmark has a result that is sound.".
+-opaque measured() :: {Sound :: boolean(), witness_web_data:json()}.
+
+-define(FILE_NAME, "report.html").
+
+-doc "Reads the folder of an experiment. An error is text for people.".
+-spec read(file:filename_all()) -> {ok, measured()} | {error, unicode:chardata()}.
+read(Folder) ->
+    maybe
+        {ok, Store, Text} ?= witness_bench_store:read(Folder),
+        {ok, Source} ?= source(Folder, Text),
+        {ok, Experiment} ?= experiment(Source, Folder),
+        [_ | _] = Rows ?= witness_bench_schedule:latest(witness_bench_store:rows(Store)),
+        {ok, Platform} ?= platform(Store),
+        {ok, Data} ?= data(Source, loaded(Experiment, Store), Rows, Store),
+        {ok, {lists:all(fun(#{status := Status}) -> Status =:= ok end, Rows),
+              Data#{folder => witness_text:clean(filename:basename(filename:absname(Folder))),
+                    platform => witness_text:clean(witness_bench_platform:line(Platform))}}}
+    else
+        [] -> {error, [Folder, ~": nothing has been measured yet"]};
+        {error, _} = Error -> Error
+    end.
+
+source(Folder, Text) ->
+    case witness_bench_json:decode(Text) of
+        {ok, #{} = Source} -> {ok, Source};
+        {ok, _} -> {error, [Folder, ~"/experiment.json: an object is expected"]};
+        {error, Problem} -> {error, [Folder, ~"/experiment.json: ", Problem]}
+    end.
+
+%% The modes of the rows are those that count, and adapters of other tools need not be there; the arrivals that were
+%% used lie in the folder.
+experiment(Source, Folder) ->
+    Shapes = case Source of
+        #{~"shapes" := [_ | _] = Given} -> [copied(Shape) || Shape <- Given];
+        #{} -> []
+    end,
+    case witness_bench_experiment:parse(iolist_to_binary(json:encode(Source#{~"modes" => [~"untraced"], ~"shapes" => Shapes})),
+                                        filename:absname(Folder)) of
+        {ok, _} = Ok -> Ok;
+        {error, Problem} -> {error, [Folder, ~"/experiment.json: ", Problem]}
+    end.
+
+copied(#{~"file" := _, ~"shape" := Name} = Shape) ->
+    Label = maps:get(~"label", Shape, Name),
+    case is_binary(Label) andalso re:run(Label, ~B"^[A-Za-z0-9_-]+\z", [{capture, none}]) of
+        match -> Shape#{~"file" := <<"arrivals/", Label/binary, ".csv">>};
+        _ -> Shape
+    end;
+copied(Shape) -> Shape.
+
+%% With the loading time that was found, if it was to be found.
+loaded(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store) ->
+    case witness_bench_capacity:saved(Store) of
+        {ok, T} -> Experiment#{model := Model#{~"t" := T}};
+        none -> Experiment#{model := Model#{~"t" := 100}}
+    end;
+loaded(Experiment, _) -> Experiment.
+
+platform(Store) ->
+    maybe
+        {ok, Named} ?= witness_bench_store:platform(Store),
+        {ok, _} ?= witness_bench_platform:named(Named)
+    else
+        none -> {error, ~"platform.json is not there"};
+        {error, Problem} -> {error, [~"platform.json: ", Problem]}
+    end.
+
+%% Files of samples and of response times are read line by line, and numbers are all that they may have.
+data(Source, Experiment, Rows, Store) ->
+    Raw = #{samples => fun(Id) -> lines(~"samples", Id, fun witness_bench_store:sampled/2, Store) end,
+            histogram => fun(Id) -> lines(~"responses", Id, fun witness_bench_store:histogram/2, Store) end},
+    try {ok, witness_web_bench_data:measured(Source, Experiment, Rows, Raw)}
+    catch throw:{damaged, File} -> {error, [File, ~": is not one that Witness writes"]}
+    end.
+
+lines(Kind, Id, Read, Store) ->
+    try Read(Store, Id)
+    catch error:_ -> throw({damaged, [Kind, $/, Id, ~".csv"]})
+    end.
+
+-doc "Whether each benchmark has a result, and no trace was wrong.".
+-spec sound(measured()) -> boolean().
+sound({Sound, _}) -> Sound.
+
+-doc #{equiv => write(Folder, Measured, built)}.
+-spec write(file:filename(), [measured(), ...]) -> {ok, file:filename()} | {error, unicode:chardata()}.
+write(Folder, Measured) -> write(Folder, Measured, built).
+
+-doc """
+Writes the report into a folder: of one experiment, or of one and what it is compared with. `Page` is as of
+`witness_web:open/2`. An error is text for people.
+""".
+-spec write(file:filename(), [measured(), ...], built | file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+write(Folder, Measured, From) ->
+    File = filename:join(Folder, ?FILE_NAME),
+    maybe
+        {ok, Page} ?= witness_web_page:read(From),
+        ok ?= witness_web_page:writable(File),
+        Data = (witness_web_data:written())#{kind => ~"bench", measured => [Data || {_, Data} <- Measured]},
+        ok ?= witness_web_page:write(File, witness_web_data:encode(Data), Page),
+        {ok, File}
+    end.

@@ -1,0 +1,160 @@
+-module(witness_web_bench_data).
+-moduledoc """
+What the page of a benchmark's report is given: from the rows of an experiment, its samples and its response times to
+JSON. The page has the same types, in `assets/src/bench-data.ts`.
+
+Long series are thinned: a time line to its maxima within 250 stretches of time, response times to their quantiles, the
+arrivals to sums over at most 200 stretches. So the size of a page does not follow that of the raw data.
+""".
+
+-export([measured/4]).
+
+-define(STRETCHES, 200).
+-define(MOMENTS, 250).
+-define(QUANTILES, [0.001, 0.005 | [I / 100 || I <- lists:seq(1, 99)]] ++ [0.995, 0.999, 0.9999]).
+-define(TEXT, 2000).
+
+-type raw() :: #{samples := fun((Id :: binary()) -> [#{binary() => binary()}]),
+                 histogram := fun((Id :: binary()) -> [{integer(), integer(), integer()}])}.
+
+-doc """
+An experiment, with the value of its file, and what was measured. Throws
+`{damaged, File}` where samples have no numbers; what `Raw` throws is passed on.
+""".
+-spec measured(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(), [witness_bench_result:row(), ...],
+               raw()) -> #{atom() => witness_web_data:json()}.
+measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, histogram := Histogram}) ->
+    #{name => text(maps:get(name, Experiment)), about => text(maps:get(about, Experiment)),
+      parameters => [[text(Key), text(json:encode(Value))]
+                     || {Key, Value} <- lists:sort(maps:to_list(maps:without([~"name", ~"about"], Source)))],
+      runs => [run(Row) || Row <- Rows],
+      steps => [step(Step) || Step <- witness_bench_evaluate:steps(Rows)],
+      growth => [growth(Metric, G) || Metric <- [response_mean_ns, system_memory_mean, system_utilisation],
+                                      #{slope := _} = G <- witness_bench_evaluate:growth(Metric, Rows)],
+      arrivals => arrivals(Experiment, Rows),
+      timelines => [(series(Row))#{id => text(Id), repetition => Repetition, samples => timeline(Id, Samples(Id))}
+                    || #{id := Id, repetition := Repetition} = Row <- witness_bench_evaluate:largest_of(~"", Rows)],
+      responses => [Response || Response <- responses(Rows, Histogram)],
+      idle => idle(Experiment, Rows),
+      variability => [(series(V))#{first => First, variation => #{Metric => float(X) || Metric := X <- Variation}}
+                      || #{first := First, variation := Variation} = V <- witness_bench_evaluate:variability(Rows)],
+      papers => [[text(Shape), [text(Line) || Line <- Lines]]
+                 || Shape <- lists:uniq([Shape || #{shape := Shape} <- Rows]),
+                    [_ | _] = Lines <- [witness_bench_papers:overhead(Papers, Shape)]],
+      paper_growth => witness_bench_papers:growth(),
+      paper_variability => witness_bench_papers:variability()}.
+
+%% What is told apart in a drawing.
+series(Of) -> maps:merge(#{Key => text(Text) || Key := Text <- maps:with([shape, variant, mode, analysis], Of)}, maps:with([n], Of)).
+
+run(#{status := Status} = Row) ->
+    (series(Row))#{id => text(maps:get(id, Row)), status => atom_to_binary(Status),
+                   reason => text(maps:get(reason, Row, undefined)), trouble => text(maps:get(trouble, Row, undefined)),
+                   sound => case Row of #{sound := ~"true"} -> true; #{sound := _} -> false; #{} -> null end,
+                   numbers => maps:with([repetition, attempt, gaps, events, analysed, yes, no, inconclusive, messages,
+                                         members, lag_max_ns, seed], Row)}.
+
+step({#{w := W, t := T} = Place, Compared}) ->
+    (series(Place))#{w => W, t => T, load_ms => maps:get(load_ms, Place, null),
+                     compared => [(series(C))#{repetitions => Repetitions, gaps => Gaps, problems => length(Problems),
+                                               metrics => maps:map(fun metric/2, Metrics)}
+                                  || #{repetitions := Repetitions, gaps := Gaps, problems := Problems,
+                                       metrics := Metrics} = C <- Compared]}.
+
+metric(_, #{median := Median, spread := {Low, High}} = Metric) ->
+    [Median, Low, High | case Metric of
+        #{overhead := Overhead, overheads := {Least, Most}} -> [Overhead, Least, Most];
+        #{} -> []
+    end].
+
+growth(Metric, #{slope := Slope, r2 := R2, points := Points} = Growth) ->
+    (series(Growth))#{metric => atom_to_binary(Metric), slope => Slope,
+                      %% Two points always lie on a line.
+                      r2 => case Points of [_, _] -> null; _ -> R2 end}.
+
+%% --- load shapes ----------------------------------------------------------------
+
+%% At the largest step of each, by the seed of the first row.
+arrivals(Experiment, Rows) ->
+    Largest = [lists:last(lists:sort(fun(#{n := A}, #{n := B}) -> A =< B end, Of))
+               || Of <- witness_bench_result:groups(fun(#{shape := S, variant := V}) -> {S, V} end, Rows)],
+    Planned = #{{S, V, N} => Model || #{shape := S, variant := V, n := N, model := Model}
+                                          <- witness_bench_experiment:benchmarks(Experiment, 1)},
+    [(series(maps:without([mode, analysis], Row)))#{seconds => T * Period / 1000, counts => stretched(Order)}
+     || #{shape := S, variant := V, n := N} = Row <- Largest,
+        #{{S, V, N} := Json} <- [Planned],
+        {ok, #{t := T, shape := Shape, period_ms := Period, seed := Seed}} <- [witness_bench_model:parse(Json)],
+        Order <- [witness_bench_shape:order(Shape, N, T, witness_bench_random:stream(shape, Seed))]].
+
+%% Sums over stretches of units of time, each with where it begins, in parts of the whole.
+stretched(Order) ->
+    Units = length(Order),
+    Length = max(1, ceil(Units / ?STRETCHES)),
+    stretched(Order, 0, Units, Length).
+
+stretched([], _, _, _) -> [];
+stretched(Order, At, Units, Length) ->
+    {Now, Later} = lists:split(min(Length, length(Order)), Order),
+    [[At / Units, (At + length(Now)) / Units, lists:sum(Now)] | stretched(Later, At + length(Now), Units, Length)].
+
+%% --- over time ------------------------------------------------------------------
+
+timeline(Id, Samples) ->
+    Columns = [~"memory", ~"utilisation", ~"members", ~"tracers", ~"messages_per_s", ~"events", ~"gaps"],
+    Rows = try [{number(~"time_ms", S), maps:get(~"window", S), [number(C, S) || C <- Columns]} || S <- Samples]
+           catch error:_ -> throw({damaged, [~"samples/", Id, ~".csv"]})
+           end,
+    #{columns => Columns, rows => thinned(Rows, max(1, ceil(length(Rows) / ?MOMENTS)))}.
+
+%% A peak that lasts for one sample must stay.
+thinned([], _) -> [];
+thinned(Rows, Every) ->
+    {Now, Later} = lists:split(min(Every, length(Rows)), Rows),
+    {Time, Window, _} = lists:last(Now),
+    [Most | Others] = [Numbers || {_, _, Numbers} <- Now],
+    [[Time, Window =:= ~"system" | lists:foldl(fun(A, B) -> lists:zipwith(fun erlang:max/2, A, B) end, Most, Others)]
+     | thinned(Later, Every)].
+
+number(Column, Sample) ->
+    Text = maps:get(Column, Sample),
+    try binary_to_integer(Text) catch error:badarg -> binary_to_float(Text) end.
+
+%% --- response times ---------------------------------------------------------------
+
+%% All repetitions of a combination at its largest step together.
+responses(Rows, Histogram) ->
+    Cells = witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
+    Largest = #{{S, V} => lists:max([N || #{n := N, shape := S1, variant := V1} <- Rows, S1 =:= S, V1 =:= V])
+                || #{shape := S, variant := V} <- Rows},
+    [(series(Row))#{quantiles => [[Q, max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6] || Q <- ?QUANTILES],
+                    count => witness_bench_statistics:count(Buckets), fits => fits(Mode, Buckets)}
+     || [#{shape := S, variant := V, n := N, mode := Mode} = Row | _] = Cell <- Cells, map_get({S, V}, Largest) =:= N,
+        [_ | _] = Buckets <- [merged([Histogram(Id) || #{id := Id} <- Cell])]].
+
+merged(Histograms) ->
+    Counts = lists:foldl(fun({Low, High, Count}, Sums) ->
+                             maps:update_with({Low, High}, fun(Sum) -> Sum + Count end, Count, Sums)
+                         end, #{}, lists:append(Histograms)),
+    [{Low, High, Count} || {{Low, High}, Count} <- lists:sort(maps:to_list(Counts))].
+
+%% Those of the text are of the system itself.
+fits(~"untraced", Buckets) ->
+    Fits = witness_bench_evaluate:best_fit(Buckets),
+    [#{family => atom_to_binary(element(1, D)), parameters => [element(2, D), element(3, D)], d => Distance,
+       shares => [witness_bench_statistics:cdf(D, max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6)
+                  || Q <- ?QUANTILES]}
+     || #{distribution := D, d := Distance} <- Fits];
+fits(_, _) -> [].
+
+idle(#{sizes := Sizes, steps := Steps}, Rows) ->
+    [#{size => Size, shape => text(Shape), mode => text(Mode), metric => atom_to_binary(Metric),
+       points => [[N, Ns] || {N, Ns} <- Points],
+       fit => case Fit of
+           none -> null;
+           #{coefficients := Coefficients, r2 := R2} -> #{degree => length(Coefficients) - 1, r2 => R2}
+       end}
+     || #{size := Size, shape := Shape, mode := Mode, metric := Metric, points := [_ | _] = Points, fit := Fit}
+            <- witness_bench_evaluate:idle_time(Sizes, Steps, Rows)].
+
+text(undefined) -> null;
+text(Text) -> witness_text:clean(witness_text:cut(Text, ?TEXT)).

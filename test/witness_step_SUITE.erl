@@ -1,0 +1,205 @@
+-module(witness_step_SUITE).
+-moduledoc """
+Recorded programs are stepped through: what is so at a step is what follows from the steps before it, however one has come there.
+
+`WITNESS_STEPS` says how often one jumps (100).
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 15}}].
+
+root(Config) -> witness_checkout:root(proplists:get_value(priv_dir, Config)).
+
+all() -> [going_back_agrees_with_going_forward, a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
+          the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
+          the_command_steps, wrong_commands_are_named].
+
+init_per_suite(Config) ->
+    Priv = filename:join(proplists:get_value(priv_dir, Config), "steps"),
+    Out = filename:join(Priv, "programs"),
+    ok = filelib:ensure_path(Out),
+    Source = filename:join([root(Config), "test", "recorded", "witness_recorded_steps.erl"]),
+    {ok, _} = compile:file(Source, [{outdir, Out}, debug_info]),
+    Dir = filename:join(Priv, "steps.rec"),
+    {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_steps, main, [1500]}, dir => Dir, pa => [Out]}),
+    {ok, Session} = witness_step:open(#{dir => Dir}),
+    Count = witness_step:size(Session),
+    ok = witness_step:close(Session),
+    [{recording, Dir}, {programs, Out}, {count, Count} | Config].
+
+end_per_suite(_) -> ok.
+
+opened(Config) -> opened(Config, #{}).
+
+opened(Config, Options) ->
+    {ok, Session} = witness_step:open(Options#{dir => proplists:get_value(recording, Config)}),
+    Session.
+
+to(N, S) ->
+    {ok, There} = witness_step:goto(N, S),
+    There.
+
+%% --- going -----------------------------------------------------------------------
+
+%% What lies in mailboxes, and what each process has done, follows from the steps alone.
+going_back_agrees_with_going_forward(Config) ->
+    S = opened(Config),
+    Count = witness_step:size(S),
+    %% There are states in the file, and steps behind the last one.
+    ?assert(Count > 5_000),
+    Steps = [witness_step:step(N, S) || N <- lists:seq(1, Count)],
+    Seed = erlang:unique_integer([positive]),
+    ct:pal("seed ~b", [Seed]),
+    Random = rand:seed_s(exsss, Seed),
+    Jumps = list_to_integer(os:getenv("WITNESS_STEPS", "100")),
+    {Points, _} = lists:mapfoldl(fun(_, R) -> rand:uniform_s(Count, R) end, Random, lists:seq(1, Jumps)),
+    Expected = expected(lists:usort(Points), Steps),
+    lists:foldl(fun(N, Before) ->
+        Here = to(N, Before),
+        {Entries, Boxes} = maps:get(N, Expected),
+        ?assertEqual({N, Entries}, {N, witness_step:entries(Here)}),
+        [?assertEqual({N, Id, maps:get(Id, Boxes, [])},
+                      {N, Id, [Sent || #{number := Sent} <- witness_step:mailbox(Id, Here)]}) || Id <- maps:keys(Entries)],
+        {ok, Back} = witness_step:back(Here),
+        {ok, Forward} = witness_step:next(Back),
+        ?assertEqual(witness_step:step(Here), witness_step:step(Forward)),
+        Back
+    end, S, Points),
+    ok = witness_step:close(S).
+
+expected(Points, Steps) -> expected(Points, Steps, 0, {#{}, #{}}, #{}).
+
+expected([N | Points], Steps, N, So, Found) -> expected(Points, Steps, N, So, Found#{N => So});
+expected([], _, _, _, Found) -> Found;
+expected(Points, [#{number := N} = Step | Steps], _, So, Found) -> expected(Points, Steps, N, expect(Step, So), Found).
+
+expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {Entries, Boxes}) ->
+    Now = Entries#{Id => Entry},
+    case What of
+        {spawn, Child, _, _} -> {Now#{Child => 0}, Boxes};
+        {send, _, To, _, _} when is_map_key(To, Entries) -> {Now, Boxes#{To => maps:get(To, Boxes, []) ++ [N]}};
+        {recv, From, _} when is_integer(From) ->
+            true = lists:member(Cause, maps:get(Id, Boxes)),
+            {Now, Boxes#{Id := lists:delete(Cause, maps:get(Id, Boxes))}};
+        {exit, _, _} -> {maps:remove(Id, Entries), maps:remove(Id, Boxes)};
+        _ -> {Now, Boxes}
+    end.
+
+a_place_is_found(Config) ->
+    S = opened(Config),
+    Count = proplists:get_value(count, Config),
+    ?assertEqual(none, witness_step:step(S)),
+    ?assertEqual({error, none}, witness_step:back(S)),
+    ?assertEqual({error, none}, witness_step:goto(Count + 1, S)),
+    {ok, Last} = witness_step:goto(last, S),
+    ?assertEqual(Count, witness_step:at(Last)),
+    ?assertEqual({error, none}, witness_step:next(Last)),
+    ?assertMatch(#{id := 3, entry := 7, what := {recv, 1, {add, 7}}}, witness_step:step(to({3, 7}, Last))),
+    {ok, Put} = witness_step_place:function(~"witness_recorded_steps:counter/2"),
+    {ok, First} = witness_step:next(Put, S),
+    ?assertMatch(#{id := 3, what := {recv, 1, {add, 1}}}, witness_step:step(First)),
+    ?assertEqual({error, unknown}, witness_step_place:function(~"no_module_at_all:counter/2")),
+    {ok, Line} = witness_step:next(witness_step_place:line(~"recorded/witness_recorded_steps.erl", 12), S),
+    ?assertMatch(#{id := 1, what := {call, {erlang, register, 2}, _, true}}, witness_step:step(Line)),
+    ?assertEqual({error, none}, witness_step:next(witness_step_place:line(~"other/witness_recorded_steps.erl", 12), S)),
+    {ok, Third} = witness_step:find_process(~"3", Last),
+    ?assertEqual({error, none}, witness_step:find_process(~"3", S)),
+    ?assertEqual({ok, Third}, witness_step:find_process(~"steps_counter", to({3, 7}, S))),
+    ok = witness_step:close(S).
+
+%% --- what is so ------------------------------------------------------------------
+
+links_and_names_come_and_go(Config) ->
+    S = opened(Config),
+    Pids = #{Id => maps:get(pid, witness_step:process(Id, S)) || Id <- [1, 2, 3]},
+    #{1 := Main, 2 := Shop, 3 := Counter} = Pids,
+    Running = to({3, 7}, S),
+    ?assertMatch(#{links := [Main], names := [steps_counter]}, witness_step:links(3, Running)),
+    ?assertMatch(#{links := [Shop, Counter], names := []}, witness_step:links(1, Running)),
+    ?assertMatch(#{names := [steps_shop]}, witness_step:links(2, Running)),
+    {ok, Last} = witness_step:goto(last, S),
+    {ok, Ended} = witness_step:latest(fun(#{id := Id, what := What}) -> Id =:= 3 andalso element(1, What) =:= exit end, Last),
+    ?assertMatch(#{links := [], names := [], monitors := []}, witness_step:links(3, Ended)),
+    {ok, Before} = witness_step:back(Ended),
+    ?assertMatch(#{links := [Main], names := [steps_counter]}, witness_step:links(3, Before)),
+    %% A call monitors the server until it has the answer.
+    Asks = fun(#{what := {send, _, 2, {'$gen_call', _, _}, _}}) -> true; (_) -> false end,
+    {ok, Asked} = witness_step:next(Asks, Running),
+    ?assertMatch(#{monitors := [{_, _}]}, witness_step:links(1, Asked)),
+    {ok, Answered} = witness_step:next(witness_step_place:kind(take, 1), Asked),
+    {ok, Unmonitored} = witness_step:next(witness_step_place:kind(call, 1), Answered),
+    ?assertMatch(#{monitors := []}, witness_step:links(1, Unmonitored)),
+    ?assertEqual([1], [Id || #{id := Id, born := Born} <- witness_step:processes(to(1, S)), Born =< 1]),
+    ok = witness_step:close(S).
+
+causes_go_back_to_the_beginning(Config) ->
+    S = opened(Config),
+    {ok, Answer} = witness_step:next(fun(#{what := {recv, 3, {sum, _}}}) -> true; (_) -> false end, S),
+    Chain = witness_step:why(Answer),
+    ?assertMatch([#{what := {recv, 3, {sum, 1125750}}}, #{id := 3, what := {send, _, 1, {sum, 1125750}, sure}},
+                  #{id := 3, what := {recv, 1, {get, _}}}, #{id := 1, what := {send, _, 3, {get, _}, sure}} | _], Chain),
+    ?assertMatch(#{number := 1, what := {born, _}, cause := 0}, lists:last(Chain)),
+    ?assertEqual(lists:sublist(Chain, 2), witness_step:why(2, Answer)),
+    Numbers = [N || #{number := N} <- Chain],
+    ?assertEqual(lists:reverse(lists:usort(Numbers)), Numbers),
+    ?assertEqual([], witness_step:why(S)),
+    ok = witness_step:close(S).
+
+the_end_of_a_killed_process_has_a_cause(Config) ->
+    S = opened(Config),
+    {ok, Told} = witness_step:next(fun(#{what := {recv, outside, {'EXIT', _, killed}}}) -> true; (_) -> false end, S),
+    ?assertMatch([#{id := 1}, #{id := 3, what := {exit, killed, killed}}, #{id := 1, what := {effect, {erlang, exit, 2}, [_, kill]}} | _],
+                 witness_step:why(Told)),
+    ok = witness_step:close(S).
+
+messages_of_a_run_make_a_sequence(Config) ->
+    S = opened(Config),
+    {ok, Last} = witness_step:goto(last, S),
+    All = witness_step:messages(infinity, all, Last),
+    ?assert(length(All) > 3000),
+    ?assertEqual(lists:nthtail(length(All) - 5, All), witness_step:messages(5, all, Last)),
+    [?assertMatch(#{id := From, what := {send, _, To, Message, sure}}, witness_step:step(Sent, S))
+     || #{from := From, to := To, sent := Sent, message := Message} <- All, From > 0],
+    ?assertEqual([], [M || #{from := From, to := To} = M <- witness_step:messages(infinity, [3], Last), From =/= 3, To =/= 3]),
+    ?assertEqual([], witness_step:messages(infinity, all, S)),
+    ok = witness_step:close(S).
+
+a_diverged_replay_is_stepped_through(Config) ->
+    Out = filename:join(proplists:get_value(programs, Config), "changed"),
+    ok = filelib:ensure_path(Out),
+    {ok, Source} = file:read_file(filename:join([root(Config), "test", "recorded", "witness_recorded_steps.erl"])),
+    File = filename:join(Out, "witness_recorded_steps.erl"),
+    ok = file:write_file(File, string:replace(Source, "register(steps_counter, Counter)", "is_process_alive(Counter)")),
+    {ok, _} = compile:file(File, [{outdir, Out}, debug_info]),
+    S = opened(Config, #{pa => [Out], allow_changed => true}),
+    ?assertMatch(#{outcome := diverged, divergence := #{id := 1}}, witness_step:report(S)),
+    {ok, Last} = witness_step:goto(last, S),
+    {ok, Spawned} = witness_step:latest(witness_step_place:kind(spawn, 1), Last),
+    ?assertMatch(#{what := {spawn, 3, {witness_recorded_steps, counter, [0, none]}, [link]}}, witness_step:step(Spawned)),
+    ok = witness_step:close(S).
+
+%% --- the command -----------------------------------------------------------------
+
+stepped(Commands, Config) ->
+    Program = filename:join([root(Config), "bin", "witness"]),
+    witness_command:run(Config, Program, ["replay", "--step"] ++ lists:append([["--command", Command] || Command <- Commands])
+                                         ++ [proplists:get_value(recording, Config)]).
+
+the_command_steps(Config) ->
+    Commands = ["next 2 take of 3", "mailbox 3", "links steps_counter", "processes", "list 1", "goto end", "why", "sequence 3 mermaid",
+                "goto start", "goto witness_recorded_steps:counter/2", "break witness_recorded_steps.erl:12", "breaks", "continue back",
+                "delete 1", "breaks", "goto end", "stack 3", "help why", "quit", "nonsense"],
+    #{exit := Code, stdout := Out, stderr := Errors} = stepped(Commands, Config),
+    ?assertEqual({0, nomatch}, {Code, binary:match(Errors, ~"there is no")}),
+    ?assertEqual(nomatch, binary:match(Out, <<"\e">>)),
+    [?assertMatch({_, _}, binary:match(Out, Text), Text)
+     || Text <- [~"takes of", ~"{add,2}", ~"linked with", ~"steps_counter", ~"=> ", ~"<- ", ~"sequenceDiagram", ~"before the first",
+                 ~"register(steps_counter", ~"there is no breakpoint", ~"why [N] [all]"]].
+
+wrong_commands_are_named(Config) ->
+    #{exit := 2, stderr := Errors} = stepped(["goto 1000000", "mailbox nobody", "int:i(shop)", "jump"], Config),
+    [?assertMatch({_, _}, binary:match(Errors, Text), Text)
+     || Text <- [~"the last one is", ~"no process 'nobody'", ~"interprets modules", ~"no command 'jump'"]],
+    ?assertMatch(#{exit := 1}, stepped(["back"], Config)).
