@@ -144,8 +144,9 @@ sizes(Took, Files) ->
     [begin
          [Order, Data, Processes] = [maps:get(Size, maps:get(File, Files)) / 1.0e6 || File <- [order, data, processes]],
          All = Order + Data + Processes,
-         io:format("~-16s ~.2f MB/s  ~7.1f MB: ordering ~.1f (~.0f %), external data ~.1f (~.0f %)~n",
-                   [What, All / Took, All, Order + Processes, 100 * (Order + Processes) / All, Data, 100 * Data / All])
+         io:format("~-16s ~.2f MB/s  ~7.1f MB: ordering ~.1f (~b %), external data ~.1f (~b %)~n",
+                   [What, All / Took, All, Order + Processes, round(100 * (Order + Processes) / All), Data,
+                    round(100 * Data / All)])
      end || {What, Size} <- [{"uncompressed", raw}, {"as files", bytes}]],
     ok.
 
