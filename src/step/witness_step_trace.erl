@@ -191,7 +191,7 @@ made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, 
 -spec close(trace()) -> ok.
 close(#trace{file = File, cache = Cache}) ->
     true = ets:delete(Cache),
-    file:close(File).
+    ok = file:close(File).
 
 %% --- reading it ------------------------------------------------------------------
 
