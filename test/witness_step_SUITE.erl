@@ -14,7 +14,7 @@ root(Config) -> witness_checkout:root(proplists:get_value(priv_dir, Config)).
 
 all() -> [going_back_agrees_with_going_forward, a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
-          processes_tell_their_state, the_command_steps, wrong_commands_are_named].
+          processes_tell_their_state, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to, wrong_commands_are_named].
 
 init_per_suite(Config) ->
     Priv = filename:join(proplists:get_value(priv_dir, Config), "steps"),
@@ -218,6 +218,36 @@ the_command_steps(Config) ->
     [?assertMatch({_, _}, binary:match(Out, Text), Text)
      || Text <- [~"takes of", ~"{add,2}", ~"linked with", ~"steps_counter", ~"=> ", ~"<- ", ~"sequenceDiagram", ~"before the first",
                  ~"register(steps_counter", ~"there is no breakpoint", ~"why [N] [all]"]].
+
+%% A terminal that `script` makes: completion, an empty line, a history, and the end.
+the_command_has_a_terminal(Config) ->
+    Program = filename:join([root(Config), "bin", "witness"]),
+    Line = lists:join(" ", [[$', Word, $'] || Word <- [Program, "replay", "--step", proplists:get_value(recording, Config)]]),
+    Port = witness_command:start(Config, "/dev/null", "script", ["-qec", Line, "/dev/null"]),
+    typed([{~"(0/", <<"ne\t2\r">>}, {~"(2/", <<"\r">>}, {~"(4/", <<"\e[A">>}, {~"next 2", <<"\r">>}, {~"(6/", <<"mailbox steps_counter\r">>},
+           {~"nothing in its mailbox", <<"jump\r">>}, {~"no command 'jump'", <<"back 5\r">>}, {~"(1/", <<"quit\r">>}], Port, Config),
+    {Code, Rest} = witness_command:collect(Port, ~""),
+    ?assertEqual({0, Rest}, {Code, Rest}).
+
+typed([], _, _) -> ok;
+typed([{Seen, Keys} | More], Port, Config) ->
+    _ = witness_command:until(Port, Seen, ~""),
+    true = port_command(Port, Keys),
+    typed(More, Port, Config).
+
+verdicts_are_gone_to(Config) ->
+    Spec = filename:join(proplists:get_value(programs, Config), "sum.hml"),
+    ok = file:write_file(Spec, ["no_seven: with witness_recorded_steps:counter(_, _)\ncheck\n  [_ <- _, witness_recorded_steps:counter(_, _)]\n",
+                                "  max X.([_ ? {add, N} when N =/= 7] X and [_ ? {add, N} when N =:= 7] ff).\n"]),
+    Out = ["--spec", Spec],
+    Program = filename:join([root(Config), "bin", "witness"]),
+    Commands = ["verdict", "goto start", "break formula " ++ Spec, "continue", "verdict"],
+    #{exit := 1, stdout := Shown, stderr := Errors} =
+        witness_command:run(Config, Program, ["replay", "--step"] ++ Out ++ lists:append([["--command", Command] || Command <- Commands])
+                                             ++ [proplists:get_value(recording, Config)]),
+    ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
+    ?assertMatch({_, _}, binary:match(Shown, ~"violated: no_seven")),
+    ?assertMatch({_, _}, binary:match(Errors, ~"no verdict behind")).
 
 wrong_commands_are_named(Config) ->
     #{exit := 2, stderr := Errors} = stepped(["goto 1000000", "mailbox nobody", "int:i(shop)", "jump"], Config),

@@ -22,7 +22,7 @@ Guide: `docs/step.md`.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
 -export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
--export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, calls/3, process_state/2]).
+-export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2]).
 
 -compile({no_auto_import, [size/1]}).
 
@@ -204,21 +204,6 @@ messages(N, Count, Of, Trace, Found) ->
 
 less(infinity) -> infinity;
 less(Count) -> Count - 1.
-
--doc "The calls of a function so far that the recording has an answer for, the last ones first.".
--spec calls(mfa(), pos_integer(), session()) -> [step()].
-calls(MFA, Count, #session{trace = Trace, at = At}) -> calls(MFA, Count, At, Trace, []).
-
-calls(_, 0, _, _, Found) -> lists:reverse(Found);
-calls(MFA, Count, At, Trace, Found) ->
-    Is = fun(#{what := {call, Called, _, _}}) -> Called =:= MFA;
-            (#{what := {raise, Called, _, _, _}}) -> Called =:= MFA;
-            (_) -> false
-         end,
-    case witness_step_trace:find(Is, At, back, Trace) of
-        none -> lists:reverse(Found);
-        N -> calls(MFA, Count - 1, N - 1, Trace, [witness_step_trace:step(N, Trace) | Found])
-    end.
 
 %% --- why -------------------------------------------------------------------------
 

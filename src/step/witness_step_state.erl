@@ -7,7 +7,7 @@ Messages are known by the number of the step that sent them and a hash: a state 
 messages on their way at that point, however large those are.
 """.
 
--export([new/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, last/2, cause/2, mailbox/2, links/2, monitors/2, names/1]).
+-export([new/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
 
 -export_type([state/0, what/0, pids/0]).
 
@@ -197,14 +197,6 @@ is_alive(Id, #state{alive = Alive}) -> is_map_key(Id, Alive).
 -doc "How many entries of its log a process has passed, if it lives.".
 -spec entry(pos_integer(), state()) -> non_neg_integer() | none.
 entry(Id, #state{alive = Alive}) -> case Alive of #{Id := {Entry, _, _}} -> Entry; #{} -> none end.
-
--doc "The step that a process has done last, if it lives.".
--spec last(pos_integer(), state()) -> pos_integer() | none.
-last(Id, #state{alive = Alive}) -> case Alive of #{Id := {_, Last, _}} -> Last; #{} -> none end.
-
--doc "The step by which a process has heard something last, if it lives.".
--spec cause(pos_integer(), state()) -> pos_integer() | none.
-cause(Id, #state{alive = Alive}) -> case Alive of #{Id := {_, _, Heard}} -> Heard; #{} -> none end.
 
 -doc "The steps that sent what a process has not taken, in their order.".
 -spec mailbox(pos_integer(), state()) -> [pos_integer()].

@@ -8,7 +8,7 @@ the further apart the larger they are, the state at this point (`m:witness_step_
 behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, pid/2, ended/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, ended/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -191,7 +191,7 @@ made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, 
 -spec close(trace()) -> ok.
 close(#trace{file = File, cache = Cache}) ->
     true = ets:delete(Cache),
-    file:close(File).
+    ok = file:close(File).
 
 %% --- reading it ------------------------------------------------------------------
 
@@ -266,10 +266,6 @@ processes(#trace{processes = Processes} = Trace) ->
 process(Id, #trace{processes = Processes, pids = Pids}) ->
     #{Id := {Parent, MFA, Born, Ended}} = Processes,
     #{id => Id, pid => map_get(Id, Pids), parent => Parent, called => MFA, born => Born, ended => Ended}.
-
--doc "The pid of a process.".
--spec pid(pos_integer(), trace()) -> pid().
-pid(Id, #trace{pids = Pids}) -> map_get(Id, Pids).
 
 -doc "The step with which the process of this pid ends; 0: it does not, or is none of the recording.".
 -spec ended(pid(), trace()) -> non_neg_integer().
