@@ -25,7 +25,7 @@ export async function close() {
 }
 
 export function witness(code, ...words) {
-  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 });
   assert.equal(status, code, stderr);
   return { stdout, stderr };
 }
