@@ -188,7 +188,8 @@ summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Kil
 
 %% --- when nothing runs -----------------------------------------------------------
 
-%% Who waits, for a message or until another one has taken some, says so. Who is held looks often whether it still is. Looked at several times: a message may be on its way, and code
+%% Who waits, for a message or until another one has taken some, says so. Who is held looks
+%% often whether it still is. Looked at several times: a message may be on its way, and code
 %% may be being loaded.
 looked(#state{living = Living, seen = Seen} = State) ->
     States = witness_replay_flow:states(maps:keys(Living), witness_replay_flow:here()),

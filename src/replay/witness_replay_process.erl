@@ -8,7 +8,8 @@ not in the log, but only matters when the alias is not active any more: then a `
 same message with another reference, waits for what came before; to any other the message is one that never came.
 """.
 
--export([new/4, peek/1, pop/1, ended/1, may_be_killed/1, position/1, has_none/2, arrived/4, queued/3, alias/3, unalias/2]).
+-export([new/4, peek/1, pop/1, ended/1, may_be_killed/1, position/1, has_none/2]).
+-export([arrived/4, queued/3, alias/3, unalias/2]).
 
 -export_type([process/0, match/0]).
 

@@ -727,8 +727,8 @@ leaving(raise, _) -> ok.
 stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
 
 is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
-    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_flow, witness_replay_log, witness_replay_tell,
-                                     witness_replay_stop]);
+    lists:member(element(1, Frame), [?MODULE, witness_replay_process, witness_replay_flow, witness_replay_log,
+                                     witness_replay_tell, witness_replay_stop]);
 is_own_frame(_) -> false.
 
 -doc false.
