@@ -99,6 +99,8 @@ taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
 
 run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Work, options := Options}) ->
     Dir = filename:join(Work, "recording"),
+    %% Of one that has failed.
+    _ = file:del_dir_r(Dir),
     {ok, #{outcome := recorded, ended := {returned, normal}} = Summary} =
         witness_record:record(Options#{run => MFA, dir => Dir, pa => [Programs],
                                        vm_args => ["+S", Schedulers ++ ":" ++ Schedulers]}),

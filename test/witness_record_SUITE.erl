@@ -29,6 +29,7 @@ programs() ->
      {replies_to_aliases, witness_recorded_mailbox, aliases, exact},
      {hibernation, witness_recorded_mailbox, asleep, exact},
      {spawn_requests, witness_recorded_mailbox, requested, exact},
+     {births_of_every_form, witness_recorded_mailbox, born, exact},
      {processes_of_proc_lib, witness_recorded_mailbox, tasks, exact},
      {a_relay_that_is_not_woven, witness_recorded_mailbox, relayed, verified},
      {calls_with_timeouts, witness_recorded_server, calls, exact},
@@ -72,6 +73,7 @@ five_thousand_processes(Config) -> program(?FUNCTION_NAME, Config).
 replies_to_aliases(Config) -> program(?FUNCTION_NAME, Config).
 hibernation(Config) -> program(?FUNCTION_NAME, Config).
 spawn_requests(Config) -> program(?FUNCTION_NAME, Config).
+births_of_every_form(Config) -> program(?FUNCTION_NAME, Config).
 processes_of_proc_lib(Config) -> program(?FUNCTION_NAME, Config).
 a_relay_that_is_not_woven(Config) -> program(?FUNCTION_NAME, Config).
 calls_with_timeouts(Config) -> program(?FUNCTION_NAME, Config).

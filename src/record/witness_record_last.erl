@@ -49,6 +49,8 @@ finish(Pid, Modules) -> gen_server:call(Pid, {finish, Modules}, infinity).
 -doc false.
 init({Dir, Header, #{last := Limit} = Options}) ->
     process_flag(trap_exit, true),
+    %% As the writer.
+    process_flag(priority, high),
     proc_lib:set_label(?MODULE),
     Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
     self() ! take,

@@ -117,6 +117,9 @@ write(Dir, Header, Parts, #{modules := Modules, ended := Ended} = Options) ->
 -doc false.
 init({Dir, Header, Options}) ->
     process_flag(trap_exit, true),
+    %% Among a hundred thousand processes that want to run it would have a turn once in a minute, and the budget would be used
+    %% before. What it does has to be done anyway.
+    process_flag(priority, high),
     proc_lib:set_label(witness_record_writer),
     maybe
         {ok, #writer{flush = Flush} = W} ?= opened(Dir, Header, Options),

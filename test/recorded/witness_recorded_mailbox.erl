@@ -3,7 +3,7 @@
 
 -import(witness_recorded, [message/2, content/1, timeout/0, spawned/1, monitored/1, ended/2]).
 
--export([selective/0, names/0, many/0, ahead/0, aliases/0, asleep/0, requested/0, tasks/0, relayed/0]).
+-export([selective/0, names/0, many/0, ahead/0, aliases/0, asleep/0, requested/0, born/0, tasks/0, relayed/0]).
 -export([awake/1, task/2, child/1]).
 
 -define(SENDERS, 5).
@@ -172,6 +172,31 @@ child(Parent) ->
     witness_recorded:born(Parent),
     Parent ! {hello, self()},
     exit(fulfilled).
+
+-doc "Every form of spawn that tells more than a pid, those that fail among them: the next child is that of the next call.".
+born() ->
+    Self = self(),
+    Forms = [fun() -> spawn_monitor(?MODULE, child, [Self]) end,
+             fun() -> spawn_monitor(fun() -> child(Self) end) end,
+             fun() -> spawn_monitor(node(), ?MODULE, child, [Self]) end,
+             fun() -> spawn_opt(?MODULE, child, [Self], [monitor, {priority, low}]) end,
+             fun() -> requested(spawn_request(fun() -> child(Self) end, [monitor])) end,
+             fun() -> requested(spawn_request(node(), ?MODULE, child, [Self], [monitor])) end],
+    lists:foreach(fun(Form) ->
+        failed = try spawn_monitor(?MODULE, child, not_a_list()) catch error:badarg -> failed end,
+        %% Of this one only the reply says that there is no child.
+        Wrong = spawn_request(?MODULE, child, [Self], [{no_such_option, 1}]),
+        receive {spawn_reply, Wrong, error, badopt} = No -> content(No) end,
+        {Pid, Ref} = Form(),
+        witness_recorded:either([[{spawn, Pid}], [{spawn, Pid}, {content, {spawn_reply, Ref, ok, Pid}}]]),
+        receive {hello, Pid} = M -> message(Pid, M) end,
+        receive {'DOWN', Ref, process, Pid, Reason} = Down -> content(Down), ended(Pid, Reason) end
+    end, Forms),
+    length(Forms).
+
+requested(Request) -> receive {spawn_reply, Request, ok, Pid} -> {Pid, Request} end.
+
+not_a_list() -> hd([improper]).
 
 -doc "Processes of proc_lib, which tell that they have begun.".
 tasks() ->
