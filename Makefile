@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -13,6 +13,9 @@ all build: ## Compile
 
 demo: ## Build, then watch a small system go wrong
 	@bin/witness demo
+
+demo-replay: ## Record a race that shows once in some hundred runs, replay it, and step to its cause
+	@examples/last_seat/demo
 
 test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, native code, the report in a browser, the commands of the README
 	@bin/gate

@@ -35,4 +35,4 @@ check(Card, #{stolen := Stolen}) ->
     end.
 
 receipt(Seat, Card, #{receipts := Receipts} = State) ->
-    State#{receipts := [io_lib:format("seat ~w: paid by card ~6..0w", [Seat, Card]) | Receipts]}.
+    State#{receipts := [{Seat, Card} | Receipts]}.

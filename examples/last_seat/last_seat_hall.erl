@@ -11,7 +11,7 @@ reserve(Hall) -> gen_server:call(Hall, reserve, infinity).
 
 %% The cashier has the money.
 -ifdef(FIXED).
-sold(Hall, Seat, Person) -> gen_server:call(Hall, {sold, Seat, Person}).
+sold(Hall, Seat, Person) -> gen_server:call(Hall, {sold, Seat, Person}, infinity).
 -else.
 sold(Hall, Seat, Person) -> gen_server:cast(Hall, {sold, Seat, Person}).
 -endif.
