@@ -40,23 +40,18 @@ messages.
 %% Bytes of the pieces of a block that was read, about. One is looked through for each process.
 -define(PIECE, 1_024).
 
-%% Positions that are put together.
--define(COMPACTED, 64).
-
 %% Sub-traces of a process in a file, so far: the number of the one that comes next, later ones that wait for it, where
 %% the others are, in the end with the offset of the last one's block, and their bytes.
 -record(trace, {next = 0 :: non_neg_integer(),
                 waiting = #{} :: #{non_neg_integer() => {Block :: non_neg_integer(), Inside :: non_neg_integer(), term()}},
-                positions = [] :: iodata(),
-                recent = [] :: iodata(),
+                positions = [] :: [binary()],     % the last ones first
                 block = 0 :: non_neg_integer(),
                 bytes = 0 :: non_neg_integer()}).
 
 %% What the entries of a process say, so far.
 -record(entries, {left = <<>> :: binary(),
                   reader :: witness_log_recording_entry:reader(),
-                  count = 0 :: non_neg_integer(),
-                  demand = #{} :: #{pos_integer() => pos_integer()}}).
+                  count = 0 :: non_neg_integer()}).
 
 %% --- making ----------------------------------------------------------------------
 
@@ -68,75 +63,96 @@ empty() -> {0, {}}.
 -spec build(file(), file(), Full :: boolean()) ->
     {ok, index(), Cut :: [order | data]} | {error, witness_log_recording_file:error()}.
 build(Order, Data, Full) ->
-    Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
-    maybe
-        {OrderEnd, Orders, _} ?= scan(Order, fun(Bytes, none) -> entries(Bytes, Fresh);
-                                                (Bytes, Entries) -> entries(Bytes, Entries) end),
-        {DataEnd, Datas, _} ?= scan(Data, fun(_, _) -> none end),
-        Ids = lists:usort(maps:keys(Orders) ++ maps:keys(Datas)),
-        None = {#trace{}, none},
-        Records = [record(Id, maps:get(Id, Orders, None), maps:get(Id, Datas, None)) || Id <- Ids],
-        Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
-        {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, Cut}
+    %% On the heap, what is known of some hundred thousand processes would be copied again and again by its collections.
+    Tables = [Orders, Datas, Demand] = [ets:new(?MODULE, [private, Type]) || Type <- [set, set, ordered_set]],
+    try
+        Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
+        maybe
+            {OrderEnd, _, _} ?= scan(Order, Orders, fun(Id, Bytes, none) -> entries(Id, Bytes, Fresh, Demand);
+                                                       (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand) end),
+            {DataEnd, _, _} ?= scan(Data, Datas, fun(_, _, _) -> none end),
+            Ids = lists:umerge(ids_in(Orders), ids_in(Datas)),
+            Records = [record(Id, known(Id, Orders), known(Id, Datas), Demand) || Id <- Ids],
+            Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
+            {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, Cut}
+        end
+    after
+        lists:foreach(fun ets:delete/1, Tables)
     end.
 
-scan(File, Step) ->
-    witness_log_recording_file:fold(fun(At, Block, Traces) -> scanned(Block, 0, At, Traces, Step, File) end, #{},
+ids_in(Traces) -> lists:sort(ets:select(Traces, [{{'$1', '_', '_'}, [], ['$1']}])).
+
+known(Id, Traces) ->
+    case ets:lookup(Traces, Id) of
+        [{_, Trace, State}] -> {Trace, State};
+        [] -> {#trace{}, none}
+    end.
+
+scan(File, Traces, Step) ->
+    witness_log_recording_file:fold(fun(At, Block, ok) -> scanned(Block, 0, At, Traces, Step, File) end, ok,
                                     witness_log_recording_file:first(), File).
 
-scanned(<<>>, _, _, Traces, _, _) -> {ok, Traces};
+scanned(<<>>, _, _, _, _, _) -> {ok, ok};
 scanned(Bytes, Inside, At, Traces, Step, File) ->
     case subtrace(Bytes) of
         {{Id, Number, Contents}, Rest} ->
-            {Trace, State} = maps:get(Id, Traces, {#trace{}, none}),
-            case added(Number, {At, Inside, Contents}, Trace, State, Step) of
+            {Trace, State} = known(Id, Traces),
+            case added(Id, Number, {At, Inside, Contents}, Trace, State, Step) of
                 {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File);
-                Added -> scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces#{Id => Added}, Step, File)
+                {Trace1, State1} ->
+                    true = ets:insert(Traces, {Id, Trace1, State1}),
+                    scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces, Step, File)
             end;
         {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
     end.
 
-added(Number, {At, Inside, Contents}, #trace{next = Number, waiting = Waiting} = Trace, State, Step) ->
-    case Step(Contents, State) of
+added(Id, Number, {At, Inside, Contents}, #trace{next = Number, waiting = Waiting} = Trace, State, Step) ->
+    case Step(Id, Contents, State) of
         {malformed, _} = Malformed -> Malformed;
         State1 ->
             Moved = witness_log_recording_number:leb(witness_log_recording_number:zigzag(At - Trace#trace.block)),
-            Recent = [Trace#trace.recent, <<Moved/binary, (witness_log_recording_number:leb(Inside))/binary>>],
-            Trace1 = compacted(Trace#trace{next = Number + 1, recent = Recent, block = At,
-                                           bytes = Trace#trace.bytes + byte_size(Contents)}),
+            Position = <<Moved/binary, (witness_log_recording_number:leb(Inside))/binary>>,
+            Trace1 = Trace#trace{next = Number + 1, positions = together(Position, Trace#trace.positions), block = At,
+                                 bytes = Trace#trace.bytes + byte_size(Contents)},
             case maps:take(Number + 1, Waiting) of
-                {Next, Waiting1} -> added(Number + 1, Next, Trace1#trace{waiting = Waiting1}, State1, Step);
+                {Next, Waiting1} -> added(Id, Number + 1, Next, Trace1#trace{waiting = Waiting1}, State1, Step);
                 error -> {Trace1, State1}
             end
     end;
-added(Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State, _)
+added(_, Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State, _)
   when Number > Next, not is_map_key(Number, Waiting) ->
     {Trace#trace{waiting = Waiting#{Number => copied(Position)}}, State};
-added(_, _, _, _, _) ->
+added(_, _, _, _, _, _) ->
     {malformed, ~"two parts of a process have the same number"}.
 
-%% A list takes several times the memory of what is in it.
-compacted(#trace{next = Next, positions = Positions, recent = Recent} = Trace) when Next rem ?COMPACTED =:= 0 ->
-    Trace#trace{positions = [Positions, iolist_to_binary(Recent)], recent = []};
-compacted(Trace) ->
-    Trace.
+%% Each piece is larger than the one before it, so there are few, and each byte is copied a few times.
+together(Last, [Before | Pieces]) when byte_size(Before) =< byte_size(Last) ->
+    together(iolist_to_binary([Before, Last]), Pieces);
+together(Last, Pieces) ->
+    [Last | Pieces].
 
 %% It may wait for long, and must not keep its block.
 copied({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
 
-entries(Bytes, #entries{left = <<>>} = Entries) -> read(Bytes, Entries);
-entries(Bytes, #entries{left = Left} = Entries) -> read(<<Left/binary, Bytes/binary>>, Entries).
+%% From whom a process took how many messages stands in a table of its own: of a process with many senders it is large.
+entries(Id, Bytes, #entries{left = Left} = Entries, Demand) ->
+    case read(case Left of <<>> -> Bytes; _ -> <<Left/binary, Bytes/binary>> end, Entries, #{}) of
+        {malformed, _} = Malformed -> Malformed;
+        {Entries1, Taken} ->
+            _ = [ets:update_counter(Demand, {Id, Sender}, N, {{Id, Sender}, 0}) || Sender := N <- Taken],
+            Entries1
+    end.
 
-read(Bytes, #entries{reader = Reader, count = Count, demand = Demand} = Entries) ->
+read(Bytes, #entries{reader = Reader, count = Count} = Entries, Taken) ->
     case witness_log_recording_entry:next(Bytes, Reader) of
         {Entry, Rest, Reader1} ->
-            Demand1 = case Entry of
-                {from, Id, N} -> Demand#{Id => maps:get(Id, Demand, 0) + N};
-                _ -> Demand
+            Taken1 = case Entry of
+                {from, Id, N} -> Taken#{Id => maps:get(Id, Taken, 0) + N};
+                _ -> Taken
             end,
             Counted = Count + witness_log_recording_entry:count(Entry),
-            read(Rest, Entries#entries{reader = Reader1, count = Counted, demand = Demand1});
-        more -> Entries#entries{left = binary:copy(Bytes)};
+            read(Rest, Entries#entries{reader = Reader1, count = Counted}, Taken1);
+        more -> {Entries#entries{left = binary:copy(Bytes)}, Taken};
         {malformed, _} = Malformed -> Malformed
     end.
 
@@ -156,20 +172,17 @@ subtrace(Bytes) ->
 
 %% --- as bytes --------------------------------------------------------------------
 
-record(Id, {Order, Entries}, {Data, _}) ->
-    {Count, Demand} = case Entries of
-        #entries{count = C, demand = D} -> {C, D};
-        none -> {0, #{}}
-    end,
-    Senders = lists:sort(maps:to_list(Demand)),
+record(Id, {Order, Entries}, {Data, _}, Demand) ->
+    Count = case Entries of #entries{count = C} -> C; none -> 0 end,
+    Senders = ets:select(Demand, [{{{Id, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]),
     Record = iolist_to_binary([leb(Id), leb(Count), trace(Order), trace(Data),
                                leb(length(Senders)), demand(Senders, 0)]),
     {Id, <<(leb(byte_size(Record)))/binary, Record/binary>>}.
 
 leb(N) -> witness_log_recording_number:leb(N).
 
-trace(#trace{next = Count, bytes = Bytes, positions = Before, recent = Recent}) ->
-    Positions = [Before, Recent],
+trace(#trace{next = Count, bytes = Bytes, positions = Pieces}) ->
+    Positions = lists:reverse(Pieces),
     [leb(Count), leb(Bytes), leb(iolist_size(Positions)), Positions].
 
 demand([{Sender, Count} | Senders], Before) -> [leb(Sender - Before), leb(Count) | demand(Senders, Sender)];
