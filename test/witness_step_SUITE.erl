@@ -100,7 +100,9 @@ a_place_is_found(Config) ->
     {ok, Put} = witness_step_place:function(~"witness_recorded_steps:counter/2"),
     {ok, First} = witness_step:next(Put, S),
     ?assertMatch(#{id := 3, what := {recv, 1, {add, 1}}}, witness_step:step(First)),
-    ?assertEqual({error, unknown}, witness_step_place:function(~"no_module_at_all:counter/2")),
+    %% What has never been a name anywhere.
+    Unknown = <<"m", (binary:encode_hex(rand:bytes(8)))/binary, ":counter/2">>,
+    ?assertEqual({error, unknown}, witness_step_place:function(Unknown)),
     {ok, Line} = witness_step:next(witness_step_place:line(~"recorded/witness_recorded_steps.erl", 12), S),
     ?assertMatch(#{id := 1, what := {call, {erlang, register, 2}, _, true}}, witness_step:step(Line)),
     ?assertEqual({error, none}, witness_step:next(witness_step_place:line(~"other/witness_recorded_steps.erl", 12), S)),
