@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -124,6 +124,9 @@ bench-record: ## Measure what recording costs: the benchmarks of the Savina suit
 
 bench-replay: ## Measure what a replay takes: the same benchmarks, unrecorded against replayed, and its memory
 	@$(toolchain) && bench/replay somns 3 memory
+
+bench-step: ## Measure how long one waits while stepping through a run of a million steps
+	@bench/step
 
 bench-acme-air: ## Measure what recording costs a web service, and replay a recording of ten minutes
 	@$(toolchain) && bench/acme-air/run
