@@ -226,8 +226,8 @@ the_command_has_a_terminal(Config) ->
     Program = filename:join([root(Config), "bin", "witness"]),
     Line = lists:join(" ", [[$', Word, $'] || Word <- [Program, "replay", "--step", proplists:get_value(recording, Config)]]),
     Port = witness_command:start(Config, "/dev/null", "script", ["-qec", Line, "/dev/null"]),
-    typed([{~"(0/", <<"ne\t2\r">>}, {~"(2/", <<"\r">>}, {~"(4/", <<"\e[A">>}, {~"next 2", <<"\r">>}, {~"(6/", <<"mailbox steps_counter\r">>},
-           {~"nothing in its mailbox", <<"jump\r">>}, {~"no command 'jump'", <<"back 5\r">>}, {~"(1/", <<"quit\r">>}], Port, Config),
+    typed([{~"(0/", <<"ne\t2\r">>}, {~"(2/", <<"\r">>}, {~"(4/", <<"\e[A">>}, {~"next 2", <<"\r">>}, {~"(6/", <<"processes\r">>},
+           {~"waiting", <<"jump\r">>}, {~"no command 'jump'", <<"back 5\r">>}, {~"(1/", <<"quit\r">>}], Port, Config),
     {Code, Rest} = witness_command:collect(Port, ~""),
     ?assertEqual({0, Rest}, {Code, Rest}).
 
