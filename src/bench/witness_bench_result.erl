@@ -98,7 +98,8 @@ field(Text) -> quoted(Text).
 -doc "A text as a field of CSV (RFC 4180), on one line.".
 -spec quoted(binary()) -> iodata().
 quoted(Text) ->
-    Line = re:replace(Text, ~B"[[:cntrl:]]+", ~" ", [global, {return, binary}]),
+    %% Bytes above these are parts of characters.
+    Line = re:replace(Text, ~B"[\x00-\x1F\x7F]+", ~" ", [global, {return, binary}]),
     case binary:match(Line, [~",", ~"\""]) of
         nomatch -> Line;
         _ -> [$", binary:replace(Line, ~"\"", ~"\"\"", [global]), $"]

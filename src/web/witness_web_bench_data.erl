@@ -160,4 +160,4 @@ idle(#{sizes := Sizes, steps := Steps}, Rows) ->
             <- witness_bench_evaluate:idle_time(Sizes, Steps, Rows)].
 
 text(undefined) -> null;
-text(Text) -> witness_text:clean(witness_text:cut(Text, ?TEXT)).
+text(Text) -> unicode:characters_to_binary(witness_text:cut(witness_text:clean(Text), ?TEXT)).
