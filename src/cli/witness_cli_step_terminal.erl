@@ -26,7 +26,9 @@ is_terminal(_) -> false.
 -spec start(pid(), fun((binary()) -> {binary(), [binary()]})) -> pid().
 start(Owner, Complete) ->
     spawn_link(fun() ->
-        _ = io:setopts([{expand_fun, fun(Before) -> expanded(Complete, Before) end}, {line_history, true}, binary, {encoding, unicode}]),
+        ok = io:setopts([{expand_fun, fun(Before) -> expanded(Complete, Before) end}, binary, {encoding, unicode}]),
+        %% Before OTP 28 there is no such option, and no history of such lines.
+        _ = io:setopts([{line_history, true}]),
         Owner ! {?MODULE, self()},
         loop(Owner)
     end).
