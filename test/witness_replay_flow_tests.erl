@@ -83,3 +83,48 @@ nobody_is_held_by_itself_test() ->
     Flow = flow(1),
     fill(1, 1, Flow),
     fill(1, 1, Flow).
+
+%% --- births ----------------------------------------------------------------------
+
+-define(MAY_LIVE, 1024).
+
+%% As many live as may; all but the first one are after it in the array.
+crowd() ->
+    Flow = flow(?MAY_LIVE),
+    [ok = witness_replay_flow:first(Flow) || _ <- lists:seq(1, ?MAY_LIVE)],
+    Flow.
+
+beginning(Id, Flow) -> spawn_monitor(fun() -> ok = witness_replay_flow:begins(Id, Flow) end).
+
+until_begins(Id, Flow) ->
+    case witness_replay_flow:states([Id], Flow) of
+        #{Id := begins} -> ok;
+        _ -> erlang:yield(), until_begins(Id, Flow)
+    end.
+
+nobody_is_begun_until_half_have_ended_test() ->
+    Flow = crowd(),
+    Parent = beginning(1, Flow),
+    until_begins(1, Flow),
+    [ok = witness_replay_flow:ended(Id, Flow) || Id <- lists:seq(2, ?MAY_LIVE div 2)],
+    ?assert(is_held(Parent)),
+    ok = witness_replay_flow:ended(?MAY_LIVE div 2 + 1, Flow),
+    goes_on(Parent),
+    ?assertEqual(#{}, witness_replay_flow:states([1], Flow)).
+
+%% All the others wait for it, or are held as it is: more may live, but not without a bound.
+more_are_begun_when_nobody_runs_test() ->
+    Flow = crowd(),
+    [ok = witness_replay_flow:waits(Id, 1, Flow) || Id <- lists:seq(4, ?MAY_LIVE)],
+    Parents = [beginning(Id, Flow) || Id <- [1, 2]],
+    [until_begins(Id, Flow) || Id <- [1, 2]],
+    [?assert(is_held(Parent)) || Parent <- Parents],
+    ok = witness_replay_flow:waits(3, 1, Flow),
+    [goes_on(Parent) || Parent <- Parents],
+    [ok = witness_replay_flow:begins(1, Flow) || _ <- lists:seq(3, ?MAY_LIVE)],
+    Again = beginning(1, Flow),
+    until_begins(1, Flow),
+    ?assert(is_held(Again)),
+    %% Whoever looks after all knows that the one that runs does not get on.
+    ok = witness_replay_flow:more(Flow),
+    goes_on(Again).

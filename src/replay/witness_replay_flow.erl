@@ -10,9 +10,13 @@ go on too early, which costs memory and nothing else, or looks again.
 
 What lies before a process that takes none of it would hold every further sender. So a sender that goes on because it had to
 takes as much off the receiver's number as may lie before one.
+
+Who begins processes is held too, while very many live: what came from outside in an hour would all be begun at once otherwise. It
+goes on when enough have ended; or when nobody runs, since those who live may wait for whoever is held. That is seen here, and where
+a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
 """.
 
--export([start/1, here/0, begun/2, waits/3, runs/2, sent/3, took/2, last/2, ended/2, states/2]).
+-export([start/1, here/0, begins/2, first/1, begun/2, waits/3, runs/2, sent/3, took/2, last/2, ended/2, states/2, more/1]).
 
 -export_type([flow/0]).
 
@@ -20,62 +24,126 @@ takes as much off the receiver's number as may lie before one.
 
 %% Messages that lie before a process and have not been taken, from which on senders are held.
 -define(CROWD, 4096).
+%% Processes that live at once, from which on nobody begins another one, to begin with.
+-define(MAY_LIVE, 1024).
+%% Milliseconds without an end before it is looked whether anybody runs.
+-define(WITHOUT_END, 8).
+%% The numbers of all: processes that live, how many may, whether somebody looks.
+-define(LIVING, 1).
+-define(MOST, 2).
+-define(LOOKING, 3).
+%% Those of a process: its state, and what lies before it.
+-define(STATE(Id), (2 * (Id) + 2)).
+-define(LIES(Id), (2 * (Id) + 3)).
 %% Whom a process waits for is a positive number, whom it is held for a negative one.
 -define(NOT_BEGUN, 0).
 -define(RUNS, (1 bsl 60)).
 -define(ENDED, (1 bsl 61)).
+-define(BEGINS, (1 bsl 62)).
 %% So far it is followed who waits for whom.
 -define(FAR, 1000).
 
 -doc "For processes up to this one. Called before any of them begins.".
 -spec start(non_neg_integer()) -> ok.
-start(Last) -> persistent_term:put(?MODULE, atomics:new(2 * max(1, Last), [])).
+start(Last) ->
+    Flow = atomics:new(?LIES(Last), []),
+    ok = atomics:put(Flow, ?MOST, ?MAY_LIVE),
+    persistent_term:put(?MODULE, Flow).
 
 -doc "The numbers of this VM.".
 -spec here() -> flow().
 here() -> persistent_term:get(?MODULE).
 
--doc "A process begins.".
+-doc "A process is to begin another one, and waits as long as very many live and somebody runs.".
+-spec begins(pos_integer(), flow()) -> ok.
+begins(Id, Flow) ->
+    Most = atomics:get(Flow, ?MOST),
+    case atomics:get(Flow, ?LIVING) of
+        Living when Living < Most -> ok;
+        Living ->
+            ok = atomics:put(Flow, ?STATE(Id), ?BEGINS),
+            ok = crowded(Living, ?WITHOUT_END, Most, Flow),
+            ok = runs(Id, Flow)
+    end,
+    first(Flow).
+
+-doc "A process begins that nobody has spawned.".
+-spec first(flow()) -> ok.
+first(Flow) -> atomics:add(Flow, ?LIVING, 1).
+
+crowded(Before, Left, Most, Flow) ->
+    receive after 1 -> ok end,
+    Living = atomics:get(Flow, ?LIVING),
+    case Living =< Most div 2 orelse atomics:get(Flow, ?MOST) > Most of
+        true -> ok;
+        false when Living =/= Before -> crowded(Living, ?WITHOUT_END, Most, Flow);
+        false when Left > 0 -> crowded(Living, Left - 1, Most, Flow);
+        false ->
+            _ = atomics:compare_exchange(Flow, ?LOOKING, 0, 1) =:= ok andalso looked(Living, Flow),
+            crowded(Living, ?WITHOUT_END, Most, Flow)
+    end.
+
+%% Whoever has a message before it, and was not woken yet, is not seen: it is looked twice.
+looked(Living, Flow) ->
+    _ = not anybody_runs(Flow) andalso receive after 1 -> not anybody_runs(Flow) end
+        andalso atomics:get(Flow, ?LIVING) =:= Living andalso more(Flow),
+    atomics:put(Flow, ?LOOKING, 0).
+
+anybody_runs(Flow) ->
+    #{size := Size} = atomics:info(Flow),
+    runs_from(?STATE(1), Size, Flow).
+
+runs_from(At, Size, _) when At > Size -> false;
+runs_from(At, Size, Flow) -> atomics:get(Flow, At) =:= ?RUNS orelse runs_from(At + 2, Size, Flow).
+
+-doc "More may live than do now.".
+-spec more(flow()) -> ok.
+more(Flow) ->
+    Living = atomics:get(Flow, ?LIVING),
+    atomics:put(Flow, ?MOST, Living + max(?MAY_LIVE, Living div 4)).
+
+-doc "A process runs its first function.".
 -spec begun(pos_integer(), flow()) -> ok.
 begun(Id, Flow) -> runs(Id, Flow).
 
 -doc "A process waits for a message of another one.".
 -spec waits(pos_integer(), pos_integer(), flow()) -> ok.
-waits(Id, From, Flow) -> atomics:put(Flow, 2 * Id - 1, From).
+waits(Id, From, Flow) -> atomics:put(Flow, ?STATE(Id), From).
 
 -doc "It does not any more.".
 -spec runs(pos_integer(), flow()) -> ok.
-runs(Id, Flow) -> atomics:put(Flow, 2 * Id - 1, ?RUNS).
+runs(Id, Flow) -> atomics:put(Flow, ?STATE(Id), ?RUNS).
 
 -doc "A process has taken a message that another one has sent.".
 -spec took(pos_integer(), flow()) -> ok.
-took(Id, Flow) -> atomics:sub(Flow, 2 * Id, 1).
+took(Id, Flow) -> atomics:sub(Flow, ?LIES(Id), 1).
 
 -doc "A process takes no message any more: nobody has to wait for that.".
 -spec last(pos_integer(), flow()) -> ok.
-last(Id, Flow) -> atomics:put(Flow, 2 * Id, -?ENDED).
+last(Id, Flow) -> atomics:put(Flow, ?LIES(Id), -?ENDED).
 
 -doc "A process has ended.".
 -spec ended(pos_integer(), flow()) -> ok.
 ended(Id, Flow) ->
     ok = last(Id, Flow),
-    atomics:put(Flow, 2 * Id - 1, ?ENDED).
+    ok = atomics:put(Flow, ?STATE(Id), ?ENDED),
+    atomics:sub(Flow, ?LIVING, 1).
 
 -doc "A process has sent a message to another one, and waits as long as too much lies there.".
 -spec sent(pos_integer(), pos_integer(), flow()) -> ok.
 sent(Id, To, Flow) ->
-    case atomics:add_get(Flow, 2 * To, 1) of
+    case atomics:add_get(Flow, ?LIES(To), 1) of
         N when N > ?CROWD, Id =/= To ->
-            ok = atomics:put(Flow, 2 * Id - 1, -To),
+            ok = atomics:put(Flow, ?STATE(Id), -To),
             ok = held(Id, To, Flow),
             runs(Id, Flow);
         _ -> ok
     end.
 
 held(Id, To, Flow) ->
-    case {atomics:get(Flow, 2 * To), needs(To, Id, Flow, ?FAR)} of
+    case {atomics:get(Flow, ?LIES(To)), needs(To, Id, Flow, ?FAR)} of
         {N, _} when N =< ?CROWD div 2 -> ok;
-        {_, true} -> atomics:sub(Flow, 2 * To, ?CROWD);
+        {_, true} -> atomics:sub(Flow, ?LIES(To), ?CROWD);
         {_, false} ->
             receive after 1 -> held(Id, To, Flow) end
     end.
@@ -84,15 +152,20 @@ held(Id, To, Flow) ->
 needs(Id, Id, _, _) -> true;
 needs(_, _, _, 0) -> true;
 needs(Other, Id, Flow, Left) ->
-    case atomics:get(Flow, 2 * Other - 1) of
+    case atomics:get(Flow, ?STATE(Other)) of
         ?RUNS -> false;
+        ?BEGINS -> false;
         ?ENDED -> true;
         ?NOT_BEGUN -> true;
         Next -> needs(abs(Next), Id, Flow, Left - 1)
     end.
 
--doc "Of these processes: whom each waits for, or is held for.".
--spec states([pos_integer()], flow()) -> #{pos_integer() => {waits | held, pos_integer()}}.
+-doc "Of these processes: whom each waits for, or is held for; `begins`: it is held because very many live.".
+-spec states([pos_integer()], flow()) -> #{pos_integer() => {waits | held, pos_integer()} | begins}.
 states(Ids, Flow) ->
-    #{Id => case State > 0 of true -> {waits, State}; false -> {held, -State} end
-      || Id <- Ids, State <- [atomics:get(Flow, 2 * Id - 1)], State =/= ?NOT_BEGUN, State =/= ?RUNS, State =/= ?ENDED}.
+    #{Id => state(State)
+      || Id <- Ids, State <- [atomics:get(Flow, ?STATE(Id))], State =/= ?NOT_BEGUN, State =/= ?RUNS, State =/= ?ENDED}.
+
+state(?BEGINS) -> begins;
+state(For) when For > 0 -> {waits, For};
+state(For) -> {held, -For}.

@@ -16,7 +16,6 @@ that wait for it stop there too. Otherwise they have diverged.
 -define(TERM, 1000).
 
 -record(state, {port :: port(),
-                names :: #{pos_integer() => {Pid :: term(), Signature :: term()}},
                 living = #{} :: #{pos_integer() => pid()},
                 begun = 0 :: non_neg_integer(),
                 entries = 0 :: non_neg_integer(),
@@ -76,12 +75,10 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = witness_replay_stop:start(maps:get(limits, Job, none)),
         ok = handler(Job),
-        Names = #{Id => {Pid, Signature} || #{id := Id, pid := Pid, signature := Signature} <- Processes},
-        State = #state{port = Port, names = Names},
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
         ok = case Job of #{events := true} -> witness_replay_tell:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
-        Result = replayed(first(Firsts, State)),
+        Result = replayed(first(Firsts, #state{port = Port})),
         ok = witness_replay_tell:finish(),
         tell(Result, Port)
     else
@@ -103,11 +100,12 @@ first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Slot = witness_replay_runtime:slot(Id),
     Start = witness_replay_fun:local(MFA),
+    ok = witness_replay_flow:first(witness_replay_flow:here()),
     ok = witness_replay_tell:born(Id, Start),
     Slot ! {witness_begin, Start},
     first(Firsts, living(Id, Slot, State));
-first([{Id, _} | _], State) ->
-    {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [], State)}.
+first([{Id, _} | _], _) ->
+    {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [])}.
 
 %% Arguments that are too large for a birth are in the header, if they are those of the function that was recorded.
 whole({Module, Function, Arity}, {Module, Function, Args} = Run) when is_integer(Arity), length(Args) =:= Arity -> Run;
@@ -125,7 +123,7 @@ replayed(#state{port = Port} = State) ->
         {witness_replay, {begun, Id, Slot}} -> replayed(living(Id, Slot, State));
         {witness_replay, {ended, Id, How, At}} -> replayed(ended(Id, How, At, State));
         {witness_replay, {diverged, Divergence}} ->
-            {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}};
+            {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}};
         {witness_replay, {suspected, Pid, Reason, Divergence}} ->
             replayed(State#state{suspected = [{maps:get(id, Divergence), Pid, Reason, Divergence} | State#state.suspected]});
         {witness_replay, {unreadable, Error}} -> unreadable(Error);
@@ -173,7 +171,7 @@ explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
     case witness_replay_runtime:signalled(Pid, Reason)
         orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end) of
         true -> explained(Suspected, State);
-        false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence, State)}}
+        false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}}
     end.
 
 unreadable(Error) -> {failed, {unreadable, unicode:characters_to_binary(witness_log_recording:format_error(Error))}}.
@@ -193,19 +191,27 @@ summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Kil
 %% may be being loaded.
 looked(#state{living = Living, seen = Seen} = State) ->
     States = witness_replay_flow:states(maps:keys(Living), witness_replay_flow:here()),
-    Waits = maps:map(fun(_, {_, For}) -> For end, States),
+    Waits = maps:map(fun(_, {_, For}) -> For; (_, begins) -> none end, States),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
     Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
     Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning), not is_held(Id, States)],
     Now = {Waits, maps:keys(Spinning), Others},
     case Seen of
-        {Now, N} -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}});
+        {Now, N} ->
+            %% Those who would be begun may be what the others wait for.
+            case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
+                true ->
+                    ok = witness_replay_flow:more(witness_replay_flow:here()),
+                    replayed(State#state{seen = none});
+                false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
+            end;
         _ -> replayed(State#state{seen = {Now, 1}})
     end.
 
 is_held(Id, States) ->
     case States of
         #{Id := {held, _}} -> true;
+        #{Id := begins} -> true;
         #{} -> false
     end.
 
@@ -273,27 +279,27 @@ replayed_process(Slot) ->
         _ -> none
     end.
 
-waiting(Id, For, #state{living = Living, names = Names} = State) ->
+waiting(Id, For, #state{living = Living}) ->
     #{Id := Slot} = Living,
     {current_stacktrace, Stack} = process_info(Slot, current_stacktrace),
-    {Log, Program} = case Names of
-        #{For := {Pid, _}} ->
+    {Log, Program} = case known(For) of
+        {Pid, _} ->
             {[~"takes a message of ", term(Pid)],
              case is_map_key(For, Living) of
                  true -> ~"waits for it, and the other one waits too";
                  false -> ~"waits for it, and the other one has ended"
              end};
-        #{} -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
+        none -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
     end,
-    report(Id, position(Slot), Log, Program, witness_replay_runtime:stack(Stack), [], State).
+    report(Id, position(Slot), Log, Program, witness_replay_runtime:stack(Stack), []).
 
 %% --- telling ---------------------------------------------------------------------
 
-divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack, recent := Recent}, State) ->
-    report(Id, At, entry(Log, State), program(Program), Stack, [entry(Entry, State) || Entry <- Recent], State).
+divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack, recent := Recent}) ->
+    report(Id, At, entry(Log), program(Program), Stack, [entry(Entry) || Entry <- Recent]).
 
-report(Id, At, Log, Program, Stack, Recent, #state{names = Names}) ->
-    {Pid, Signature} = maps:get(Id, Names, {unknown, unknown}),
+report(Id, At, Log, Program, Stack, Recent) ->
+    {Pid, Signature} = case known(Id) of none -> {unknown, unknown}; Known -> Known end,
     #{id => Id, process => term(Pid), signature => signature(Signature), position => At,
       log => unicode:characters_to_binary(Log), program => unicode:characters_to_binary(Program),
       stack => [frame(Frame) || Frame <- lists:sublist(Stack, 12)],
@@ -312,22 +318,22 @@ frame({Module, Function, Arity, Location}) ->
     unicode:characters_to_binary([signature({Module, Function, Arity}), Where]);
 frame(Other) -> term(Other).
 
-entry(done, _) -> ~"nothing more";
-entry({from, Id, _}, State) -> entry({from, Id}, State);
-entry({from, Id}, State) -> [~"takes a message of ", process(Id, State)];
-entry({content, Message}, _) -> [~"takes ", term(Message), ~" from outside"];
-entry({timeout, _}, _) -> ~"the time of a receive is over";
-entry(timeout, _) -> ~"the time of a receive is over";
-entry({spawn, Id}, State) -> [~"spawns ", process(Id, State)];
-entry({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
-entry({result, MFA, Value}, _) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
-entry({raise, MFA, Class, Reason}, _) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
-entry({named, 0}, _) -> ~"sends to a name, of a process outside";
-entry({named, Id}, State) -> [~"sends to a name, of ", process(Id, State)];
-entry({hash, _}, _) -> ~"the message has another hash";
-entry({contents, Message}, _) -> [~"the message is ", term(Message)];
-entry({sent, To, Message}, _) -> [~"sends ", term(Message), ~" to ", term(To)];
-entry({exit, Reason}, _) -> [~"ends: ", term(Reason)].
+entry(done) -> ~"nothing more";
+entry({from, Id, _}) -> entry({from, Id});
+entry({from, Id}) -> [~"takes a message of ", process(Id)];
+entry({content, Message}) -> [~"takes ", term(Message), ~" from outside"];
+entry({timeout, _}) -> ~"the time of a receive is over";
+entry(timeout) -> ~"the time of a receive is over";
+entry({spawn, Id}) -> [~"spawns ", process(Id)];
+entry({result, {erlang, Leave, _}, _}) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
+entry({result, MFA, Value}) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
+entry({raise, MFA, Class, Reason}) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
+entry({named, 0}) -> ~"sends to a name, of a process outside";
+entry({named, Id}) -> [~"sends to a name, of ", process(Id)];
+entry({hash, _}) -> ~"the message has another hash";
+entry({contents, Message}) -> [~"the message is ", term(Message)];
+entry({sent, To, Message}) -> [~"sends ", term(Message), ~" to ", term(To)];
+entry({exit, Reason}) -> [~"ends: ", term(Reason)].
 
 program({'receive', infinity}) -> ~"waits for a message";
 program({'receive', Time}) -> [~"waits for a message for at most ", term(Time), ~" ms"];
@@ -338,11 +344,14 @@ program({send, To}) -> [~"sends to the name ", term(To)];
 program({took, Message}) -> [~"takes ", term(Message)];
 program({exits, Reason}) -> [~"ends: ", term(Reason)].
 
-process(Id, #state{names = Names}) ->
-    case Names of
-        #{Id := {Pid, Signature}} -> [term(Pid), ~", ", signature(Signature)];
-        #{} -> [~"process ", integer_to_binary(Id)]
+process(Id) ->
+    case known(Id) of
+        {Pid, Signature} -> [term(Pid), ~", ", signature(Signature)];
+        none -> [~"process ", integer_to_binary(Id)]
     end.
+
+known(Id) when is_integer(Id) -> witness_replay_runtime:known(Id);
+known(none) -> none.
 
 term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).
 

@@ -25,7 +25,7 @@ comes of them is in the log.
 """.
 -behaviour(witness_weave_runtime).
 
--export([begin_all/1, slot/1, signalled/2]).
+-export([begin_all/1, known/1, slot/1, signalled/2]).
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
          make_fun/3, halt/3, load/3, effect/3, unseen/3, leave/3, leaving/2,
          hibernate/3, apply/3, function/3]).
@@ -66,6 +66,14 @@ begin_all(#{processes := Processes} = Given) ->
     persistent_term:put(?MODULE, (maps:remove(processes, Given))#{controller => erlang:self()}).
 
 %% --- processes -------------------------------------------------------------------
+
+-doc "The pid of a process in the recording, and what it was spawned with.".
+-spec known(pos_integer()) -> {pid(), Signature :: term()} | none.
+known(Id) ->
+    case ets:lookup(?BORN, Id) of
+        [{_, Pid, Signature}] -> {Pid, Signature};
+        [] -> none
+    end.
 
 -doc "The process of this VM that stands for one of the recording. It is made when it is needed first.".
 -spec slot(pos_integer()) -> pid().
@@ -215,6 +223,7 @@ spawn(erlang, Function, Args) ->
     end.
 
 spawned(Function, Args, {{spawn, Child}, P}) ->
+    ok = begins(P),
     [{_, Pid, _}] = ets:lookup(?BORN, Child),
     Start = started_with(Args),
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
@@ -235,6 +244,13 @@ started_with([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([_, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
 started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
+
+%% Where processes stop, those that live do not end.
+begins(#process{id = Id, flow = Flow}) ->
+    case witness_replay_stop:is_on() of
+        false -> witness_replay_flow:begins(Id, Flow);
+        true -> ok
+    end.
 
 begun(Id, MFA) ->
     Slot = slot(Id),
@@ -532,6 +548,7 @@ foreign(_, Module, Function, Args) ->
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     case ets:lookup(?BORN, Child) of
         [{_, _, {_, _, Arguments} = MFA}] when is_list(Arguments) ->
+            ok = begins(P),
             ok = witness_replay_tell:spawned(Child, MFA, P),
             begun(Child, MFA),
             foreign_answered(peeked(witness_replay_process:pop(P)), Module, Function, Args);
