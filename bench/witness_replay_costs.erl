@@ -102,40 +102,15 @@ recorded(Name, Runs, #{programs := Programs, set := Set, work := Work}) ->
 
 %% Microseconds, and the most memory of the VM in kilobytes.
 replayed(Dir) ->
-    Looking = spawn_link(fun() -> look(0) end),
+    Looking = witness_replay_memory:look(),
     Begin = erlang:monotonic_time(microsecond),
     {ok, #{outcome := identical}} = witness_replay:replay(#{dir => Dir, vm_args => ["+S", "1:1"]}),
     Time = erlang:monotonic_time(microsecond) - Begin,
-    Looking ! {most, self()},
-    receive {Looking, Kilobytes} -> {told(filename:basename(Dir), replayed, Time), Kilobytes} end.
+    {told(filename:basename(Dir), replayed, Time), witness_replay_memory:most(Looking)}.
 
 told(Name, How, Time) ->
     io:format(standard_error, "~s ~w ~.2f ms~n", [if is_atom(Name) -> atom_to_list(Name); true -> Name end, How, Time / 1000]),
     Time.
-
-%% The VM of the replay is the one with the boot file that was written for it.
-look(Most) ->
-    receive
-        {most, To} -> To ! {self(), Most}
-    after 50 ->
-        look(lists:max([Most | [Kilobytes || Dir <- filelib:wildcard("/proc/[0-9]*"), is_replay(Dir),
-                                             Kilobytes <- high_water(Dir)]]))
-    end.
-
-is_replay(Dir) ->
-    case file:read_file(filename:join(Dir, "cmdline")) of
-        {ok, Line} -> binary:match(Line, list_to_binary(["/replay.", os:getpid(), "."])) =/= nomatch;
-        {error, _} -> false
-    end.
-
-high_water(Dir) ->
-    maybe
-        {ok, Status} ?= file:read_file(filename:join(Dir, "status")),
-        {match, [Number]} ?= re:run(Status, "VmHWM:\\s+([0-9]+) kB", [{capture, all_but_first, list}]),
-        [list_to_integer(Number)]
-    else
-        _ -> []
-    end.
 
 -doc "What the VM of a sample runs: microseconds of all runs but the first go to the file.".
 -spec runs(witness_savina:name(), witness_savina:set(), Runs :: pos_integer(), file:filename() | none) -> ok.

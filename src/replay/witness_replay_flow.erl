@@ -4,9 +4,13 @@ Who waits for whom, and how much lies before each process that is replayed: two 
 
 A sender that is far ahead of its receiver is *held*, so that what is in memory does not grow with the length of a
 recording. Nobody is held for ever: each process waits for one other at most, so from the receiver on there is one
-way, and it leads to a process that runs, and then there is a reason to wait; or to one that has ended or not begun,
-back to the sender, or round in circles, and then the sender goes on. Whoever reads these numbers while they change may
-go on too early, which costs memory and nothing else, or looks again.
+way, and it leads to a process that runs, and then there is a reason to wait; or to one that has ended or not begun, or
+back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is held and
+goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is held any more (`let_go/1`). Whoever reads
+these numbers while they change may go on too early, which costs memory and nothing else, or looks again.
+
+Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send it, but who does not
+wait begins all that comes after, while what came before is still to be done.
 
 What lies before a process that takes none of it would hold every further sender. So a sender that goes on because it had to
 takes as much off the receiver's number as may lie before one.
@@ -16,7 +20,8 @@ goes on when enough have ended; or when nobody runs, since those who live may wa
 a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
 """.
 
--export([start/1, here/0, begins/2, first/1, begun/2, waits/3, runs/2, sent/3, took/2, last/2, ended/2, states/2, more/1]).
+-export([start/1, here/0, begins/2, first/1, more/1, begun/2, waits/3, runs/2, sent/3, took/2, follows/4, last/2, ended/2, states/2,
+         let_go/1]).
 
 -export_type([flow/0]).
 
@@ -24,17 +29,20 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 
 %% Messages that lie before a process and have not been taken, from which on senders are held.
 -define(CROWD, 4096).
+%% Messages that lie before a process, from which on they are kept off its heap.
+-define(MANY, 512).
 %% Processes that live at once, from which on nobody begins another one, to begin with.
 -define(MAY_LIVE, 1024).
 %% Milliseconds without an end before it is looked whether anybody runs.
 -define(WITHOUT_END, 8).
-%% The numbers of all: processes that live, how many may, whether somebody looks.
+%% The numbers of all: processes that live, how many may, whether somebody looks, whether nobody is held in circles.
 -define(LIVING, 1).
 -define(MOST, 2).
 -define(LOOKING, 3).
+-define(LET_GO, 4).
 %% Those of a process: its state, and what lies before it.
--define(STATE(Id), (2 * (Id) + 2)).
--define(LIES(Id), (2 * (Id) + 3)).
+-define(STATE(Id), (2 * (Id) + 3)).
+-define(LIES(Id), (2 * (Id) + 4)).
 %% Whom a process waits for is a positive number, whom it is held for a negative one.
 -define(NOT_BEGUN, 0).
 -define(RUNS, (1 bsl 60)).
@@ -102,7 +110,7 @@ more(Flow) ->
     Living = atomics:get(Flow, ?LIVING),
     atomics:put(Flow, ?MOST, Living + max(?MAY_LIVE, Living div 4)).
 
--doc "A process runs its first function.".
+-doc "A process is about to begin.".
 -spec begun(pos_integer(), flow()) -> ok.
 begun(Id, Flow) -> runs(Id, Flow).
 
@@ -114,9 +122,16 @@ waits(Id, From, Flow) -> atomics:put(Flow, ?STATE(Id), From).
 -spec runs(pos_integer(), flow()) -> ok.
 runs(Id, Flow) -> atomics:put(Flow, ?STATE(Id), ?RUNS).
 
--doc "A process has taken a message that another one has sent.".
+-doc "The caller has taken a message that another one has sent.".
 -spec took(pos_integer(), flow()) -> ok.
-took(Id, Flow) -> atomics:sub(Flow, ?LIES(Id), 1).
+took(Id, Flow) ->
+    case atomics:sub_get(Flow, ?LIES(Id), 1) of
+        %% So many need not be moved each time that it collects; of few that costs more than it saves.
+        N when N > ?MANY ->
+            _ = process_flag(message_queue_data, off_heap),
+            ok;
+        _ -> ok
+    end.
 
 -doc "A process takes no message any more: nobody has to wait for that.".
 -spec last(pos_integer(), flow()) -> ok.
@@ -141,16 +156,18 @@ sent(Id, To, Flow) ->
     end.
 
 held(Id, To, Flow) ->
-    case {atomics:get(Flow, ?LIES(To)), needs(To, Id, Flow, ?FAR)} of
+    case {atomics:get(Flow, ?LIES(To)), needs(To, Id, Flow)} of
         {N, _} when N =< ?CROWD div 2 -> ok;
         {_, true} -> atomics:sub(Flow, ?LIES(To), ?CROWD);
         {_, false} ->
             receive after 1 -> held(Id, To, Flow) end
     end.
 
-%% Whether nothing but the sender, or nothing at all, makes the receiver go on.
+%% Whether nothing but this one makes the other one go on.
+needs(To, Id, Flow) -> atomics:get(Flow, ?LET_GO) =/= 0 orelse needs(To, Id, Flow, ?FAR).
+
 needs(Id, Id, _, _) -> true;
-needs(_, _, _, 0) -> true;
+needs(_, _, _, 0) -> false;
 needs(Other, Id, Flow, Left) ->
     case atomics:get(Flow, ?STATE(Other)) of
         ?RUNS -> false;
@@ -159,6 +176,38 @@ needs(Other, Id, Flow, Left) ->
         ?NOT_BEGUN -> true;
         Next -> needs(abs(Next), Id, Flow, Left - 1)
     end.
+
+-doc """
+A process is about to be told of the end of another one, for which a process of this VM stands: it waits until that has nothing left to do,
+as long as nobody waits for it.
+""".
+-spec follows(pos_integer(), pos_integer(), Slot :: pid(), flow()) -> ok.
+follows(Id, Other, Slot, Flow) ->
+    case is_last(Other, Flow) of
+        true -> ok;
+        false ->
+            Ref = monitor(process, Slot),
+            ok = atomics:put(Flow, ?STATE(Id), -Other),
+            ok = following(Id, Other, Ref, Flow),
+            true = demonitor(Ref, [flush]),
+            runs(Id, Flow)
+    end.
+
+following(Id, Other, Ref, Flow) ->
+    case is_last(Other, Flow) orelse needs(Other, Id, Flow) of
+        true -> ok;
+        false ->
+            receive {'DOWN', Ref, process, _, _} -> ok
+            after 1 -> following(Id, Other, Ref, Flow)
+            end
+    end.
+
+%% One that was killed may do something for ever that is no entry.
+is_last(Id, Flow) -> atomics:get(Flow, ?LIES(Id)) < -(?ENDED div 2).
+
+-doc "From now on nobody is held: nothing runs any more, or who runs is not said here.".
+-spec let_go(flow()) -> ok.
+let_go(Flow) -> atomics:put(Flow, ?LET_GO, 1).
 
 -doc "Of these processes: whom each waits for, or is held for; `begins`: it is held because very many live.".
 -spec states([pos_integer()], flow()) -> #{pos_integer() => {waits | held, pos_integer()} | begins}.

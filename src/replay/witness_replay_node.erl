@@ -22,6 +22,7 @@ that wait for it stop there too. Otherwise they have diverged.
                 ends = #{ended => 0, killed => 0, cut => 0} :: #{ended | killed | cut => non_neg_integer()},
                 suspected = [] :: [{pos_integer(), pid(), Reason :: term(), map()}],
                 cut = #{} :: #{pos_integer() => []},
+                let_go = false :: boolean(),
                 seen = none :: none | {term(), pos_integer()}}).
 
 -doc "Starts to listen. Called while the VM boots.".
@@ -102,6 +103,7 @@ first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Start = witness_replay_fun:local(MFA),
     ok = witness_replay_flow:first(witness_replay_flow:here()),
     ok = witness_replay_tell:born(Id, Start),
+    ok = witness_replay_flow:begun(Id, witness_replay_flow:here()),
     Slot ! {witness_begin, Start},
     first(Firsts, living(Id, Slot, State));
 first([{Id, _} | _], _) ->
@@ -228,6 +230,14 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
             ok = witness_replay_flow:ended(Id, witness_replay_flow:here()),
             ended(Id, killed, 0, S)
         end, State, Spinning))
+    end;
+still(N, Waits, Busy, _, #state{living = Living, let_go = false} = State) when N >= ?LOOKS, map_size(Busy) =:= 0 ->
+    Flow = witness_replay_flow:here(),
+    case lists:keymember(held, 1, maps:values(witness_replay_flow:states(maps:keys(Living), Flow))) of
+        true ->
+            ok = witness_replay_flow:let_go(Flow),
+            replayed(State#state{let_go = true, seen = none});
+        false -> stuck(Waits, State)
     end;
 still(N, Waits, Busy, _, State) when N >= ?LOOKS, map_size(Busy) =:= 0 -> stuck(Waits, State);
 still(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning) =:= 0 ->

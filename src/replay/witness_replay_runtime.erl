@@ -81,8 +81,7 @@ slot(Id) ->
     case ets:lookup(?SLOTS, Id) of
         [{_, Slot}] -> Slot;
         [] ->
-            %% Who takes messages one by one, of very many, does not move all of them each time that it collects.
-            Slot = erlang:spawn_opt(?MODULE, place, [Id], [{message_queue_data, off_heap}]),
+            Slot = erlang:spawn(?MODULE, place, [Id]),
             case ets:insert_new(?SLOTS, {Id, Slot}) of
                 true -> Slot;
                 false ->
@@ -99,7 +98,6 @@ place(Id) ->
             [{_, Pid, _}] = ets:lookup(?BORN, Id),
             Flow = witness_replay_flow:here(),
             #{checked := Checked, announced := Announced} = persistent_term:get(?MODULE),
-            ok = witness_replay_flow:begun(Id, Flow),
             Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
             {_, P} = looked(witness_replay_process:new(Id, Pid, Flow, Plain)),
             keep(witness_replay_stop:limited(P)),
@@ -255,6 +253,7 @@ begins(#process{id = Id, flow = Flow}) ->
 begun(Id, MFA) ->
     Slot = slot(Id),
     told({begun, Id, Slot}),
+    ok = witness_replay_flow:begun(Id, witness_replay_flow:here()),
     Slot ! {witness_begin, MFA},
     ok.
 
@@ -316,7 +315,9 @@ taken(Match, Time, P) ->
         {{content, Logged}, P1} ->
             Msg = known_funs(Logged),
             case Match(Msg) of
-                true -> witness_replay_tell:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
+                true ->
+                    ok = followed(Msg, P1),
+                    witness_replay_tell:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
                 false -> diverged({content, Msg}, {'receive', Time}, P1)
             end;
         {{timeout, _}, P1} when Time =/= infinity ->
@@ -325,6 +326,13 @@ taken(Match, Time, P) ->
             timeout;
         {Entry, P1} -> unanswered(Entry, {'receive', Time}, P1)
     end.
+
+followed({'DOWN', _, process, Pid, _}, #process{id = Id, flow = Flow}) when is_pid(Pid) ->
+    case ets:lookup(?PIDS, Pid) of
+        [{_, Other}] when Other =/= Id -> witness_replay_flow:follows(Id, Other, slot(Other), Flow);
+        _ -> ok
+    end;
+followed(_, _) -> ok.
 
 %% An alias goes with its monitor.
 told_of({'DOWN', Monitor, _, _, _}, P) when is_reference(Monitor) -> witness_replay_process:unalias({monitor, Monitor}, P);
