@@ -99,8 +99,10 @@ envelope(Anno, From, Msg) -> {tuple, Anno, [{atom, Anno, ?TAG}, From, Msg]}.
 taking({clause, Anno, [Pattern], Guards, Body}) ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
     [Msg, From] = [{var, Anno, list_to_atom(Name ++ Unique)} || Name <- ["Msg@noted", "From@noted"]],
+    %% Of the message itself the recording has nothing, and there may be thousands of large ones.
+    Hash = {call, Anno, {remote, Anno, {atom, Anno, erlang}, {atom, Anno, phash2}}, [Msg]},
     Sent = {clause, Anno, [envelope(Anno, From, {match, Anno, expr(Pattern), Msg})], expr(Guards),
-            [noting(Anno, message, [From, envelope(Anno, From, Msg)]) | expr(Body)]},
+            [noting(Anno, message, [From, Hash]) | expr(Body)]},
     Bare = fun(More) ->
         {clause, Anno, [{match, Anno, expr(Pattern), Msg}], More, [noting(Anno, bare, [Msg]) | expr(Body)]}
     end,
