@@ -62,8 +62,8 @@ weave-props: ## 5,000 random programs, woven, do what they did before and report
 record-props: ## 2,000 random programs, recorded: the recording is exactly what their processes have noted
 	@$(toolchain) && WITNESS_RECORD_PROGRAMS=2000 rebar3 eunit --module=witness_record_props_tests
 
-record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; goes on where it was interrupted
-	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
+record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; ends after 40 minutes, and goes on there
+	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_SECONDS=2400 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
 	  rebar3 eunit --module=witness_record_writer_tests
 
 record-savina: ## Record the benchmarks of the Savina suite with SOMns's parameters: exactly what their processes have noted
