@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -62,9 +62,12 @@ weave-props: ## 5,000 random programs, woven, do what they did before and report
 record-props: ## 2,000 random programs, recorded: the recording is exactly what their processes have noted
 	@$(toolchain) && WITNESS_RECORD_PROGRAMS=2000 rebar3 eunit --module=witness_record_props_tests
 
-record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; goes on where it was interrupted
-	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
+record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; ends after 40 minutes, and goes on there
+	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_SECONDS=2400 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
 	  rebar3 eunit --module=witness_record_writer_tests
+
+record-savina: ## Record the benchmarks of the Savina suite with SOMns's parameters: exactly what their processes have noted
+	@$(toolchain) && WITNESS_RECORD_SAVINA=somns rebar3 ct --suite=test/witness_record_savina_SUITE
 
 record-soak: ## Record at full message rate for ten minutes: memory does not grow; slow and full disks end recordings only
 	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE

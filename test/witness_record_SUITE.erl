@@ -15,7 +15,7 @@ groups() ->
     Programs = [Case || {Case, _, _, _} <- programs()],
     [{one_scheduler, [], Programs}, {two_schedulers, [], Programs},
      {options, [], [contents_and_hashes_are_those_of_the_messages, full_identifiers_change_nothing,
-                    modules_that_were_not_woven_are_named]},
+                    modules_that_were_not_woven_are_named, receives_of_new_references_pass_what_waits]},
      {ends, [], [savina, halting_keeps_all, stopping_keeps_all, stop_ends_it, a_killed_vm_leaves_what_was_written,
                  processes_that_live_longer_are_waited_for, a_crash_is_recorded, a_recording_ends_with_its_owner]},
      {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself, an_application_is_recorded,
@@ -168,6 +168,19 @@ modules_that_were_not_woven_are_named(Config) ->
         witness(Config, ["record", "-o", file(found, ".rec", Config), "--pa", proplists:get_value(programs, Config),
                          lists:flatten(Call)]),
     witness_command:contains(Output, [~"INCOMPLETE", ~"witness_recorded_relay"]).
+
+%% What is counted is work, not time: each message that a receive looks at is a reduction.
+receives_of_new_references_pass_what_waits(Config) ->
+    Waiting = 100_000,
+    File = file(?FUNCTION_NAME, ".journal", Config),
+    Run = {witness_recorded, run, [witness_recorded_marks, {work, [Waiting]}, File]},
+    {ok, #{outcome := recorded}} = record(?FUNCTION_NAME, Run, Config),
+    #{result := Work} = witness_record_comparison:journal(File),
+    ct:pal("~p", [Work]),
+    {Looking, Passing} = lists:partition(fun({_, Reductions}) -> Reductions > Waiting end, Work),
+    %% Of births the run-time module makes the reference.
+    ?assertEqual([spawn_monitor, spawn_request, unknown], [Name || {Name, _} <- Looking]),
+    ?assertEqual([monitor, alias, own_alias, make_ref, call], [Name || {Name, _} <- Passing]).
 
 %% --- ends ------------------------------------------------------------------------
 

@@ -23,11 +23,12 @@ has not noted any of, and `ets:insert/2`, with which it notes.
 
 -doc """
 - `exact`: each process has noted every message, timeout and birth, and ends as the recording says;
-- `verified`: the same, where labels were not believed, since not all code was woven: a message of a process that has
+- `complete`: the same, and nobody is killed, so nobody has lacked the time to note its last step;
+- `verified`: as `exact`, where labels were not believed, since not all code was woven: a message of a process that has
   ended meanwhile is there with its contents;
 - `within`: libraries take messages for it, too: what it has noted is there in this order.
 """.
--type strictness() :: exact | verified | within.
+-type strictness() :: complete | exact | verified | within.
 
 -doc """
 What a program has noted, and what the recording says, with the same pids: those of a node that got its name later are
@@ -97,11 +98,12 @@ process(Pid, Id, Steps, Root, #{entries := Entries, ids := Ids}, Strictness) ->
         {within, _} -> anything;
         %% Its last step is to write the file, and it goes on after that.
         {_, Root} -> outside;
+        {complete, _} -> noted;
         {_, _} -> ended
     end,
-    Known = Steps =/= [] orelse Strictness =:= within,
+    Known = Steps =/= [] orelse lists:member(Strictness, [complete, within]),
     Same = fun(Step, Entry) ->
-        same(Step, Entry, Pid, Ids) orelse Strictness =/= exact andalso late(Step, Entry)
+        same(Step, Entry, Pid, Ids) orelse lists:member(Strictness, [verified, within]) andalso late(Step, Entry)
     end,
     case match(Steps, Kept, Rest, Same) of
         ok -> [];
@@ -137,11 +139,11 @@ match([], Entries, outside, _) ->
         [] -> ok;
         [Entry | _] -> {differ, none, Entry}
     end;
-match([], [{exit, _}], ended, _) -> ok;
+match([], [{exit, _}], _, _) -> ok;
 %% Who was killed may have had no time to note its last step.
 match([], [_, {exit, Reason}], ended, _) when Reason =/= normal -> ok;
-match([], [Entry | _], ended, _) -> {differ, none, Entry};
-match([], [], ended, _) -> {differ, none, no_exit}.
+match([], [Entry | _], _, _) -> {differ, none, Entry};
+match([], [], _, _) -> {differ, none, no_exit}.
 
 same({message, '_', _}, {from, _}, _, _) -> true;
 same({message, Self, Msg}, {content, Other}, Self, _) -> alike(Msg, Other);

@@ -1,7 +1,7 @@
 -module(witness_record_programs).
 -moduledoc "The programs that are recorded in tests: those of `test/recorded`, and the benchmarks of Savina.".
 
--export([compile/1, compile_elixir/1, unwoven/1]).
+-export([compile/1, compile_noting/1, compile_elixir/1, unwoven/1]).
 
 -doc "Compiles them into a folder.".
 -spec compile(file:filename()) -> ok.
@@ -15,6 +15,19 @@ compile(Out) ->
         {ok, _} = compile:file(File, [return_errors | Options])
     end, [File || Folder <- ["test/recorded", "bench/savina"],
                   File <- filelib:wildcard(filename:join([root(), Folder, "*.erl"]))]).
+
+-doc "Compiles the benchmarks such that their processes note what they do (`witness_record_noting`).".
+-spec compile_noting(file:filename()) -> ok.
+compile_noting(Out) ->
+    ok = filelib:ensure_path(Out),
+    ok = witness_record_noting:otp(Out),
+    Compiled = fun(Pattern, Options) ->
+        [{ok, _} = compile:file(File, [return_errors, debug_info, {outdir, Out} | Options])
+         || File <- filelib:wildcard(filename:join(root(), Pattern))]
+    end,
+    _ = Compiled("bench/savina/*.erl", [{parse_transform, witness_record_noting}]),
+    _ = Compiled("test/recorded/witness_recorded{,_ends}.erl", []),
+    ok.
 
 -doc "Compiles those in Elixir.".
 -spec compile_elixir(file:filename()) -> ok.

@@ -20,6 +20,7 @@ replay is the same only if all processes have noted the same.
 
 -export([run/3, listening/1, born/1, message/2, content/1, timeout/0, spawned/1, spawned/2]).
 -export([monitored/1, monitored/2, result/2, either/1, ended/2]).
+-export([child/1, bare/1]).
 
 -define(TABLE, witness_recorded_journal).
 -define(LISTENER, witness_recorded_listener).
@@ -83,6 +84,23 @@ monitored(Fun, Options) ->
     {Pid, Ref} = spawn_opt(fun() -> born(Parent), Fun() end, [monitor | Options]),
     note({spawn, Pid}),
     {Pid, Ref}.
+
+-doc "Notes what a call that spawns has returned.".
+child({Pid, _} = Value) ->
+    _ = child(Pid),
+    Value;
+child(Pid) ->
+    true = ets:insert(?TABLE, {{born, Pid}, self()}),
+    note({spawn, Pid}),
+    Pid.
+
+-doc "A message that nobody has sent.".
+bare(Msg) ->
+    content(Msg),
+    case Msg of
+        {'DOWN', _, process, Pid, Reason} when Reason =/= noproc -> ended(Pid, Reason);
+        _ -> ok
+    end.
 
 -doc "Notes what a call has returned.".
 result(MFA, Value) ->

@@ -9,9 +9,11 @@ of the VM, and what the recorder holds until it is written.
 -define(SAMPLE, 100).            % milliseconds
 -define(ROUNDS, 5_000).
 
--doc "So many pairs for so many seconds; what was seen goes to a file.".
-run(Pairs, Seconds, File) ->
-    Until = erlang:monotonic_time(millisecond) + 1000 * Seconds,
+-doc "So many pairs for so many seconds, or until the recording has ended; what was seen goes to a file.".
+run(Pairs, ended, File) -> load(Pairs, ended, File);
+run(Pairs, Seconds, File) -> load(Pairs, erlang:monotonic_time(millisecond) + 1000 * Seconds, File).
+
+load(Pairs, Until, File) ->
     Me = self(),
     Pids = [spawn(fun() -> Me ! {rounds, self(), ping(spawn(fun pong/0), Until)} end) || _ <- lists:seq(1, Pairs)],
     Samples = samples(Until, []),
@@ -21,9 +23,9 @@ run(Pairs, Seconds, File) ->
 ping(Pong, Until) -> ping(Pong, Until, 0).
 
 ping(Pong, Until, N) when N rem ?ROUNDS =:= 0, N > 0 ->
-    case erlang:monotonic_time(millisecond) < Until of
-        true -> round(Pong, Until, N);
-        false ->
+    case is_over(Until) of
+        false -> round(Pong, Until, N);
+        true ->
             Pong ! stop,
             N
     end;
@@ -49,10 +51,13 @@ pong() ->
 samples(Until, Samples) ->
     receive after ?SAMPLE -> ok end,
     All = [sample() | Samples],
-    case erlang:monotonic_time(millisecond) < Until of
-        true -> samples(Until, All);
-        false -> lists:reverse(All)
+    case is_over(Until) of
+        false -> samples(Until, All);
+        true -> lists:reverse(All)
     end.
+
+is_over(ended) -> maps:get(state, witness_record_native:info()) =/= running;
+is_over(Until) -> erlang:monotonic_time(millisecond) >= Until.
 
 sample() ->
     #{used := Used, budget := Budget} = witness_record_native:info(),
