@@ -156,7 +156,8 @@ format_status(Status) -> witness_event_redact:status(Status).
 
 sampled(#{events := Events, processes := Processes, monitors := Monitors, verdicts := Verdicts, gaps := Gaps},
         H = #history{course = Course, began = Began}) ->
-    Sample = #{events => Events, processes => Processes, monitors => Monitors, violations => maps:get(no, Verdicts, 0), gaps => Gaps},
+    Sample = #{events => Events, processes => Processes, monitors => Monitors, violations => maps:get(no, Verdicts, 0),
+               gaps => Gaps},
     More = witness_history_course:add({(now_ns() - Began) div 1_000_000, Sample}, Course),
     _ = erlang:send_after(witness_history_course:interval(More), self(), sample),
     H#history{course = More}.

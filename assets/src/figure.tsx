@@ -54,6 +54,11 @@ export function Figure({ title, says, columns, rows, series, draw, beside, below
     chart.setAttribute("role", "img");
     chart.setAttribute("aria-labelledby", `${id}-title`);
     chart.setAttribute("aria-describedby", `${id}-says`);
+    if (beside) {
+      // Its rows stay those of the list, also where paper is narrower than the screen.
+      chart.setAttribute("preserveAspectRatio", "none");
+      chart.style.height = `${chart.getAttribute("height")}px`;
+    }
     drawn.current = chart;
     place.current!.replaceChildren(chart);
   }, [width, draw, series, id, title]);
