@@ -83,7 +83,7 @@ verdicts(#tally{verdicts = Verdicts}) -> Verdicts.
 
 -doc "How many monitors and slices have missed events.".
 -spec gaps(tally()) -> non_neg_integer().
-gaps(#tally{gaps = Gaps}) -> lists:sum(maps:values(Gaps)).
+gaps(#tally{gaps = Gaps}) -> maps:fold(fun(_, N, Sum) when is_integer(N) -> Sum + N end, 0, Gaps).
 
 -doc "Whether something was monitored, no monitor has missed events, and none has crashed.".
 -spec trusted(tally()) -> boolean().

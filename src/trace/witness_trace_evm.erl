@@ -37,6 +37,8 @@ that nobody wants is not switched on, and of the others the VM tests the message
 
 -export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
 -export([on_new/2, delivered/1]).
+
+-export_type([session/0]).
 -compile({no_auto_import, [now/0]}).
 
 -doc "The trace session, whether every event is stamped, and what is traced of a process.".
@@ -63,7 +65,7 @@ on({Session, handover, Flags}, P) -> witness_trace:switch(Session, P, true, Flag
 -doc "Switches on, or no longer, each process of the node that is spawned from now on, Witness's own too.".
 -spec on_new(session(), boolean()) -> ok.
 on_new({Session, always, Flags}, On) ->
-    _ = trace:process(Session, new_processes, On, [?STAMP | Flags]),
+    _ = trace:process(Session, new, On, [?STAMP | Flags]),
     ok.
 
 -doc "When all is told that has happened until now, `{trace_delivered, all, Ref}` comes to the caller.".
