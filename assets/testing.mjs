@@ -1,7 +1,7 @@
 // What the tests of the page and its pictures have in common. CHROMIUM names its program; SCREENSHOTS a folder for pictures to look at.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -43,6 +43,17 @@ export function calculator() {
   const compile = 'eval "$(bin/toolchain env)"; erlc +debug_info -o "$0" examples/calculator/*.erl';
   execFileSync("bash", ["-c", compile, code], { cwd: root });
   return code;
+}
+
+/** Teams of servers, one of them large; the last server of each of the others is wrong, and second servers are killed. */
+export function crowd(code) {
+  const system = join(work, "crowd.erl");
+  writeFileSync(system, `-module(crowd).\n-export([main/0, team/1]).\n
+    main() -> [begin {P, R} = spawn_monitor(?MODULE, team, [N]), receive {'DOWN', R, _, P, _} -> ok end end || N <- [1100, 2, 1]].\n
+    team(N) -> [begin S = calc_server:start(if I =:= N, N < 3 -> buggy; true -> correct end),\n
+      calc_server:request(S, {add, I, 2}), stop(I, S) end || I <- lists:seq(1, N)].\n
+    stop(2, S) -> exit(S, kill);\n stop(_, S) -> calc_server:request(S, stop).\n`);
+  execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" "$1"', code, system], { cwd: root });
 }
 
 /** Opens a report; the page fails the test if it complains, or asks for anything but itself. */

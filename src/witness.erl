@@ -82,7 +82,7 @@ system had ended and all its events were gathered.
                                                   decides := yes | no | undefined, taken := boolean()}]}],
                      warnings := [warning()],
                      elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted | refused,
-                     refused := undefined | binary(), lines => non_neg_integer(),
+                     refused := undefined | binary(), lines => non_neg_integer(), history => witness_history:history(),
                      system := undefined | starting | normal | {crashed, term()}}.
 
 -doc """
@@ -120,6 +120,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `redact` | whether messages, arguments, reasons and values are told by their shape only, wherever they are told (`docs/operations.md`); not with `log_file` or `save` | `false` |
 | `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes | none |
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` but for new groups); otherwise it takes those that need no more than what the first ones need | `false` |
+| `history` | whether the summary has the `history` of the run: who has spawned whom, and how far the run had come as time went on (`t:witness_history:history/0`) | `false` |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
@@ -256,7 +257,7 @@ bytes that were read, and its size in bytes.
 -spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
                        events := non_neg_integer(), waiting_for := non_neg_integer(),
                        lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown,
-                       monitors := non_neg_integer(), verdicts := map(), system := term(), root => undefined | pid(),
+                       monitors := non_neg_integer(), verdicts := map(), gaps := non_neg_integer(), system := term(), root => undefined | pid(),
                        warnings := [warning()]}.
 info(Run) -> witness_run:info(Run).
 

@@ -74,6 +74,7 @@ compiled.
                      log_rate := pos_integer() | infinity,
                      redact := boolean(),
                      replaceable := boolean(),
+                     history := boolean(),
                      warnings := [witness:warning()]}.
 
 -define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
@@ -88,7 +89,7 @@ defaults() ->
       explain => 12, max_slices => 100_000, slice_idle => infinity,
       max_obligations => 1000, max_verdicts => 10_000,
       roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
-      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false}.
+      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false, history => false}.
 
 -doc "Completes and checks the options of a user.".
 -spec check(map()) -> {ok, options()} | {error, term()}.
@@ -260,7 +261,7 @@ option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory;
 option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
     is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
 option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed;
-                       Key =:= redact; Key =:= replaceable ->
+                       Key =:= redact; Key =:= replaceable; Key =:= history ->
     is_boolean(Value) orelse expected(Key, "true or false");
 option(Key, _) -> throw({unknown_option, Key}).
 

@@ -109,7 +109,7 @@ handle_call(stop, From, #recording{pid = Pid, stopping = Stopping} = R) ->
     {noreply, R#recording{stopping = [From | Stopping]}};
 handle_call(info, _, #recording{warnings = Warnings, verdicts = Verdicts, summary = Summary} = R) ->
     Phase = case Summary of undefined -> running; _ -> finished end,
-    {reply, #{phase => Phase, processes => 0, events => 0, waiting_for => 0, monitors => 0, verdicts => Verdicts,
+    {reply, #{phase => Phase, processes => 0, events => 0, waiting_for => 0, monitors => 0, verdicts => Verdicts, gaps => 0,
               system => running, warnings => Warnings}, R}.
 
 -doc false.

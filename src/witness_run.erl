@@ -27,6 +27,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               pool :: undefined | pid(),
               notifier :: pid(),
               logging :: witness_logging:logging(),
+              history = none :: none | pid() | witness_history:history(),
               versions :: witness_versions:versions(),
               maps :: witness_instrumentation:maps(),
               gathered :: witness_instrumentation:gathered(),
@@ -130,7 +131,11 @@ begin_run(Options = #{specs := Files, monitors := Monitors}) ->
                 {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Maps, Gathered),
                 ok ?= witness_logging:start(Logging),
                 ok = witness_limits:start(Options),
-                R = #run{options = Options, versions = witness_versions:new(Specs, Files), maps = Maps, gathered = Gathered,
+                History = case Options of
+                    #{history := true} -> {ok, Historian} = witness_history:start_link(self(), Options), Historian;
+                    #{} -> none
+                end,
+                R = #run{options = Options, history = History, versions = witness_versions:new(Specs, Files), maps = Maps, gathered = Gathered,
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
                          tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
@@ -149,11 +154,13 @@ begin_run(Options = #{specs := Files, monitors := Monitors}) ->
     end.
 
 %% Whoever has the run knows that all that runs already is observed.
-observing(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool}) ->
+observing(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool, history = History}) ->
+    ok = witness_history:parents(History, Parents),
     ok = Module:parents(Pool, lists:usort(Parents)),
     {noreply, R};
 observing(none, R) -> {noreply, R, {continue, start}};
-observing(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool}) ->
+observing(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool, history = History}) ->
+    ok = witness_history:adopt(History, Chosen),
     ok = Module:attach(Pool, Chosen, System =/= node),
     {noreply, R}.
 
@@ -189,7 +196,7 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 handle_continue(begin_run, Options) -> begin_run(Options);
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
     #{system := System, scope := Scope, applications := Needed} = Options,
-    _ = Scope =:= node andalso Module:adopt_node(Pool, witness_instrumentation:own(Options)),
+    _ = Scope =:= node andalso adopt_node(Module, Pool, witness_instrumentation:own(Options), R),
     case {System, Needed} of
         %% Nobody is waited for but the application.
         {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
@@ -197,11 +204,19 @@ handle_continue(start, R = #run{options = Options, instrumentation = Module, poo
         {_, _} -> {noreply, starting({applications, Needed}, R)}
     end.
 
+adopt_node(Module, Pool, Own, #run{history = History}) ->
+    ok = witness_history:adopt(History, fun(P) -> not Own(P) end),
+    Module:adopt_node(Pool, Own).
+
 starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
 
-launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool}) ->
+launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool,
+               history = History}) ->
     %% Of what has died meanwhile the link tells.
-    try Module:launch(Pool, System, GroupLeader) of
+    try
+        _ = is_pid(History) andalso Module =:= witness_outline_offline andalso witness_outline_offline:lives(Pool, History),
+        witness_history:launch(History, fun() -> Module:launch(Pool, System, GroupLeader) end)
+    of
         {ok, Root} -> R#run{system = running, root = Root}
     catch
         exit:_ -> R#run{system = running}
@@ -251,6 +266,7 @@ handle_call(info, _, R = #run{phase = Phase, readers = Readers, tally = Tally, c
     #{held := Held} = Counted = Counts(),
     {reply, (maps:without([held, unannounced], Counted))#{
               phase => Phase, waiting_for => Held, monitors => counted(Readers) + maps:get(unannounced, Counted, 0), verdicts => witness_tally:verdicts(Tally),
+              gaps => witness_tally:gaps(Tally),
               system => R#run.system, root => R#run.root, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -322,6 +338,9 @@ handle_info({unwatched, Reason}, R) ->
     {noreply, incomplete(unwatched, Text, R)};
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
+%% The run has lost nothing but its history.
+handle_info({'EXIT', Historian, _}, R = #run{history = Historian}) ->
+    {noreply, R#run{history = none}};
 handle_info({'EXIT', Pid, Reason}, R = #run{readers = Readers}) ->
     {Reports, Readers1} = witness_readers:ended(Pid, Reason, Readers),
     proceed(lists:foldl(fun report/2, R#run{readers = Readers1}, Reports));
@@ -349,7 +368,8 @@ handle_info(_, R) ->
 
 -doc false.
 -spec terminate(term(), #run{} | {refused, term()} | witness_options:options()) -> ok.
-terminate(_, R = #run{versions = Versions, readers = Readers}) ->
+terminate(_, R = #run{versions = Versions, readers = Readers, history = History}) ->
+    _ = is_pid(History) andalso exit(History, kill),
     _ = witness_readers:kill(Readers),
     _ = stop_pool(R),
     %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
@@ -373,7 +393,7 @@ proceed(R = #run{phase = draining, all_announced = true, readers = Readers, noti
     case witness_readers:count(Readers) of
         0 ->
             ok = witness_notifier:flush(Notifier),
-            {noreply, close_log(R)};
+            {noreply, close_history(close_log(R))};
         _ -> {noreply, R}
     end;
 proceed(R) ->
@@ -454,6 +474,11 @@ close_log(R = #run{logging = Logging}) ->
         {error, Text} -> incomplete(log_incomplete, ["the log is not complete: ", Text], R#run{logging = none})
     end.
 
+%% Every monitor has told its end.
+close_history(R = #run{history = Historian}) when is_pid(Historian) ->
+    R#run{history = try witness_history:finish(Historian) catch exit:_ -> none end};
+close_history(R) -> R.
+
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
     Summary = summary(R),
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
@@ -509,6 +534,7 @@ report({monitor, Reader, _}, R = #run{phase = finished}) ->
     R;
 report({monitor, Reader, Meta}, R = #run{readers = Readers, versions = Versions}) ->
     Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
+    _ = witness_logging:is_hidden(Meta) orelse witness_history:monitor(historian(R), Reader, Meta),
     {Reports, Readers1} = witness_readers:announce(Reader, Known, Readers),
     lists:foldl(fun report/2,
                 R#run{readers = Readers1, versions = witness_versions:used(key(Meta), 1, Versions),
@@ -520,14 +546,20 @@ report({satisfied, Property, Monitors, Vacuous, Covered}, R = #run{tally = Tally
 report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versions}) ->
     case witness_readers:report(Report, Readers) of
         {early, Readers1} -> R#run{readers = Readers1};
-        {Meta, Readers1} when Kind =:= slice -> verdict(Outcome, Meta, R#run{readers = Readers1});
+        {Meta, Readers1} when Kind =:= slice ->
+            ok = witness_history:verdict(historian(R), slice, Meta, Outcome),
+            verdict(Outcome, Meta, R#run{readers = Readers1});
         {Meta, Readers1} ->
+            ok = witness_history:verdict(historian(R), verdict, Meta, Outcome),
             R1 = R#run{readers = Readers1, versions = witness_versions:used(key(Meta), -1, Versions)},
             case witness_logging:is_hidden(Meta) of
                 true -> logged(Outcome, Meta, R1);
                 false -> ended(Outcome, Meta, R1)
             end
     end.
+
+historian(#run{history = History}) when is_pid(History) -> History;
+historian(_) -> none.
 
 started(Meta, Tally) ->
     case witness_logging:is_hidden(Meta) of
@@ -561,7 +593,9 @@ checked(#{started := Started, covered := Covered, found := Found}, R = #run{tall
     File = witness_instrumentation:log_name(Input),
     T1 = lists:foldl(fun(Meta, T) -> witness_tally:started(key(Meta), T) end, Tally, Started),
     T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
-    lists:foldl(fun({_, Meta, Place, #{verdict := _} = Outcome}, A) ->
+    lists:foreach(fun(Meta) -> witness_history:monitor(historian(R), undefined, Meta) end, Started),
+    lists:foldl(fun({Kind, Meta, Place, #{verdict := _} = Outcome}, A) ->
+                        ok = witness_history:verdict(historian(R), Kind, Meta, Outcome),
                         verdict(Outcome, Meta#{log => <<File/binary, (place(Place))/binary>>}, A);
                    (_, A) -> A
                 end, R#run{tally = T2}, Found).
@@ -607,7 +641,8 @@ each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, e
 
 summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
     #{processes := Processes, events := Events} = Counted = Counts(),
-    (maps:merge(witness_tally:summary(Tally), maps:with([lines], Counted)))#{
+    History = case R#run.history of #{} = Told -> #{history => Told}; _ -> #{} end,
+    (maps:merge(maps:merge(witness_tally:summary(Tally), maps:with([lines], Counted)), History))#{
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of

@@ -5,7 +5,7 @@ What a run counts: monitors, verdicts and the actions that were taken, in all an
 Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
 """.
 
--export([new/1, add/2, started/2, covered/3, verdict/2, satisfied/5, verdicts/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add/2, started/2, covered/3, verdict/2, satisfied/5, verdicts/1, gaps/1, trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0]).
 
@@ -81,6 +81,10 @@ count(Key, #tally{counts = Counts}) -> maps:get(Key, Counts, #count{}).
 -spec verdicts(tally()) -> #{witness_monitor:verdict() => non_neg_integer()}.
 verdicts(#tally{verdicts = Verdicts}) -> Verdicts.
 
+-doc "How many monitors and slices have missed events.".
+-spec gaps(tally()) -> non_neg_integer().
+gaps(#tally{gaps = Gaps}) -> maps:fold(fun(_, N, Sum) when is_integer(N) -> Sum + N end, 0, Gaps).
+
 -doc "Whether something was monitored, no monitor has missed events, and none has crashed.".
 -spec trusted(tally()) -> boolean().
 trusted(T = #tally{gaps = Gaps, crashes = Crashes}) -> map_size(Gaps) =:= 0 andalso Crashes =:= 0 andalso monitored(T) > 0.
@@ -89,8 +93,8 @@ monitored(#tally{counts = Counts}) -> lists:sum([N || #count{monitors = N} <- ma
 
 -doc "The part of `t:witness:summary/0` that is counted here.".
 -spec summary(tally()) -> map().
-summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices, gaps = Gaps}) ->
-    #{verdicts => Verdicts, slices => Slices, gaps => lists:sum(maps:values(Gaps)), monitored => monitored(T),
+summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices}) ->
+    #{verdicts => Verdicts, slices => Slices, gaps => gaps(T), monitored => monitored(T),
       vacuous => lists:sum([N || #count{vacuous = N} <- maps:values(Counts)]), coverage => coverage(T)}.
 
 %% A property that had no monitor has a warning of its own.

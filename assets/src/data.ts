@@ -79,6 +79,24 @@ export interface Report {
   coverage: { spec: string; name: string | null; actions: Action[] }[];
   sources: { file: string; cut: boolean; lines: string[] }[];
   properties: Property[];
+  history: History | null;
+}
+
+/** Times are in `unit`; names, properties and processes are meant by their numbers. */
+export interface History {
+  unit: "ms" | "place";
+  names: string[];
+  properties: string[];
+  processes: [name: string, parent: number | null, called: number, born: number | null, ended: number | null, reason: number | null][];
+  /** Processes that are told by their number only. */
+  groups: [parent: number | null, called: number, count: number, ended: number][];
+  monitors: [process: number | null, property: number, reader: string | null, began: number | null, ended: number | null,
+    verdict: "no" | "yes" | "inconclusive" | null, violations: number][];
+  /** Monitors that are not here, and violations of monitors or processes that are not. */
+  untold: number;
+  left_out: number;
+  ended: number | null;
+  lost: number | null;
   course: { columns: string[]; rows: [ms: number, ...values: number[]][] };
 }
 

@@ -1,4 +1,5 @@
 import * as Plot from "@observablehq/plot";
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { csv, fileName, save, svg, type Cell } from "./export";
 
@@ -20,10 +21,13 @@ interface Props {
   rows: Cell[][];
   series: string[];
   draw: (width: number) => Plot.PlotOptions;
+  /** What stands to the left of the drawing, row by row, and below it. */
+  beside?: ComponentChildren;
+  below?: ComponentChildren;
 }
 
 /** A drawing with its legend, the numbers behind it as a table, and both as files. */
-export function Figure({ title, says, columns, rows, series, draw }: Props) {
+export function Figure({ title, says, columns, rows, series, draw, beside, below }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const drawn = useRef<SVGElement | null>(null);
   const [width, setWidth] = useState(0);
@@ -50,6 +54,11 @@ export function Figure({ title, says, columns, rows, series, draw }: Props) {
     chart.setAttribute("role", "img");
     chart.setAttribute("aria-labelledby", `${id}-title`);
     chart.setAttribute("aria-describedby", `${id}-says`);
+    if (beside) {
+      // Its rows stay those of the list, also where paper is narrower than the screen.
+      chart.setAttribute("preserveAspectRatio", "none");
+      chart.style.height = `${chart.getAttribute("height")}px`;
+    }
     drawn.current = chart;
     place.current!.replaceChildren(chart);
   }, [width, draw, series, id, title]);
@@ -58,7 +67,15 @@ export function Figure({ title, says, columns, rows, series, draw }: Props) {
     <figure class="figure">
       <h3 id={`${id}-title`}>{title}</h3>
       {series.length > 1 && <Legend series={series} />}
-      <div class="drawing" ref={place} />
+      {beside ? (
+        <div class="beside">
+          {beside}
+          <div class="drawing" ref={place} />
+        </div>
+      ) : (
+        <div class="drawing" ref={place} />
+      )}
+      {below}
       <figcaption id={`${id}-says`}>{says}</figcaption>
       <div class="tools files">
         <button type="button" onClick={() => save(fileName(title, "svg"), "image/svg+xml",

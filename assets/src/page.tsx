@@ -1,6 +1,7 @@
 import type { Report } from "./data";
 import { Course } from "./course";
 import { Coverage } from "./coverage";
+import { Processes } from "./tree";
 import { Properties } from "./violations";
 
 const kinds = ["good", "bad", "doubtful", "doubtful"] as const;
@@ -30,7 +31,14 @@ export function Page({ report }: { report: Report }) {
         </section>
         {report.properties.length > 0 && <Properties report={report} />}
         {report.coverage.length > 0 && <Coverage report={report} />}
-        <Course report={report} />
+        {report.history ? (
+          <>
+            <Processes history={report.history} />
+            <Course history={report.history} />
+          </>
+        ) : (
+          <p class="faint">How the run went, and which processes there were, is not known here: it was lost with what was observed.</p>
+        )}
       </main>
     </>
   );

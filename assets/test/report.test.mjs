@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { accessible, calculator, close, launch, looks, open, picture, root, run, witness, work } from "../testing.mjs";
+import { accessible, calculator, close, crowd, launch, looks, open, picture, root, run, witness, work } from "../testing.mjs";
 
 before(launch);
 after(close);
@@ -35,7 +35,7 @@ test("a violation is explained, and its events are stepped through", async () =>
       assert.equal(await page.textContent("mark"), "_ : _ ! {ok, Sum} when Sum =/= A + B");
       const events = page.locator("[role=option]");
       assert.equal(await events.count(), 7);
-      const selected = page.locator("[aria-selected=true]");
+      const selected = page.locator("[role=listbox] [aria-selected=true]");
       assert.match(await selected.textContent(), /7decided here, <.*> to <.*>:\{ok,-1\}$/);
       assert.match(await page.textContent(".known"), /Sum-1/);
       // Every arrow is drawn, within its picture.
@@ -156,6 +156,9 @@ test("what is recorded and what is replayed have their reports", async () => {
       assert.match(await page.textContent(".verdict code"), subject);
       assert.equal(await page.textContent("#violations"), "1 violation");
       assert.equal(await page.locator("[role=option]").count(), 7);
+      assert.match(await page.textContent(".tree [aria-selected=true]"), /1 violation, <.*> calc_server:loop\/1$/);
+      assert.match(await page.textContent(".processes .details"), /spawned by <.*>.*ended at .*, normally; 0 children.*violated: answer_is_the_sum/);
+      await page.locator(".processes .plot .bar rect").nth(2).waitFor({ state: "attached" });
       await accessible(page);
     });
   for (const command of ["record", "replay"])
@@ -171,13 +174,76 @@ test("the course of a run is drawn, and asking for it is not part of it", async 
   const file = run(0, "course", ...options(code), "course:main(12)");
   await open(file, looks.light, async (page) => {
     assert.match(await page.textContent(".facts"), /13 processes, 120 events/);
-    for (const title of ["Events over time", "Processes, monitors and violations"])
+    for (const title of ["Events over time", "Processes, monitors, violations and gaps"])
       await page.getByRole("img", { name: title }).locator(".rect rect, .line path").first().waitFor({ state: "attached" });
     await page.locator(".numbers > summary").last().click();
-    const last = page.getByRole("region", { name: "Processes, monitors and violations" }).locator("tr").last();
-    assert.match(await last.textContent(), /violations0$/);
+    const last = page.getByRole("region", { name: "Processes, monitors, violations and gaps" }).locator("tr").last();
+    assert.match(await last.textContent(), /gaps0$/);
     await accessible(page);
     await picture(page, "course");
+  });
+});
+
+test("the tree of processes, of which thousands stand in a row", async () => {
+  const code = calculator();
+  crowd(code);
+  const file = run(1, "crowd", ...options(code), "crowd:main()");
+  for (const [name, look] of Object.entries(looks))
+    await open(file, look, async (page) => {
+      const tree = page.getByRole("tree");
+      const selected = tree.locator("[aria-selected=true]");
+      const details = page.locator(".processes .details");
+      // The way to the first violation is open, and nothing else that is long.
+      assert.match(await selected.textContent(), /^✗ 1 violation, <.*> calc_server:loop\/1$/);
+      assert.match(await details.textContent(), /Born at .* ms; ended at .* ms, killed; 0 children\.violated: answer_is_the_sum .*, read by </);
+      const rows = tree.getByRole("treeitem");
+      assert.ok((await rows.count()) < 40);
+      const many = tree.getByRole("treeitem", { name: "calc_server:loop/1 × 1,100" });
+      // A row of the list is one of the drawing, and at its height.
+      const bars = page.locator(".processes .plot .bar rect");
+      await bars.nth(3).waitFor({ state: "attached" });
+      const [own, mark] = [await selected.boundingBox(), await bars.first().boundingBox()];
+      assert.ok(Math.abs(own.y - mark.y) < 2 && Math.abs(own.height - mark.height) < 2, JSON.stringify([own, mark]));
+      assert.equal(await page.locator(".processes .plot .dot [fill='var(--series-2)']").count(), 2);
+      await accessible(page);
+      await picture(page, `crowd-${name}`);
+      await tree.focus();
+      await page.keyboard.press("Home");
+      assert.match(await selected.textContent(), /crowd:main\/0/);
+      await page.keyboard.press("ArrowLeft");
+      assert.equal(await selected.getAttribute("aria-expanded"), "false");
+      assert.equal(await many.count(), 0);
+      await page.keyboard.press("ArrowRight");
+      await page.keyboard.press("ArrowRight");
+      assert.match(await selected.textContent(), /crowd:team\/1/);
+      await page.keyboard.press("ArrowRight");
+      assert.match(await selected.textContent(), /1,100/);
+      await page.keyboard.press("ArrowLeft");
+      assert.match(await selected.textContent(), /crowd:team\/1/);
+      await page.keyboard.press("End");
+      await many.click();
+      await page.keyboard.press("Enter");
+      assert.equal(await many.getAttribute("aria-expanded"), "true");
+      assert.equal(await tree.getByRole("treeitem", { name: "1,050 more" }).count(), 1);
+      await page.locator(".processes input[type=search]").fill("calc_server");
+      await page.getByText("1,103 found; Enter goes to the next").waitFor();
+      await page.locator(".processes input[type=search]").press("Enter");
+      assert.match(await selected.textContent(), /calc_server:loop\/1$/);
+      await page.getByRole("checkbox", { name: "violated only" }).check();
+      for (const row of await rows.all()) assert.match(await row.textContent(), /violation/);
+      await tree.focus();
+      await page.keyboard.press("End");
+      assert.match(await selected.textContent(), /calc_server:loop\/1$/);
+      await details.getByRole("button").click();
+      assert.match(await selected.textContent(), /crowd:team\/1$/);
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV of Processes" }).first().click()]);
+      const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n");
+      assert.equal(lines.filter((line) => /,violated,/.test(line)).length, 2);
+      assert.equal(lines.filter((line) => /,crowd:team\/1,.*,normal,/.test(line)).length, 3);
+    });
+  await open(file, looks.dark, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    await picture(page, "crowd-print");
   });
 });
 
@@ -195,7 +261,7 @@ test("what a system says is text", async () => {
   await open(file, looks.light, async (page) => {
     const shown = await page.textContent(".violation .event");
     for (const word of hostile.slice(0, 4)) assert.ok(shown.includes(word), shown);
-    assert.equal(await page.locator("img, i, b:not(.chart b), script:not([type])").count(), 0);
+    assert.equal(await page.locator("img, i, b:not(.chart b, .tree b), script:not([type])").count(), 0);
     // eslint-disable-next-line no-control-regex
     assert.doesNotMatch(await page.textContent("#report"), /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/);
     assert.equal(await page.textContent("mark"), '_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}');

@@ -49,7 +49,6 @@ first violation. `report`: one that is written when the run has ended.
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
-                courses = [] :: [pid()],  % who asks how the run goes, for its report
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
 -define(CHARTS, 10).             % violations of a property that are shown in full
@@ -87,7 +86,7 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = until(Options, maps:get(on_verdict, Options, fun(_) -> ok end)),
-    Told = Start#{log => false, max_verdicts => 0, on_verdict => fun(Verdict) ->
+    Told = Start#{log => false, max_verdicts => 0, history => is_map_key(report, Options), on_verdict => fun(Verdict) ->
         tell(Verdict, State),
         _ = [witness_web:add(Verdict, Report) || #{report := Report} <- [Options]],
         OnVerdict(Verdict)
@@ -121,15 +120,14 @@ system_output(#{json := false}) -> group_leader().
 %% Watching
 
 -spec watch(witness:run(), #state{}) -> 0..3.
-watch(Run, #state{options = #{for := For, timeout := Timeout} = Options} = State) ->
+watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
     %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
-    Courses = [witness_cli_course:start(Run, Report) || #{report := Report} <- [Options], not is_elsewhere(State)],
     after_time(For, planned),
     after_time(Timeout, timeout),
     _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
-    wait(Run, Waiter, State#state{courses = Courses}).
+    wait(Run, Waiter, State).
 
 first_hint(State) ->
     ends_at_interrupt(State) andalso
@@ -287,7 +285,6 @@ reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
 
 %% The exit code: a report that was asked for and is not there is no success.
 report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
-    lists:foreach(fun witness_cli_course:stop/1, State#state.courses),
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),

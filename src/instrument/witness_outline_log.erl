@@ -17,9 +17,9 @@ their monitors are started first and read every event that is delivered, in the 
 
 -export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
          load/2]).
--export([place/1]).
+-export([place/1, with_lives/1]).
 
--export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0]).
+-export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0]).
 
 -doc """
 Instrumentation maps; all properties that they name; those of them that are over all processes; in how many lanes the monitors of each are spread; and what the source
@@ -36,9 +36,15 @@ needs (`witness_trace_log:new/1`).
 -type meta() :: #{process => witness_event:proc(), signature => witness_event:signature(),
                   spec := binary(), name := binary() | undefined}.
 
--doc "Operations since the last `take/1`, for each lane in order, and the monitors that were started with them.".
+-doc "A birth or an end; `there`: a process that the log shows from its beginning, or from its middle, on.".
+-type life() :: witness_event:event() | {there, witness_event:proc(), witness_event:signature() | undefined}.
+
+-doc """
+Operations since the last `take/1`, for each lane in order, and the monitors that were started with them; births and ends
+with their lines, if they are wanted (`with_lives/1`).
+""".
 -type batch() :: #{operations := #{lane() => [witness_monitor_lane:op(), ...]},
-                   started := [{witness_monitor_lane:id(), meta()}]}.
+                   started := [{witness_monitor_lane:id(), meta()}], lives := [{line(), life()}]}.
 
 -doc """
 Where an operation stems from: the line of its item. Where that had to wait for its spawn, also the line with which it could
@@ -71,7 +77,8 @@ be delivered. The latter never goes back, so that operations can be put in an or
               events = 0 :: non_neg_integer(),
               gaps = 0 :: non_neg_integer(),
               operations = #{} :: #{lane() => [witness_monitor_lane:op(), ...]},
-              started = [] :: [{witness_monitor_lane:id(), meta()}]}).
+              started = [] :: [{witness_monitor_lane:id(), meta()}],
+              lives = none :: none | [{line(), life()}]}).
 
 -opaque state() :: #log{}.
 
@@ -168,9 +175,14 @@ stop(Line, L) -> everybody(stopped, Line, L).
 
 -doc "What is to be done by the monitors.".
 -spec take(state()) -> {batch(), state()}.
-take(L = #log{operations = Operations, started = Started}) ->
-    {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started)},
-     L#log{operations = #{}, started = []}}.
+take(L = #log{operations = Operations, started = Started, lives = Lives}) ->
+    {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started),
+       lives => case Lives of none -> []; _ -> lists:reverse(Lives) end},
+     L#log{operations = #{}, started = [], lives = case Lives of none -> none; _ -> [] end}}.
+
+-doc "From now on births and ends are told too.".
+-spec with_lives(state()) -> state().
+with_lives(L) -> L#log{lives = []}.
 
 -doc "The property that a lane is of.".
 -spec property(lane(), state()) -> witness_outline_map:entry().
@@ -221,9 +233,11 @@ place(Now, Now) -> Now;
 place(Line, Now) -> {Now, Line}.
 
 %% A process that the log shows from its middle on has no signature, and so no monitor of its own.
-root(P, undefined, L) ->
+root(P, Signature, L) -> first(P, Signature, life({there, P, Signature}, L)).
+
+first(P, undefined, L) ->
     adopt_root(P, witness_outline_map:new([], #{held => true}), fun witness_outline_core:adopt/3, L);
-root(P, Signature, L = #log{config = #{maps := Maps}}) ->
+first(P, Signature, L = #log{config = #{maps := Maps}}) ->
     Label = witness_outline_map:new(Maps, #{held => true, signature => Signature}),
     {Label1, L1} = start_monitors(P, Signature, Label, L),
     adopt_root(P, Label1, fun witness_outline_core:adopt_newborn/3, L1).
@@ -238,11 +252,17 @@ delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, a
 delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
     give(All, Mark, L);
 delivered(E, Tracer, L0) ->
-    L = handle(Tracer, {own, {none, E}}, L0#log{events = L0#log.events + 1}),
+    L = handle(Tracer, {own, {none, E}}, life(E, L0#log{events = L0#log.events + 1})),
     case E of
         {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
         _ -> plain(element(2, E), Tracer, L)
     end.
+
+life(_, L = #log{lives = none}) -> L;
+life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
+life(E, L = #log{place = Place, lives = Lives}) ->
+    {_, Line} = place(Place),
+    L#log{lives = [{Line, E} | Lives]}.
 
 plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
     case witness_trace_log:is_plain(P, Source) andalso witness_outline_core:direct(P, map_get(Tracer, Cores)) of

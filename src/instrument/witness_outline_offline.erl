@@ -20,7 +20,7 @@ To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of 
 """.
 -behaviour(gen_server).
 
--export([start_link/1, launch/3, told/2, stop/1, counts/1]).
+-export([start_link/1, lives/2, launch/3, told/2, stop/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, checked/0, place/0, ended/0, counter/0]).
@@ -97,6 +97,7 @@ position could not be saved.
                   line = 0 :: non_neg_integer(),
                   shift = 0 :: integer(),
                   places = none :: places(),
+                  lives = none :: none | pid(),
                   ended :: ended()}).
 
 -define(PROCESSES, 1).
@@ -118,6 +119,12 @@ start_link(Config) ->
         {ok, Pid} -> {ok, Pid, Counter};
         {error, {shutdown, Text}} -> {error, Text}
     end.
+
+-doc """
+Births and ends are to be told to a process as well, by the call `{lives, [{Place, Life}]}`, in the order of the log (`t:witness_outline_log:life/0`).
+""".
+-spec lives(pid(), To :: pid()) -> ok.
+lives(Pid, To) -> gen_server:call(Pid, {lives, To}, infinity).
 
 -doc "Begins to read.".
 -spec launch(pid(), term(), pid()) -> {ok, pid()}.
@@ -175,7 +182,9 @@ loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line 
 loaded(#{}, O) -> O.
 
 -doc false.
--spec handle_call(launch, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
+-spec handle_call(launch | {lives, pid()}, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
+handle_call({lives, To}, _, O = #offline{log = Log}) ->
+    {reply, ok, O#offline{lives = To, log = witness_outline_log:with_lives(Log)}};
 handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, feed = Feed}) ->
     %% Each parser has one at hand and one to go on with, and the lanes have one or two.
     ok = witness_trace_feed:more(Feed, 2 * Parsers + 2),
@@ -327,7 +336,8 @@ over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
 work(Log, O) -> work(Log, true, O).
 
 work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
-    {#{operations := Operations, started := Started}, Log} = witness_outline_log:take(Log0),
+    {#{operations := Operations, started := Started, lives := Lives}, Log} = witness_outline_log:take(Log0),
+    ok = tell_lives(Lives, O),
     Number = Last + 1,
     O1 = maps:fold(fun(Lane, Of, A) ->
         {Pid, A1} = lane(Lane, Log, A),
@@ -337,6 +347,13 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
     Block = #block{answers = map_size(Operations), asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
                metas = maps:merge(O1#offline.metas, maps:from_list(Started))}.
+
+%% Who wants to know of them may have ended, which is nothing to the monitors.
+tell_lives([], _) -> ok;
+tell_lives(Lives, #offline{lives = To, shift = Shift}) ->
+    try gen_server:call(To, {lives, [{Place + Shift, Life} || {Place, Life} <- Lives]}, infinity)
+    catch exit:_ -> ok
+    end.
 
 count(O = #offline{counter = Counter, log = Log, line = Line}) ->
     #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps} =

@@ -36,6 +36,9 @@ that nobody wants is not switched on, and of the others the VM tests the message
 -behaviour(witness_trace).
 
 -export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+-export([on_new/2, delivered/1]).
+
+-export_type([session/0]).
 -compile({no_auto_import, [now/0]}).
 
 -doc "The trace session, whether every event is stamped, and what is traced of a process.".
@@ -58,6 +61,16 @@ close({Session, _, _}) ->
 -spec on(session(), pid()) -> ok | dead.
 on({Session, always, Flags}, P) -> witness_trace:switch(Session, P, true, [?STAMP | Flags]);
 on({Session, handover, Flags}, P) -> witness_trace:switch(Session, P, true, Flags).
+
+-doc "Switches on, or no longer, each process of the node that is spawned from now on, Witness's own too.".
+-spec on_new(session(), boolean()) -> ok.
+on_new({Session, always, Flags}, On) ->
+    _ = trace:process(Session, new, On, [?STAMP | Flags]),
+    ok.
+
+-doc "When all is told that has happened until now, `{trace_delivered, all, Ref}` comes to the caller.".
+-spec delivered(session()) -> reference().
+delivered({Session, _, _}) -> trace:delivered(Session, all).
 
 -spec share(session(), session(), pid()) -> {cut, integer()} | dead.
 share({From, Stamps, _}, {To, _, Flags}, P) ->

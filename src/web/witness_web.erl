@@ -25,7 +25,7 @@ What is left out is counted, and the page says so.
 The table of a report belongs to the process that has opened it, and goes with it.
 """.
 
--export([open/2, add/2, course/2, write/2]).
+-export([open/2, add/2, write/2]).
 
 -export_type([report/0, result/0]).
 
@@ -102,12 +102,6 @@ kept(Count, Bytes, Verdict) when Count =< ?FIRST, Bytes < ?BYTES; Count =< ?EXPL
 kept(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
 kept(_, _, _) -> none.
 
--doc "How the run has gone so far, in the place of what was told before.".
--spec course(witness_web_course:course(), report()) -> ok.
-course(Course, #{table := Table}) ->
-    true = ets:insert(Table, {course, Course}),
-    ok.
-
 -doc "Writes the report, in the place of one that is there; its file. An error is text for people.".
 -spec write(result(), report()) -> {ok, file:filename()} | {error, unicode:chardata()}.
 write(Result, #{file := File, page := Page, table := Table, sources := Sources}) ->
@@ -116,7 +110,6 @@ write(Result, #{file := File, page := Page, table := Table, sources := Sources})
     Properties = lists:uniq([maps:remove(place, Group) || {_, Group, _, _} <- Groups]),
     Data = (witness_web_data:result(Result))#{
         sources => Sources,
-        course => witness_web_data:course(ets:lookup_element(Table, course, 2, witness_web_course:new())),
         properties => [property(Property, Groups, Table) || Property <- Properties]},
     maybe
         ok ?= witness_web_page:write(File, witness_web_data:encode(Data), Page),

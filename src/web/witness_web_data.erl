@@ -9,7 +9,7 @@ character that could mean something to HTML or end a line of JavaScript as an es
 The page has the same types, in `assets/src/data.ts`.
 """.
 
--export([encode/1, written/0, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1, course/1]).
+-export([encode/1, written/0, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1]).
 
 -export_type([json/0, group/0]).
 
@@ -48,13 +48,14 @@ written() ->
 -doc "How the run has ended.".
 -spec result(witness_web:result()) -> #{atom() => json()}.
 result(#{code := Code, sentence := Sentence, facts := Facts, subject := Subject,
-         summary := #{verdicts := Verdicts, coverage := Coverage, warnings := Warnings}}) ->
+         summary := #{verdicts := Verdicts, coverage := Coverage, warnings := Warnings} = Summary}) ->
     (written())#{
         code => Code, sentence => text(Sentence), subject => text(Subject),
         facts => [[text(Label), text(Text)] || {Label, Text} <- Facts],
         violations => maps:get(no, Verdicts, 0),
         warnings => [[text(Line) || Line <- string:split(Text, ~"\n", all)] || #{text := Text} <- Warnings],
-        coverage => [covered(Property) || Property <- Coverage]}.
+        coverage => [covered(Property) || Property <- Coverage],
+        history => witness_web_history:json(Summary)}.
 
 covered(#{spec := Spec, name := Name, actions := Actions}) ->
     #{spec => text(Spec), name => text(Name),
@@ -147,14 +148,6 @@ head(#{process := Process, signature := Signature, slice := Slice, event := Even
       log => text(maps:get(log, Verdict, undefined)),
       index => case Event of undefined -> null; #{index := Index} -> Index end,
       event => case Event of undefined -> null; #{event := E} -> witness_event:format(E, Limit) end}.
-
--doc "How a run went: a row for each sample, with the names of its columns.".
--spec course(witness_web_course:course()) -> #{atom() => json()}.
-course(Course) ->
-    Columns = [events, processes, monitors, violations],
-    #{columns => [atom_to_binary(Column) || Column <- Columns],
-      rows => [[Ms | [maps:get(Column, Numbers) || Column <- Columns]]
-               || {Ms, Numbers} <- witness_web_course:samples(Course)]}.
 
 known(undefined) -> null;
 known(Value) -> Value.

@@ -1,13 +1,13 @@
--module(witness_web_course).
+-module(witness_history_course).
 -moduledoc """
 How a run went, as samples over time: never more than 400. When there are so many, every second one goes, and the next
 ones are taken half as often; so a course covers the whole run, however long it is, evenly.
 
 ```erlang
-1> C = witness_web_course:add({50, #{events => 10}}, witness_web_course:new()).
-2> witness_web_course:interval(C).
+1> C = witness_history_course:add({50, #{events => 10}}, witness_history_course:new()).
+2> witness_history_course:interval(C).
 50
-3> witness_web_course:samples(C).
+3> witness_history_course:samples(C).
 [{50,#{events => 10}}]
 ```
 """.

@@ -1,4 +1,4 @@
--module(witness_web_course_tests).
+-module(witness_history_course_tests).
 -moduledoc "How a run went: bounded, and over all of it, however long it is.".
 
 -include_lib("eunit/include/eunit.hrl").
@@ -6,23 +6,23 @@
 %% Whoever asks follows the interval.
 course(Count) ->
     {Course, _} = lists:foldl(fun(I, {Course, Now}) ->
-        {witness_web_course:add({Now, #{events => I}}, Course), Now + witness_web_course:interval(Course)}
-    end, {witness_web_course:new(), 0}, lists:seq(1, Count)),
+        {witness_history_course:add({Now, #{events => I}}, Course), Now + witness_history_course:interval(Course)}
+    end, {witness_history_course:new(), 0}, lists:seq(1, Count)),
     Course.
 
 few_samples_are_all_there_test() ->
-    ?assertEqual([{0, #{events => 1}}, {50, #{events => 2}}, {100, #{events => 3}}], witness_web_course:samples(course(3))).
+    ?assertEqual([{0, #{events => 1}}, {50, #{events => 2}}, {100, #{events => 3}}], witness_history_course:samples(course(3))).
 
 samples_are_bounded_and_reach_from_the_beginning_to_the_end_test_() ->
     [{integer_to_list(Count), ?_test(begin
          Course = course(Count),
-         Samples = witness_web_course:samples(Course),
+         Samples = witness_history_course:samples(Course),
          Times = [Time || {Time, _} <- Samples],
          ?assert(length(Samples) =< 400),
          ?assertEqual(lists:usort(Times), Times),
          {Last, #{events := Count}} = lists:last(Samples),
          %% Nowhere is there a hole of more than two of the intervals that it has come to.
          Gaps = lists:zipwith(fun erlang:'-'/2, tl(Times), lists:droplast(Times)),
-         ?assert(hd(Times) =< 2 * witness_web_course:interval(Course)),
-         ?assert(lists:max(Gaps) =< 2 * witness_web_course:interval(Course), {Last, lists:max(Gaps)})
+         ?assert(hd(Times) =< 2 * witness_history_course:interval(Course)),
+         ?assert(lists:max(Gaps) =< 2 * witness_history_course:interval(Course), {Last, lists:max(Gaps)})
      end)} || Count <- [2, 399, 400, 401, 1000, 5000]].

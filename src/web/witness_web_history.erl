@@ -1,0 +1,93 @@
+-module(witness_web_history).
+-moduledoc """
+What the page of a report is given of the history of a run (`m:witness_history`). Functions, reasons and properties stand once,
+and are named by their numbers: there may be ten thousand processes.
+
+Times are milliseconds since the run began; of a log those since its first event, where each birth and end has its time, and
+otherwise the places in the log. The page has the same types, in `assets/src/data.ts`.
+""".
+
+-export([json/1]).
+
+-record(names, {texts = [] :: [binary()], numbers = #{} :: #{binary() => non_neg_integer()}}).
+
+-define(COLUMNS, [events, processes, monitors, violations, gaps]).
+
+-doc "Of a run whose history was not kept, or was lost with what kept it, `null`.".
+-spec json(witness:summary()) -> witness_web_data:json().
+json(#{history := #{tree := Tree, course := Course, lost := Lost} = History} = Summary) ->
+    #{processes := Processes, groups := Groups, monitors := Monitors, violations := Left} = Tree,
+    {Unit, Time} = clock(Processes, History),
+    {Rows, Names1} = lists:mapfoldl(fun(P, N) -> process(P, Time, N) end, #names{}, Processes),
+    {Others, Names2} = lists:mapfoldl(fun group/2, Names1, Groups),
+    {Watched, Names3} = lists:mapfoldl(fun(M, N) -> watched(M, monitor_time(History, Time), N) end, #names{}, Monitors),
+    #{unit => Unit, processes => Rows, groups => Others, monitors => Watched, names => texts(Names2),
+      properties => texts(Names3),
+      untold => max(0, maps:get(monitored, Summary, 0) - length(Monitors)), left_out => Left,
+      ended => case History of #{log := true} -> null; #{ended := Ended} -> Time({Ended, undefined}) end,
+      lost => case Lost of undefined -> null; _ -> Time({Lost, undefined}) end,
+      course => #{columns => [atom_to_binary(Column) || Column <- ?COLUMNS],
+                  rows => [[Ms | [maps:get(Column, Numbers) || Column <- ?COLUMNS]]
+                           || {Ms, Numbers} <- witness_history_course:samples(Course)]}};
+json(#{}) -> null.
+
+clock(_, #{log := false, began := Began}) -> {~"ms", fun(Time) -> since(Began, Time) end};
+clock(Processes, #{log := true}) ->
+    Times = [Time || #{born := Born, ended := Ended} <- Processes, Time <- [Born, Ended], Time =/= undefined],
+    case [Ns || {Ns, _} <- Times] of
+        [_ | _] = All ->
+            case lists:member(undefined, All) of
+                false -> First = lists:min(All), {~"ms", fun(Time) -> since(First, Time) end};
+                true -> {~"place", fun place/1}
+            end;
+        [] -> {~"place", fun place/1}
+    end.
+
+since(_, undefined) -> null;
+since(Begin, {Ns, _}) -> max(0, (Ns - Begin) div 10_000) / 100.
+
+place(undefined) -> null;
+place({_, undefined}) -> null;
+place({_, Place}) -> Place.
+
+%% When a log was read says nothing of it.
+monitor_time(#{log := true}, _) -> fun(_) -> null end;
+monitor_time(#{}, Time) -> Time.
+
+process(#{process := P, parent := Parent, function := Function, born := Born, ended := Ended, reason := Reason}, Time, Names) ->
+    {Called, Names1} = number(function(Function), Names),
+    {Why, Names2} = case Reason of
+        _ when Ended =:= undefined; Reason =:= normal -> {null, Names1};
+        _ -> number(Reason, Names1)
+    end,
+    {[witness_event:format_proc(P), known(Parent), Called, Time(Born), Time(Ended), Why], Names2}.
+
+group(#{parent := Parent, function := Function, count := Count, ended := Ended}, Names) ->
+    {Called, Names1} = number(function(Function), Names),
+    {[known(Parent), Called, Count, Ended], Names1}.
+
+watched(#{process := P, spec := Spec, name := Name, reader := Reader, began := Began, ended := Ended, verdict := Verdict,
+          violations := Violations}, Time, Names) ->
+    Text = case Name of undefined -> Spec; _ -> <<Name/binary, " (", Spec/binary, ")">> end,
+    {Property, Names1} = number(witness_text:clean(Text), Names),
+    Who = case Reader of undefined -> null; _ -> witness_event:format_proc(Reader) end,
+    Told = case Verdict of undefined -> null; _ -> atom_to_binary(Verdict) end,
+    {[known(P), Property, Who, Time(Began), Time(Ended), Told, Violations], Names1}.
+
+function(undefined) -> ~"a function that is not known";
+function(others) -> ~"other functions";
+function(Function) -> witness_event:format_function(Function).
+
+%% The page counts from 0.
+known(undefined) -> null;
+known(Index) -> Index - 1.
+
+number(Text, #names{texts = Texts, numbers = Numbers} = Names) ->
+    case Numbers of
+        #{Text := Number} -> {Number, Names};
+        #{} ->
+            Number = map_size(Numbers),
+            {Number, Names#names{texts = [Text | Texts], numbers = Numbers#{Text => Number}}}
+    end.
+
+texts(#names{texts = Texts}) -> lists:reverse(Texts).

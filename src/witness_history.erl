@@ -1,0 +1,248 @@
+-module(witness_history).
+-moduledoc """
+The history of a run, for its report: who has spawned whom (`m:witness_history_tree`), and how far the run had come as
+time went on (`m:witness_history_course`).
+
+Births and ends come from a trace session of its own over the VM's tracing, whatever the run itself gathers and from where: so
+nothing that monitors see, and no tracer, is another one with a history. It begins where the run begins: with the processes
+that are there, or with the first one. That one is born by Witness's own hand, so while it is being started new processes
+are traced, and those that are not the system's are let go again. A log tells of births and ends itself.
+
+This process waits for nobody, and nobody but the end of the run waits for it. When it cannot keep up, it stops tracing, and the
+history says from when on it knows nothing.
+""".
+-behaviour(gen_server).
+
+-export([start_link/2, adopt/2, parents/2, launch/2, monitor/3, verdict/4, finish/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
+
+-export_type([history/0]).
+
+-doc """
+What is told in the end. Times are nanoseconds of the VM's monotonic clock, `began` among them; of a log they are the log's
+own, if it has some. `lost`: from when on births and ends are not known; `traced`: whether they were to be known at all.
+""".
+-type history() :: #{tree := witness_history_tree:told(), course := witness_history_course:course(),
+                     began := integer(), ended := integer(), lost := integer() | undefined, log := boolean()}.
+
+-record(history, {run :: pid(),
+                  own :: fun((pid()) -> boolean()),
+                  redact :: boolean(),
+                  log :: boolean(),
+                  session :: undefined | witness_trace_evm:session(),
+                  waiting = none :: none | [term()],   % what was traced while the first process is started
+                  root :: undefined | pid(),
+                  tree :: witness_history_tree:tree(),
+                  course = witness_history_course:new() :: witness_history_course:course(),
+                  asked :: undefined | gen_server:request_id(),
+                  events = 0 :: non_neg_integer(),
+                  lost :: undefined | integer(),
+                  began :: integer()}).
+
+%% Processes that are kept one by one.
+-define(PROCESSES, 10_000).
+%% Trace messages that may wait, which is looked at after so many.
+-define(QUEUE, 200_000).
+-define(LOOK, 1024).
+%% Milliseconds that the VM may take to tell the rest.
+-define(REST, 5_000).
+
+-doc "For the run, which is the calling process.".
+-spec start_link(pid(), witness_options:options()) -> gen_server:start_ret().
+start_link(Run, Options) ->
+    gen_server:start_link(?MODULE, {Run, Options}, [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
+
+-doc "The processes that are chosen, and all that they spawn from now on.".
+-spec adopt(pid() | none, fun((pid()) -> boolean())) -> ok.
+adopt(none, _) -> ok;
+adopt(History, Chosen) -> gen_server:call(History, {adopt, Chosen}, infinity).
+
+-doc "What these processes spawn from now on.".
+-spec parents(pid() | none, [pid()]) -> ok.
+parents(History, Parents) -> adopt(History, fun(P) -> lists:member(P, Parents) end).
+
+-doc "The first process, which the function starts.".
+-spec launch(pid() | none, fun(() -> {ok, pid()})) -> {ok, pid()}.
+launch(none, Start) -> Start();
+launch(History, Start) ->
+    ok = gen_server:call(History, launching, infinity),
+    {ok, Root} = Start(),
+    ok = gen_server:call(History, {launched, Root}, infinity),
+    {ok, Root}.
+
+-doc "A monitor has begun.".
+-spec monitor(pid() | none, witness_readers:reader() | undefined, witness_readers:meta()) -> ok.
+monitor(none, _, _) -> ok;
+monitor(History, Reader, Meta) -> gen_server:cast(History, {monitor, reader(Reader), meta(Meta), now_ns()}).
+
+reader({Host, _}) -> Host;
+reader(Reader) -> Reader.
+
+meta(Meta) -> maps:with([process, spec, name, version], Meta).
+
+-doc "A monitor, or one of its slices, has reached a verdict.".
+-spec verdict(pid() | none, slice | verdict, witness_readers:meta(), Outcome :: map() | ignored) -> ok.
+verdict(none, _, _, _) -> ok;
+verdict(History, Kind, Meta, Outcome) ->
+    Verdict = case Outcome of #{verdict := Of} -> Of; _ -> undefined end,
+    gen_server:cast(History, {verdict, {Kind, Verdict}, meta(Meta), now_ns()}).
+
+now_ns() -> erlang:monotonic_time(nanosecond).
+
+-doc "All of it. The history ends.".
+-spec finish(pid()) -> history().
+finish(History) -> gen_server:call(History, finish, infinity).
+
+-doc false.
+-spec init({pid(), witness_options:options()}) -> {ok, #history{}}.
+init({Run, #{system := System, redact := Redact} = Options}) ->
+    proc_lib:set_label(?MODULE),
+    IsLog = is_tuple(System) andalso element(1, System) =:= log,
+    Session = case IsLog of
+        true -> undefined;
+        false -> witness_trace_evm:open(self(), #{stamps => always, filter => witness_trace_filter:union([])})
+    end,
+    self() ! sample,
+    {ok, #history{run = Run, own = witness_instrumentation:own(Options), redact = Redact, log = IsLog, session = Session,
+                  tree = witness_history_tree:new(?PROCESSES), began = now_ns()}}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #history{}) -> {reply, term(), #history{}} | {stop, normal, history(), #history{}}.
+handle_call({adopt, Chosen}, _, H) ->
+    {reply, ok, adopted(Chosen, H)};
+handle_call(launching, _, H = #history{session = undefined}) ->
+    {reply, ok, H};
+handle_call({launched, _}, _, H = #history{session = undefined}) ->
+    {reply, ok, H};
+handle_call(launching, _, H = #history{session = Session}) ->
+    ok = witness_trace_evm:on_new(Session, true),
+    {reply, ok, H#history{waiting = []}};
+handle_call({launched, Root}, _, H = #history{session = Session, waiting = Waiting}) ->
+    ok = witness_trace_evm:on_new(Session, false),
+    {reply, ok, lists:foldr(fun event/2, H#history{waiting = none, root = Root}, Waiting)};
+%% Of a log: in its order, with their places.
+handle_call({lives, Lives}, _, H) ->
+    {reply, ok, lists:foldl(fun({Place, E}, A) -> life(E, Place, A) end, H, Lives)};
+handle_call(finish, _, H0) ->
+    H = #history{tree = Tree, course = Course, began = Began, lost = Lost, log = IsLog} = rest(H0),
+    {stop, normal, #{tree => witness_history_tree:told(Tree), course => Course, began => Began, ended => now_ns(), lost => Lost,
+                     log => IsLog}, H}.
+
+-doc false.
+-spec handle_cast(term(), #history{}) -> {noreply, #history{}}.
+handle_cast({monitor, Reader, Meta, Now}, H = #history{tree = Tree}) ->
+    {noreply, H#history{tree = witness_history_tree:monitor(Meta, Reader, {Now, undefined}, Tree)}};
+handle_cast({verdict, Verdict, Meta, Now}, H = #history{tree = Tree}) ->
+    {noreply, H#history{tree = witness_history_tree:verdict(Meta, Verdict, {Now, undefined}, Tree)}}.
+
+-doc false.
+-spec handle_info(term(), #history{}) -> {noreply, #history{}}.
+handle_info(Message, H) when element(1, Message) =:= trace_ts; element(1, Message) =:= trace ->
+    {noreply, bounded(event(Message, H))};
+handle_info(sample, H = #history{run = Run}) ->
+    {noreply, H#history{asked = gen_server:send_request(Run, info)}};
+handle_info(Message, H = #history{asked = Asked}) when Asked =/= undefined ->
+    case gen_server:check_response(Message, Asked) of
+        {reply, #{} = Info} -> {noreply, sampled(Info, H#history{asked = undefined})};
+        _ -> {noreply, H}
+    end;
+handle_info(_, H) ->
+    {noreply, H}.
+
+%% A report of a crash would hold why processes have ended.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
+
+sampled(#{events := Events, processes := Processes, monitors := Monitors, verdicts := Verdicts, gaps := Gaps},
+        H = #history{course = Course, began = Began}) ->
+    Sample = #{events => Events, processes => Processes, monitors => Monitors, violations => maps:get(no, Verdicts, 0),
+               gaps => Gaps},
+    More = witness_history_course:add({(now_ns() - Began) div 1_000_000, Sample}, Course),
+    _ = erlang:send_after(witness_history_course:interval(More), self(), sample),
+    H#history{course = More}.
+
+%% --- what was there before -------------------------------------------------------
+
+%% As with the monitors: when a look shows none that is new, each process that was chosen is on, and what comes later inherits.
+adopted(Chosen, H = #history{session = Session, tree = Tree}) ->
+    New = [P || P <- processes(), not witness_history_tree:is_known(P, Tree), P =/= self(), Chosen(P),
+                witness_trace_evm:on(Session, P) =:= ok],
+    case New of
+        [] -> H;
+        _ -> adopted(Chosen, H#history{tree = lists:foldl(fun there/2, Tree, New)})
+    end.
+
+there(P, Tree) ->
+    Parent = case process_info(P, parent) of
+        {parent, Pid} when is_pid(Pid) -> Pid;
+        _ -> undefined
+    end,
+    witness_history_tree:there(P, Parent, witness_event_signature:running(P), Tree).
+
+%% --- what is traced --------------------------------------------------------------
+
+event(Message, H = #history{waiting = Waiting}) when Waiting =/= none -> H#history{waiting = [Message | Waiting]};
+event(Message, H) ->
+    case witness_trace_evm:decode(Message) of
+        {_, {init, P, Parent, _, _} = E} -> init(P, Parent, E, H);
+        %% The child may be one of Witness's own.
+        {_, {fork, _, _, _, _}} -> H;
+        {_, E} -> life(E, undefined, H);
+        ignore -> H
+    end.
+
+init(Root, _, E, H = #history{root = Root}) -> life(E, undefined, H);
+init(P, Parent, E, H = #history{tree = Tree, own = Own, session = Session}) ->
+    case witness_history_tree:is_known(Parent, Tree) orelse node(Parent) =/= node() orelse not Own(Parent) of
+        true -> life(E, undefined, H);
+        false ->
+            ok = witness_trace_evm:off(Session, P),
+            H
+    end.
+
+life({fork, Parent, P, Signature, Ts}, Place, H) -> born(P, Parent, Signature, {Ts, Place}, H);
+life({init, P, Parent, Signature, Ts}, Place, H) -> born(P, Parent, Signature, {Ts, Place}, H);
+life({there, P, Signature}, _, H = #history{tree = Tree}) ->
+    H#history{tree = witness_history_tree:there(P, undefined, function(Signature), Tree)};
+life({exit, P, Reason, Ts}, Place, H = #history{tree = Tree}) ->
+    H#history{tree = witness_history_tree:ended(P, reason(Reason, H), {Ts, Place}, Tree)};
+life(_, _, H) -> H.
+
+born(P, Parent, Signature, Time, H = #history{tree = Tree}) ->
+    H#history{tree = witness_history_tree:born(P, Parent, function(Signature), Time, Tree)}.
+
+function({M, F, Args}) -> {M, F, length(Args)};
+function(undefined) -> undefined.
+
+%% Reasons may be large, and hold contents.
+reason(normal, _) -> normal;
+reason(Reason, #history{redact = true}) -> witness_event:format_term(witness_event_redact:term(Reason), 120);
+reason(Reason, _) -> witness_event:format_term(Reason, 120).
+
+bounded(H = #history{events = Events}) when Events < ?LOOK; H#history.session =:= undefined -> H#history{events = Events + 1};
+bounded(H = #history{session = Session}) ->
+    case process_info(self(), message_queue_len) of
+        {message_queue_len, Waiting} when Waiting > ?QUEUE ->
+            ok = witness_trace_evm:close(Session),
+            H#history{session = undefined, lost = now_ns(), events = 0};
+        _ -> H#history{events = 0}
+    end.
+
+%% What the VM has not told yet comes before it says that it has told all.
+rest(H = #history{session = undefined}) -> H;
+rest(H = #history{session = Session}) ->
+    Ref = witness_trace_evm:delivered(Session),
+    _ = erlang:send_after(?REST, self(), {trace_delivered, all, Ref}),
+    Rest = rest(Ref, H),
+    ok = witness_trace_evm:close(Session),
+    Rest.
+
+rest(Ref, H) ->
+    receive
+        {trace_delivered, all, Ref} -> H;
+        Message when element(1, Message) =:= trace_ts; element(1, Message) =:= trace -> rest(Ref, event(Message, H));
+        {'$gen_cast', Cast} ->
+            {noreply, H1} = handle_cast(Cast, H),
+            rest(Ref, H1)
+    end.
