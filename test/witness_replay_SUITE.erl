@@ -149,6 +149,7 @@ generated(Kind, Config) ->
     case os:getenv("WITNESS_REPLAY_DONE", "") of
         "" -> ?assertEqual([], witness_replay_fuzz:number(Kind, 1, Replays, Folders#{dir := dir(Config)}));
         Done ->
+            ct:timetrap({minutes, 30}),
             {Left, Wrong} = witness_replay_fuzz:slice(Kind, times("WITNESS_REPLAY_RECORDINGS", 1), Replays, Done, Folders),
             ?assertEqual([], Wrong),
             io:format(user, "~s: ~b left~n", [Kind, Left])
