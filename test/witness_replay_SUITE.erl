@@ -21,8 +21,8 @@ groups() ->
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
                  a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
      {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
-                    a_module_that_is_not_woven_is_refused, what_native_code_holds_is_missed, a_recording_without_entries_of_exits_is_replayed,
-                    wrong_options_are_named]},
+                    a_module_that_is_not_woven_is_refused, what_native_code_holds_is_missed,
+                    a_recording_without_entries_of_exits_is_replayed, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
@@ -307,10 +307,12 @@ a_recording_without_entries_of_exits_is_replayed(Config) ->
     end,
     Dir = dir(Config),
     {ok, #{outcome := recorded, ended := {returned, normal}}} =
-        witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir, pa => [Child("receive never -> ok end")]}),
+        witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir,
+                                pa => [Child("receive never -> ok end")]}),
     Changed = #{dir => Dir, pa => [Child("exit(another)")], allow_changed => true},
     ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(Changed)),
-    header(Dir, fun(#{calls := Calls} = Header) -> Header#{calls := maps:without(witness_record_calls:added(), Calls)} end),
+    Added = witness_record_calls:added(),
+    header(Dir, fun(#{calls := Calls} = Header) -> Header#{calls := maps:without(Added, Calls)} end),
     ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(#{dir => Dir})),
     ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(Changed)).
 

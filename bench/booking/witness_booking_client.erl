@@ -1,8 +1,8 @@
 -module(witness_booking_client).
 -moduledoc """
 Passengers of the booking service, in threads with one connection at a time: so many requests a second, evenly, and
-every answer is looked at. Each asks for each seat more than once, and at about the same time as the others. Who was told that it is
-theirs is kept, with the number of the receipt.
+every answer is looked at. Each asks for each seat more than once, and at about the same time as the others. Who was
+told that it is theirs is kept, with the number of the receipt.
 """.
 
 -export([start/3, await/1]).
@@ -14,7 +14,10 @@ theirs is kept, with the number of the receipt.
 
 -type thread() :: {pid(), reference()}.
 
--doc "Threads that ask for so many seconds, at a rate for all together. They are linked: where an answer is wrong, the caller ends.".
+-doc """
+Threads that ask for so many seconds, at a rate for all together. They are linked: where an answer is wrong, the
+caller ends.
+""".
 -spec start(inet:port_number(), Rate :: pos_integer(), Seconds :: pos_integer()) -> [thread(), ...].
 start(Port, Rate, Seconds) ->
     Begin = erlang:monotonic_time(millisecond),
@@ -23,7 +26,8 @@ start(Port, Rate, Seconds) ->
     [begin
          Passenger = <<"passenger", (integer_to_binary(T))/binary>>,
          {Pid, Ref} = spawn_monitor(fun() ->
-             exit({known, lists:append([connection(Port, Numbers, Passenger, Begin, End, Rate) || Numbers <- connections(Each)])})
+             exit({known, lists:append([connection(Port, Numbers, Passenger, Begin, End, Rate)
+                                        || Numbers <- connections(Each)])})
          end),
          true = link(Pid),
          {Pid, Ref}
