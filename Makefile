@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz replay-service explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -78,6 +78,9 @@ replays: ## Record each program of the tests ten times, and replay each recordin
 replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \
 	  rebar3 ct --suite=test/witness_replay_SUITE --group=generated
+
+replay-service: ## Record a service under load for half an hour, and replay the recording to its end
+	@bench/booking/run
 
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm

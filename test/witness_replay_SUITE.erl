@@ -21,7 +21,8 @@ groups() ->
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
                  a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
      {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
-                    a_module_that_is_not_woven_is_refused, wrong_options_are_named]},
+                    a_module_that_is_not_woven_is_refused, what_native_code_holds_is_missed,
+                    a_recording_without_entries_of_exits_is_replayed, wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
@@ -148,6 +149,7 @@ generated(Kind, Config) ->
     case os:getenv("WITNESS_REPLAY_DONE", "") of
         "" -> ?assertEqual([], witness_replay_fuzz:number(Kind, 1, Replays, Folders#{dir := dir(Config)}));
         Done ->
+            ct:timetrap({minutes, 30}),
             {Left, Wrong} = witness_replay_fuzz:slice(Kind, times("WITNESS_REPLAY_RECORDINGS", 1), Replays, Done, Folders),
             ?assertEqual([], Wrong),
             io:format(user, "~s: ~b left~n", [Kind, Left])
@@ -280,6 +282,40 @@ a_module_that_is_not_woven_is_refused(Config) ->
                    #{pa => [proplists:get_value(programs, Config), Unwoven]}, Config),
     ?assertEqual({error, {unwoven, [witness_recorded_relay]}}, witness_replay:replay(#{dir => Dir})).
 
+%% Since OTP 28 it is native code that holds a compiled pattern. The log has the reference, and nothing behind it.
+what_native_code_holds_is_missed(Config) ->
+    Ebin = compiled("main() -> {ok, Made} = re:compile(\"b+\"), persistent_term:put(?MODULE, Made), "
+                    "{match, [{1, 2}]} = re:run(\"abbc\", persistent_term:get(?MODULE)).", Config),
+    Dir = dir(Config),
+    {ok, #{outcome := recorded, ended := {returned, normal}}} =
+        witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir, pa => [Ebin]}),
+    {ok, Report} = witness_replay:replay(#{dir => Dir}),
+    {ok, Pattern} = re:compile("b+"),
+    case is_reference(element(tuple_size(Pattern), Pattern)) of
+        true ->
+            #{outcome := diverged, divergence := #{log := Log, program := Program}} = Report,
+            ?assertEqual(~"ends: normal", Log),
+            ?assertMatch({_, _}, binary:match(Program, ~"ends: {badarg,[{re,run,"));
+        false -> ?assertMatch(#{outcome := identical}, Report)
+    end.
+
+%% Earlier builds had no number for such calls.
+a_recording_without_entries_of_exits_is_replayed(Config) ->
+    Child = fun(Does) ->
+        compiled(["main() -> {Pid, Ref} = spawn_monitor(fun() -> ", Does, " end), exit(Pid, stopped), "
+                  "receive {'DOWN', Ref, process, Pid, stopped} -> ok end."], Config)
+    end,
+    Dir = dir(Config),
+    {ok, #{outcome := recorded, ended := {returned, normal}}} =
+        witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir,
+                                pa => [Child("receive never -> ok end")]}),
+    Changed = #{dir => Dir, pa => [Child("exit(another)")], allow_changed => true},
+    ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(Changed)),
+    Added = witness_record_calls:added(),
+    header(Dir, fun(#{calls := Calls} = Header) -> Header#{calls := maps:without(Added, Calls)} end),
+    ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(#{dir => Dir})),
+    ?assertMatch({ok, #{outcome := identical, killed := 1}}, witness_replay:replay(Changed)).
+
 wrong_options_are_named(_) ->
     ?assertEqual({error, {missing_option, dir}}, witness_replay:replay(#{})),
     ?assertEqual({error, {bad_option, allow_changed, yes}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
@@ -294,18 +330,20 @@ varied(Recorded, Replayed, Config) ->
     {Dir, Second}.
 
 variant(Body, Config) ->
-    Ebin = dir(Config),
-    ok = filelib:ensure_path(Ebin),
-    Source = filename:join(Ebin, "witness_replayed.erl"),
-    ok = file:write_file(Source, [
-        "-module(witness_replayed).\n-export([main/0]).\n",
+    compiled([
         "main() ->\n"
         "    Self = self(),\n"
         "    Child = spawn(fun() -> receive {go, From} -> From ! {first, self()}, From ! {done, self(), begin ", Body,
         " end} end end),\n"
         "    Child ! {go, Self},\n"
         "    receive {first, Child} -> ok end,\n"
-        "    exit({result, receive {done, Child, Value} -> Value end}).\n"]),
+        "    exit({result, receive {done, Child, Value} -> Value end}).\n"], Config).
+
+compiled(Main, Config) ->
+    Ebin = dir(Config),
+    ok = filelib:ensure_path(Ebin),
+    Source = filename:join(Ebin, "witness_replayed.erl"),
+    ok = file:write_file(Source, ["-module(witness_replayed).\n-export([main/0]).\n", Main, "\n"]),
     {ok, _} = compile:file(Source, [debug_info, {outdir, Ebin}]),
     Ebin.
 

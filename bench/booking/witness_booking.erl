@@ -1,7 +1,8 @@
 -module(witness_booking).
 -moduledoc """
 The booking service of `examples/http_service`, for as long as somebody wants it, with OTP's web server in the same
-recording. What it has sold is printed to a file in the end: a replay writes no file, but what it would print can be seen.
+recording. What it has sold is printed to a file in the end: a replay writes no file, but what it would print can be
+seen.
 """.
 
 -export([main/2]).

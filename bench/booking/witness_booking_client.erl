@@ -1,8 +1,8 @@
 -module(witness_booking_client).
 -moduledoc """
 Passengers of the booking service, in threads with one connection at a time: so many requests a second, evenly, and
-every answer is looked at. Each asks for each seat more than once, and at about the same time as the others. Who was told that it is
-theirs is kept, with the number of the receipt.
+every answer is looked at. Each asks for each seat more than once, and at about the same time as the others. Who was
+told that it is theirs is kept, with the number of the receipt.
 """.
 
 -export([start/3, await/1]).
@@ -14,15 +14,20 @@ theirs is kept, with the number of the receipt.
 
 -type thread() :: {pid(), reference()}.
 
--doc "Threads that ask for so many seconds, at a rate for all together. They are linked: where an answer is wrong, the caller ends.".
+-doc """
+Threads that ask for so many seconds, at a rate for all together. They are linked: where an answer is wrong, the
+caller ends.
+""".
 -spec start(inet:port_number(), Rate :: pos_integer(), Seconds :: pos_integer()) -> [thread(), ...].
 start(Port, Rate, Seconds) ->
     Begin = erlang:monotonic_time(millisecond),
+    End = Begin + Seconds * 1000,
     Each = Rate * Seconds div ?THREADS,
     [begin
          Passenger = <<"passenger", (integer_to_binary(T))/binary>>,
          {Pid, Ref} = spawn_monitor(fun() ->
-             exit({known, lists:append([connection(Port, Numbers, Passenger, Begin, Rate) || Numbers <- connections(Each)])})
+             exit({known, lists:append([connection(Port, Numbers, Passenger, Begin, End, Rate)
+                                        || Numbers <- connections(Each)])})
          end),
          true = link(Pid),
          {Pid, Ref}
@@ -31,18 +36,18 @@ start(Port, Rate, Seconds) ->
 connections(Each) -> [lists:seq(N, min(Each, N + ?REQUESTS) - 1) || N <- lists:seq(0, Each - 1, ?REQUESTS)].
 
 %% What was sold over one connection.
-connection(Port, Numbers, Passenger, Begin, Rate) ->
+connection(Port, Numbers, Passenger, Begin, End, Rate) ->
     Socket = witness_acme_air_http:connect(Port),
     Sold = [{Receipt, Seat, Passenger}
             || N <- Numbers, Seat <- [integer_to_binary(N div ?TIMES)],
-               ok =:= until(Begin + N * ?THREADS * 1000 div Rate),
+               until(Begin + N * ?THREADS * 1000 div Rate) < End,
                Receipt <- booked(Seat, Passenger, Socket)],
     ok = witness_acme_air_http:close(Socket),
     Sold.
 
-%% Who is late asks at once.
+%% What time it is then. Who is late asks at once.
 until(Due) ->
-    receive after max(0, Due - erlang:monotonic_time(millisecond)) -> ok end.
+    receive after max(0, Due - erlang:monotonic_time(millisecond)) -> erlang:monotonic_time(millisecond) end.
 
 booked(Seat, Passenger, Socket) ->
     Path = [~"/book?", uri_string:compose_query([{~"seat", Seat}, {~"passenger", Passenger}])],

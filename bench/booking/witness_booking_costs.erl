@@ -1,10 +1,11 @@
 -module(witness_booking_costs).
 -moduledoc """
-A recording of a service under load, of any length, is replayed to its end: `main([Work, Examples, Seconds, Rate])`, as for `bench/booking/run`.
+A recording of a service under load, of any length, is replayed to its end: `main([Work, Examples, Seconds, Rate])`,
+as for `bench/booking/run`.
 
-The booking service of `examples/http_service` (`m:witness_booking`) is recorded while clients outside ask it for seats
-(`m:witness_booking_client`). Then it is replayed without them: every process has to do what it did, and what the service
-prints in the end, all that it has sold, has to be what the clients were told.
+The booking service of `examples/http_service` (`m:witness_booking`) is recorded while clients outside ask it for
+seats (`m:witness_booking_client`). Then it is replayed without them: every process has to do what it did, and what
+the service prints in the end, all that it has sold, has to be what the clients were told.
 """.
 
 -export([main/1]).
@@ -41,8 +42,8 @@ recorded(Dir, Programs, Seconds, Rate) ->
     Sold = Dir ++ ".sold",
     {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {active, false}]),
     {ok, Ready} = inet:port(Listening),
-    {ok, Recording} = witness_record:start(#{run => {witness_booking, main, [Ready, Sold]}, dir => Dir, pa => [Programs],
-                                             applications => [inets]}),
+    {ok, Recording} = witness_record:start(#{run => {witness_booking, main, [Ready, Sold]}, dir => Dir,
+                                             pa => [Programs], applications => [inets]}),
     %% What is not in the cache is woven before.
     {ok, Socket} = gen_tcp:accept(Listening, 600_000),
     {ok, Port} = gen_tcp:recv(Socket, 0),
@@ -50,7 +51,8 @@ recorded(Dir, Programs, Seconds, Rate) ->
     Known = witness_booking_client:await(witness_booking_client:start(list_to_integer(Port), Rate, Seconds)),
     Took = (erlang:monotonic_time(millisecond) - Begin) / 1000,
     ok = gen_tcp:close(Socket),
-    {ok, #{outcome := recorded, ended := {returned, normal}, unwoven := []} = Summary} = witness_record:await(Recording, infinity),
+    {ok, Summary} = witness_record:await(Recording, infinity),
+    #{outcome := recorded, ended := {returned, normal}, unwoven := []} = Summary,
     {ok, Known} = file:read_file(Sold),
     {Known, Summary, Took}.
 

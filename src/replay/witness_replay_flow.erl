@@ -4,16 +4,17 @@ Who waits for whom, and how much lies before each process that is replayed: two 
 
 A sender that is far ahead of its receiver is *held*, so that what is in memory does not grow with the length of a
 recording. Nobody is held for ever: each process waits for one other at most, so from the receiver on there is one
-way, and it leads to a process that runs, and then there is a reason to wait; or to one that has ended or not begun, or
-back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is held and
-goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is held any more (`let_go/1`). Whoever reads
-these numbers while they change may go on too early, which costs memory and nothing else, or looks again.
+way, and it leads to a process that runs, and then there is a reason to wait; or to one that has ended or not begun,
+or back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is
+held and goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is
+held any more (`let_go/1`). Whoever reads these numbers while they change may go on too early, which costs memory and
+nothing else, or looks again.
 
-Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send it, but who does not
-wait begins all that comes after, while what came before is still to be done.
+Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send
+it, but who does not wait begins all that comes after, while what came before is still to be done.
 
-What lies before a process that takes none of it would hold every further sender. So a sender that goes on because it had to
-takes as much off the receiver's number as may lie before one.
+What lies before a process that takes none of it would hold every further sender. So a sender that goes on because it
+had to takes as much off the receiver's number as may lie before one.
 
 Who begins processes is held too, while very many live: what came from outside in an hour would all be begun at once otherwise. It
 goes on when enough have ended; or when nobody runs, since those who live may wait for whoever is held. That is seen here, and where
@@ -178,8 +179,8 @@ needs(Other, Id, Flow, Left) ->
     end.
 
 -doc """
-A process is about to be told of the end of another one, for which a process of this VM stands: it waits until that has nothing left to do,
-as long as nobody waits for it.
+A process is about to be told of the end of another one, for which a process of this VM stands: it waits until that
+has nothing left to do, as long as nobody waits for it.
 """.
 -spec follows(pos_integer(), pos_integer(), Slot :: pid(), flow()) -> ok.
 follows(Id, Other, Slot, Flow) ->
