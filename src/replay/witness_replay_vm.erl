@@ -82,7 +82,8 @@ replay(Boot, Own, #{changed := Changed} = Code, Recording, Told, Options) ->
     end.
 
 started(Boot, Own, #{woven := Woven, plain := Plain} = Code, How, Options) ->
-    Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
+    %% Before OTP 28 a VM without a shell takes what is typed on the terminal of whoever steps.
+    Arguments = ["-noinput", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
         ++ ["-pa", Own | lists:reverse(Plain)] ++ lists:reverse(Woven) ++ ["-s", "witness_replay_node", "main"],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
