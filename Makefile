@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz replay-service explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz step-props replay-service explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -58,6 +58,10 @@ oracle: ## A million random formulas with traces: monitors and the evaluator of 
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
+
+step-props: ## Go 1,000 times to a step at random and back, in recordings of Erlang and Elixir: it is so as going forward says
+	@$(toolchain) && WITNESS_STEPS=1000 rebar3 ct --suite=test/witness_step_SUITE \
+	  --case=going_back_agrees_with_going_forward,going_back_agrees_with_going_forward_in_elixir,states_agree_when_one_goes_back
 
 record-props: ## 2,000 random programs, recorded: the recording is exactly what their processes have noted
 	@$(toolchain) && WITNESS_RECORD_PROGRAMS=2000 rebar3 eunit --module=witness_record_props_tests

@@ -2,7 +2,8 @@
 -moduledoc """
 Recorded programs are stepped through: what is so at a step is what follows from the steps before it, however one has come there.
 
-`WITNESS_STEPS` says how often one jumps (100).
+`WITNESS_STEPS` says how often one jumps (50), and `WITNESS_STEPS_SEED` where to. For a state a replay has to begin again, so one is asked
+for at one in a hundred of these jumps, and at two at least.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -12,9 +13,11 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 root(Config) -> witness_checkout:root(proplists:get_value(priv_dir, Config)).
 
-all() -> [going_back_agrees_with_going_forward, a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
+all() -> [going_back_agrees_with_going_forward, going_back_agrees_with_going_forward_in_elixir, states_agree_when_one_goes_back,
+          a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
-          processes_tell_their_state, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to, wrong_commands_are_named].
+          processes_tell_their_state, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to,
+          a_replay_has_its_messages_in_the_report, wrong_commands_are_named].
 
 init_per_suite(Config) ->
     Priv = filename:join(proplists:get_value(priv_dir, Config), "steps"),
@@ -43,49 +46,124 @@ to(N, S) ->
 
 %% --- going -----------------------------------------------------------------------
 
-%% What lies in mailboxes, and what each process has done, follows from the steps alone.
+%% What lies in mailboxes, what each process has done, and its links follow from the steps alone.
 going_back_agrees_with_going_forward(Config) ->
     S = opened(Config),
-    Count = witness_step:size(S),
     %% There are states in the file, and steps behind the last one.
-    ?assert(Count > 5_000),
-    Steps = [witness_step:step(N, S) || N <- lists:seq(1, Count)],
-    Seed = erlang:unique_integer([positive]),
+    ?assert(witness_step:size(S) > 5_000),
+    agrees(jumps(), S),
+    ok = witness_step:close(S).
+
+going_back_agrees_with_going_forward_in_elixir(Config) ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no elixirc on the path"};
+        _ ->
+            Project = witness_record_elixir_SUITE:project(steps, "[Starling, Starling.Once]", Config),
+            {_, Dir} = witness_record_elixir_SUITE:names(steps, Config),
+            #{exit := 0} = witness_record_elixir_SUITE:witness(Config, ["record", "--mix", Project, "-o", Dir]),
+            ok = witness_cli_setup:load_elixir('Elixir.Starling', []),
+            {ok, S} = witness_step:open(#{dir => Dir}),
+            ?assertMatch(#{outcome := identical}, witness_step:report(S)),
+            agrees(jumps(), S),
+            ok = witness_step:close(S)
+    end.
+
+jumps() -> list_to_integer(os:getenv("WITNESS_STEPS", "50")).
+
+seeded() ->
+    Seed = list_to_integer(os:getenv("WITNESS_STEPS_SEED", integer_to_list(erlang:unique_integer([positive])))),
     ct:pal("seed ~b", [Seed]),
-    Random = rand:seed_s(exsss, Seed),
-    Jumps = list_to_integer(os:getenv("WITNESS_STEPS", "100")),
-    {Points, _} = lists:mapfoldl(fun(_, R) -> rand:uniform_s(Count, R) end, Random, lists:seq(1, Jumps)),
-    Expected = expected(lists:usort(Points), Steps),
+    rand:seed_s(exsss, Seed).
+
+points(Jumps, From, To) ->
+    {Points, _} = lists:mapfoldl(fun(_, R0) ->
+        {N, R} = rand:uniform_s(To - From + 1, R0),
+        {From + N - 1, R}
+    end, seeded(), lists:seq(1, Jumps)),
+    Points.
+
+agrees(Jumps, S) ->
+    Count = witness_step:size(S),
+    Steps = forward(S),
+    ?assertEqual(lists:seq(1, Count), [N || #{number := N} <- Steps]),
+    Events = #{N => Step || #{number := N} = Step <- Steps},
+    Points = points(Jumps, 1, Count),
+    Pids = #{Id => Pid || #{id := Id, pid := Pid} <- witness_step:processes(to(Count, S))},
+    Expected = expected(lists:usort(Points ++ [N - 1 || N <- Points]), Steps, Pids),
     lists:foldl(fun(N, Before) ->
         Here = to(N, Before),
-        {Entries, Boxes} = maps:get(N, Expected),
+        {Entries, Boxes, _} = maps:get(N, Expected),
+        ?assertEqual({N, maps:get(N, Events)}, {N, witness_step:step(Here)}),
         ?assertEqual({N, Entries}, {N, witness_step:entries(Here)}),
         [?assertEqual({N, Id, maps:get(Id, Boxes, [])},
-                      {N, Id, [Sent || #{number := Sent} <- witness_step:mailbox(Id, Here)]}) || Id <- maps:keys(Entries)],
+                      {N, Id, [Sent || #{number := Sent} <- witness_step:mailbox(Id, Here)]}) || Id := _ <- Entries],
         {ok, Back} = witness_step:back(Here),
+        {Living, _, Links} = maps:get(N - 1, Expected),
+        ?assertEqual({N, maps:get(N - 1, Events, none)}, {N, witness_step:step(Back)}),
+        [?assertEqual({N, Id, lists:sort([Pid || {Own, Pid} <- Links, Own =:= Id])},
+                      {N, Id, lists:sort(maps:get(links, witness_step:links(Id, Back)))}) || Id := _ <- Living],
         {ok, Forward} = witness_step:next(Back),
         ?assertEqual(witness_step:step(Here), witness_step:step(Forward)),
         Back
-    end, S, Points),
-    ok = witness_step:close(S).
+    end, S, Points).
 
-expected(Points, Steps) -> expected(Points, Steps, 0, {#{}, #{}}, #{}).
+%% One step after the other, to the end.
+forward(S) ->
+    case witness_step:next(S) of
+        {ok, There} -> [witness_step:step(There) | forward(There)];
+        {error, none} -> []
+    end.
 
-expected([N | Points], Steps, N, So, Found) -> expected(Points, Steps, N, So, Found#{N => So});
-expected([], _, _, _, Found) -> Found;
-expected(Points, [#{number := N} = Step | Steps], _, So, Found) -> expected(Points, Steps, N, expect(Step, So), Found).
+expected(Points, Steps, Pids) ->
+    Ids = #{Pid => Id || Id := Pid <- Pids},
+    expected(Points, Steps, 0, {#{}, #{}, []}, {Pids, Ids}, #{}).
 
-expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {Entries, Boxes}) ->
+expected([N | Points], Steps, N, So, Who, Found) -> expected(Points, Steps, N, So, Who, Found#{N => So});
+expected([], _, _, _, _, Found) -> Found;
+expected(Points, [#{number := N} = Step | Steps], _, So, Who, Found) -> expected(Points, Steps, N, expect(Step, So, Who), Who, Found).
+
+%% A link is there twice, as each of the two has it.
+expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {Entries, Boxes, Links}, {Pids, Ids}) ->
     Now = Entries#{Id => Entry},
+    #{Id := Own} = Pids,
+    Both = fun(Pid) -> [{Id, Pid} | [{Other, Own} || #{Pid := Other} <- [Ids], is_map_key(Other, Entries)]] end,
     case What of
-        {spawn, Child, _, _} -> {Now#{Child => 0}, Boxes};
-        {send, _, To, _, _} when is_map_key(To, Entries) -> {Now, Boxes#{To => maps:get(To, Boxes, []) ++ [N]}};
+        {spawn, Child, _, Tied} ->
+            Tie = [Link || lists:member(link, Tied), Link <- [{Id, maps:get(Child, Pids)}, {Child, Own}]],
+            {Now#{Child => 0}, Boxes, lists:usort(Tie ++ Links)};
+        {send, _, To, Message, _} when is_map_key(To, Entries) ->
+            case Message of
+                {'EXIT', _, _} -> {Now, Boxes, Links};
+                {'DOWN', _, _, _, _} -> {Now, Boxes, Links};
+                _ -> {Now, Boxes#{To => maps:get(To, Boxes, []) ++ [N]}, Links}
+            end;
         {recv, From, _} when is_integer(From) ->
             true = lists:member(Cause, maps:get(Id, Boxes)),
-            {Now, Boxes#{Id := lists:delete(Cause, maps:get(Id, Boxes))}};
-        {exit, _, _} -> {maps:remove(Id, Entries), maps:remove(Id, Boxes)};
-        _ -> {Now, Boxes}
+            {Now, Boxes#{Id := lists:delete(Cause, maps:get(Id, Boxes))}, Links};
+        {recv, outside, {'EXIT', Pid, _}} -> {Now, Boxes, Links -- Both(Pid)};
+        {call, {erlang, link, _}, [Pid | _], true} -> {Now, Boxes, lists:usort(Both(Pid) ++ Links)};
+        {effect, {erlang, link, _}, [Pid | _]} -> {Now, Boxes, lists:usort(Both(Pid) ++ Links)};
+        {call, {erlang, unlink, _}, [Pid], _} -> {Now, Boxes, Links -- Both(Pid)};
+        {effect, {erlang, unlink, _}, [Pid]} -> {Now, Boxes, Links -- Both(Pid)};
+        {exit, _, _} -> {maps:remove(Id, Entries), maps:remove(Id, Boxes),
+                         [Link || {Holder, Pid} = Link <- Links, Holder =/= Id, Pid =/= Own]};
+        _ -> {Now, Boxes, Links}
     end.
+
+%% The shop has what was put last of what it has taken, whichever way one has come there.
+states_agree_when_one_goes_back(Config) ->
+    S = opened(Config),
+    Puts = [{N, Apples} || #{number := N, id := 2, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}} <- forward(S)],
+    {First, _} = hd(Puts),
+    {Last, _} = lists:last(Puts),
+    Points = points(max(2, jumps() div 100), First, Last),
+    Ended = lists:foldl(fun(N, Before) ->
+        {_, Apples} = lists:last([Put || {At, _} = Put <- Puts, At =< N]),
+        {Answer, Asked} = witness_step:process_state(2, to(N, Before)),
+        ?assertEqual({N, {ok, {ok, #{apples => Apples}}}}, {N, Answer}),
+        Asked
+    end, S, lists:usort(Points) ++ lists:reverse(lists:usort(Points)) ++ Points),
+    ok = witness_step:close(Ended).
 
 a_place_is_found(Config) ->
     S = opened(Config),
@@ -256,6 +334,24 @@ verdicts_are_gone_to(Config) ->
     ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
     ?assertMatch({_, _}, binary:match(Shown, ~"violated: no_seven")),
     ?assertMatch({_, _}, binary:match(Errors, ~"no verdict behind")).
+
+%% Of a recording that was made without contents, too: the report has who has sent what to whom.
+a_replay_has_its_messages_in_the_report(Config) ->
+    Spec = filename:join(proplists:get_value(programs, Config), "no_three.hml"),
+    ok = file:write_file(Spec, ["no_three: with witness_recorded_steps:counter(_, _)\ncheck\n",
+                                "  [_ <- _, witness_recorded_steps:counter(_, _)]\n",
+                                "  max X.([_ ? {add, N} when N =/= 3] X and [_ ? {add, N} when N =:= 3] ff).\n"]),
+    Into = filename:join(proplists:get_value(programs, Config), "report"),
+    Program = filename:join([root(Config), "bin", "witness"]),
+    #{exit := 1} = witness_command:run(Config, Program, ["replay", "--spec", Spec, "--report", Into,
+                                                         proplists:get_value(recording, Config)]),
+    {ok, Page} = file:read_file(filename:join(Into, "report.html")),
+    {match, [Data]} = re:run(Page, "<script[^>]* id=\"?data\"?[^>]*>(.*?)</script>", [{capture, all_but_first, binary}, dotall]),
+    #{~"properties" := [#{~"places" := [#{~"violations" := [#{~"explanation" := Explained}]}]}]} = json:decode(Data),
+    #{~"skipped" := 0, ~"lanes" := Lanes, ~"steps" := Steps} = Explained,
+    [Counter] = [Lane || {Lane, #{~"module" := ~"witness_recorded_steps"}} <- lists:enumerate(0, Lanes)],
+    ?assertMatch([{_, Counter, ~"{add,1}"}, {_, Counter, ~"{add,2}"}, {_, Counter, ~"{add,3}"}],
+                 [{From, To, Text} || #{~"from" := From, ~"to" := To, ~"text" := <<"{add,", _/binary>> = Text} <- Steps]).
 
 wrong_commands_are_named(Config) ->
     #{exit := 2, stderr := Errors} = stepped(["goto 1000000", "mailbox nobody", "int:i(shop)", "jump"], Config),
