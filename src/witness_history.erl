@@ -20,7 +20,7 @@ history says from when on it knows nothing.
 
 -doc """
 What is told in the end. Times are nanoseconds of the VM's monotonic clock, `began` among them; of a log they are the log's
-own, if it has some. `lost`: from when on births and ends are not known; `traced`: whether they were to be known at all.
+own, if it has some. `lost`: from when on births and ends are not known; `log`: whether it is that of a log.
 """.
 -type history() :: #{tree := witness_history_tree:told(), course := witness_history_course:course(),
                      began := integer(), ended := integer(), lost := integer() | undefined, log := boolean()}.
