@@ -95,7 +95,7 @@ slot(Id) ->
 place(Id) ->
     receive
         {witness_begin, {Module, Function, Args}} ->
-            [{_, Pid, _}] = ets:lookup(?BORN, Id),
+            {Pid, _} = known(Id),
             Flow = witness_replay_flow:here(),
             #{checked := Checked, announced := Announced} = persistent_term:get(?MODULE),
             Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
@@ -222,7 +222,7 @@ spawn(erlang, Function, Args) ->
 
 spawned(Function, Args, {{spawn, Child}, P}) ->
     ok = begins(P),
-    [{_, Pid, _}] = ets:lookup(?BORN, Child),
+    {Pid, _} = known(Child),
     Start = started_with(Args),
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
     ok = witness_replay_tell:spawned(Child, Start, P),
@@ -554,8 +554,8 @@ foreign(_, Module, Function, Args) ->
     end.
 
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
-    case ets:lookup(?BORN, Child) of
-        [{_, _, {_, _, Arguments} = MFA}] when is_list(Arguments) ->
+    case known(Child) of
+        {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
             ok = begins(P),
             ok = witness_replay_tell:spawned(Child, MFA, P),
             begun(Child, MFA),
