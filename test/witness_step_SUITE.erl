@@ -16,7 +16,8 @@ root(Config) -> witness_checkout:root(proplists:get_value(priv_dir, Config)).
 all() -> [going_back_agrees_with_going_forward, going_back_agrees_with_going_forward_in_elixir, states_agree_when_one_goes_back,
           a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
-          processes_tell_their_state, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to,
+          processes_tell_their_state, calls_are_those_that_the_steps_tell_of, calls_end_as_they_did, calls_have_a_bound,
+          calls_of_a_cut_recording_are_found, what_cannot_be_traced_is_said, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to,
           a_replay_has_its_messages_in_the_report, wrong_commands_are_named].
 
 init_per_suite(Config) ->
@@ -281,6 +282,86 @@ processes_tell_their_state(Config) ->
     ?assertMatch({{error, none}, _}, witness_step:process_state(2, Ended)),
     ok = witness_step:close(S4).
 
+%% --- calls -----------------------------------------------------------------------
+
+%% Each call stands behind the step by which its process got what it calls the function with, and no other step is one.
+calls_are_those_that_the_steps_tell_of(Config) ->
+    S0 = opened(Config),
+    {{ok, Puts, true}, S1} = witness_step:calls({~"witness_recorded_steps", ~"put_in", 3}, S0),
+    Casts = [{N, Id, Entry, integer_to_binary(Apples)}
+             || #{number := N, id := Id, entry := Entry, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}} <- forward(S1)],
+    ?assertEqual(1500, length(Casts)),
+    ?assertEqual(Casts, [{N, Id, Entry, Apples} || #{number := N, id := Id, entry := Entry, args := [~"apples", Apples, _]} <- Puts]),
+    [?assertEqual({returned, <<"#{apples => ", Apples/binary, "}">>}, Result) || #{args := [_, Apples, _], result := Result} <- Puts],
+    %% The second time nothing is replayed.
+    ?assertEqual({{ok, Puts, true}, S1}, witness_step:calls({~"witness_recorded_steps", ~"put_in", 3}, S1)),
+    {{ok, Counts, true}, S2} = witness_step:calls({~"witness_recorded_steps", ~"counter", any}, S1),
+    Taken = [N || #{number := N, id := 3, what := {recv, 1, Message}} <- forward(S2), element(1, Message) =/= never_taken],
+    #{born := Born} = witness_step:process(3, S2),
+    ?assertEqual([Born | Taken], [N || #{number := N} <- Counts]),
+    %% It was killed while it waited.
+    ?assertEqual([none], lists:usort([Result || #{result := Result} <- Counts])),
+    ok = witness_step:close(S2).
+
+recorded_calls(Times, Config) ->
+    Out = proplists:get_value(programs, Config),
+    Source = filename:join([root(Config), "test", "recorded", "witness_recorded_traced.erl"]),
+    {ok, _} = compile:file(Source, [{outdir, Out}, debug_info]),
+    Dir = filename:join(proplists:get_value(priv_dir, Config), ["traced", integer_to_list(Times), ".rec"]),
+    case filelib:is_dir(Dir) of
+        true -> ok;
+        false -> {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_traced, main, [Times]}, dir => Dir, pa => [Out]})
+    end,
+    Dir.
+
+calls_end_as_they_did(Config) ->
+    {ok, S0} = witness_step:open(#{dir => recorded_calls(3, Config)}),
+    {{ok, Halves, true}, S1} = witness_step:calls({~"witness_recorded_traced", ~"half", 1}, S0),
+    %% From the outside in, and those that raise pass through all that called them.
+    ?assertEqual([{[~"4"], {returned, ~"1"}}, {[~"2"], {returned, ~"1"}}, {[~"1"], {returned, ~"1"}},
+                  {[~"6"], {raised, error, ~"{odd,3}"}}, {[~"3"], {raised, error, ~"{odd,3}"}}],
+                 [{Args, Result} || #{id := 1, args := Args, result := Result} <- Halves]),
+    {{ok, [#{result := {raised, throw, ~"thrown"}}], true}, S2} = witness_step:calls({~"witness_recorded_traced", ~"throws", 0}, S1),
+    %% A result of megabytes is not kept whole.
+    {{ok, [#{result := {returned, Large}}], true}, S3} = witness_step:calls({~"witness_recorded_traced", ~"large", 1}, S2),
+    ?assert(string:length(Large) =< 1000),
+    {{ok, [], true}, S4} = witness_step:calls({~"witness_recorded_traced", ~"unused", 0}, S3),
+    ok = witness_step:close(S4).
+
+%% A tail-recursive function, that nobody waits in: its calls are not kept beyond a bound, and the run goes on as before.
+calls_have_a_bound(Config) ->
+    {ok, S0} = witness_step:open(#{dir => recorded_calls(300_000, Config)}),
+    {{ok, Calls, false}, S1} = witness_step:calls({~"witness_recorded_traced", ~"count", 1}, S0),
+    ?assertEqual([integer_to_binary(N) || N <- lists:seq(300_000, 290_001, -1)], [N || #{args := [N]} <- Calls]),
+    ok = witness_step:close(S1).
+
+%% Where the end is missing, the recording does not say which modules there were.
+calls_of_a_cut_recording_are_found(Config) ->
+    Whole = recorded_calls(3, Config),
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "traced_cut.rec"),
+    ok = filelib:ensure_path(Dir),
+    {ok, Names} = file:list_dir(Whole),
+    [{ok, _} = file:copy(filename:join(Whole, Name), filename:join(Dir, Name)) || Name <- Names -- ["modules"]],
+    {ok, Order} = file:read_file(filename:join(Dir, "order")),
+    ok = file:write_file(filename:join(Dir, "order"), binary:part(Order, 0, byte_size(Order) - 1)),
+    {ok, S0} = witness_step:open(#{dir => Dir}),
+    ?assertMatch(#{complete := false}, witness_step:report(S0)),
+    {{ok, [_, _, _ | _], true}, S1} = witness_step:calls({~"witness_recorded_traced", ~"half", 1}, S0),
+    ok = witness_step:close(S1).
+
+what_cannot_be_traced_is_said(Config) ->
+    {ok, S} = witness_step:open(#{dir => recorded_calls(3, Config)}),
+    [begin
+         {{error, Why}, S} = witness_step:calls(Function, S),
+         ?assertMatch({match, _}, re:run(unicode:characters_to_binary(Why), Text), {Text, Why})
+     end || {Function, Text} <- [{{~"no_such_module", ~"half", 1}, "no module no_such_module"},
+                                 {{~"../witness_recorded_traced", ~"half", 1}, "no module"},
+                                 {{~"witness_replay_runtime", ~"take", 1}, "no module"},
+                                 {{~"witness_recorded_traced", ~"half", 2}, "no such function: it has .*half/1"},
+                                 {{~"ets", ~"insert", 2}, "not written in Erlang"},
+                                 {{~"lists", ~"map", 2}, "the replay itself"}]],
+    ok = witness_step:close(S).
+
 %% --- the command -----------------------------------------------------------------
 
 stepped(Commands, Config) ->
@@ -291,13 +372,16 @@ stepped(Commands, Config) ->
 the_command_steps(Config) ->
     Commands = ["next 2 take of 3", "mailbox 3", "links steps_counter", "processes", "list 1", "goto end", "why", "sequence 3 mermaid",
                 "goto start", "goto witness_recorded_steps:counter/2", "break witness_recorded_steps.erl:12", "breaks", "continue back",
-                "delete 1", "breaks", "goto end", "stack 3", "help why", "quit", "nonsense"],
+                "delete 1", "breaks", "goto end", "stack 3", "help why", "goto start", "calls witness_recorded_steps:put_in/3 2",
+                "calls witness_recorded_steps:init", "quit", "nonsense"],
     #{exit := Code, stdout := Out, stderr := Errors} = stepped(Commands, Config),
     ?assertEqual({0, nomatch}, {Code, binary:match(Errors, ~"there is no")}),
     ?assertEqual(nomatch, binary:match(Out, <<"\e">>)),
     [?assertMatch({_, _}, binary:match(Out, Text), Text)
      || Text <- [~"takes of", ~"{add,2}", ~"linked with", ~"steps_counter", ~"=> ", ~"<- ", ~"sequenceDiagram", ~"before the first",
-                 ~"register(steps_counter", ~"there is no breakpoint", ~"why [N] [all]"]].
+                 ~"register(steps_counter", ~"there is no breakpoint", ~"why [N] [all]",
+                 ~"witness_recorded_steps:put_in(apples, 2, #{apples => 1}) -> #{apples => 2}",
+                 ~"and 1498 calls more: calls witness_recorded_steps:put_in/3 all", ~"witness_recorded_steps:init([]) -> {ok,#{}}"]].
 
 %% A terminal that `script` makes: completion, an empty line, a history, and the end.
 the_command_has_a_terminal(Config) ->

@@ -175,6 +175,12 @@ does({why, Of, N}, #s{session = Session, look = Look} = S) ->
         {ok, There} -> {ok, witness_cli_step_text:chain(witness_step:why(N, There), There, Look), S};
         {error, none} -> {none, no_event(S)}
     end;
+does({calls, Function, N}, #s{session = Session} = S) ->
+    {Answer, Asked} = witness_step:calls(Function, Session),
+    case Answer of
+        {ok, Calls, Complete} -> called(Function, N, Calls, Complete, S#s{session = Asked});
+        {error, Text} -> {error, witness_text:clean(Text)}
+    end;
 does({break, Where}, S) -> broken(Where, S);
 does(breaks, #s{breaks = []} = S) -> {ok, [~"there is no breakpoint"], S};
 does(breaks, #s{breaks = Breaks} = S) -> {ok, [[integer_to_binary(N), ~"  ", Text] || {N, Text, _} <- lists:reverse(Breaks)], S};
@@ -194,6 +200,15 @@ with(Process, #s{session = Session}, Fun) ->
         {{ok, Id}, _} -> Fun(Id);
         {_, {ok, Id}} -> Fun(Id);
         _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"': processes shows those there are"]}
+    end.
+
+called(Function, _, [], _, _) -> {none, [witness_cli_step_text:function(Function), ~" is not called in this run"]};
+called(Function, N, Calls, Complete, #s{session = Session, look = Look} = S) ->
+    At = witness_step:at(Session),
+    case [Call || #{number := Number} = Call <- Calls, N =:= infinity orelse Number >= At] of
+        [] -> {none, [witness_cli_step_text:function(Function), ~" is not called from here on: calls ", witness_cli_step_text:function(Function),
+                      ~" all shows ", witness_text:count(length(Calls), ~"call", ~"calls")]};
+        Next -> {ok, witness_cli_step_text:calls(Function, Next, N, Complete, Session, Look), S}
     end.
 
 gone(_, 0, _, S) -> {ok, where(S), S};

@@ -22,11 +22,13 @@ The commands of `witness replay --step`: what can be typed, what it means, what 
                  | {verdict, direction()} | {continue, direction()} | {processes, living | all}
                  | {mailbox | state | stack | links, binary()}
                  | {sequence, pos_integer() | infinity, text | mermaid} | {why, here | pos_integer(), pos_integer() | infinity}
+                 | {calls, {binary(), binary(), arity() | any}, pos_integer() | infinity}
                  | {break, where() | {message, binary()} | {formula, binary()}} | {delete, pos_integer()}.
 
 -define(LIST, 5).
 -define(SEQUENCE, 20).
 -define(WHY, 20).
+-define(CALLS, 20).
 
 -doc "The names of commands, how they are used, and what for.".
 -spec commands() -> [{Name :: binary(), Usage :: binary(), Help :: binary()}].
@@ -46,6 +48,7 @@ commands() ->
      {~"links", ~"links PROCESS", ~"its links, monitors and names"},
      {~"sequence", ~"sequence [N | all] [mermaid]", ~"the last N messages that were taken (20), as a chart or in the language of Mermaid"},
      {~"why", ~"why [N] [all]", ~"the chain of causes of this event, or of event N: its last 20 links, or all"},
+     {~"calls", ~"calls M:F[/A] [N | all]", ~"the next N calls of a function (20), or all of the run, with arguments and results"},
      {~"break", ~"break M:F/A | FILE:LINE | message PATTERN | formula FILE.hml", ~"a breakpoint, for continue"},
      {~"breaks", ~"breaks", ~"the breakpoints there are"},
      {~"delete", ~"delete N", ~"without this breakpoint"},
@@ -109,6 +112,9 @@ meant(Name, [Process], _) when Name =:= ~"mailbox"; Name =:= ~"state"; Name =:= 
     {binary_to_existing_atom(Name), Process};
 meant(~"sequence", Args, _) -> sequence(Args, ?SEQUENCE, text);
 meant(~"why", Args, _) -> why(Args, here, ?WHY);
+meant(~"calls", [Function], _) -> calls(Function, ?CALLS);
+meant(~"calls", [Function, ~"all"], _) -> calls(Function, infinity);
+meant(~"calls", [Function, N], _) -> counted(N, fun(Count) -> calls(Function, Count) end);
 meant(~"break", [~"message", _ | _], Text) -> {break, {message, rest(~"message", Text)}};
 meant(~"break", [~"formula", File], _) -> {break, {formula, File}};
 meant(~"break", [Where], _) ->
@@ -175,6 +181,12 @@ why([], Of, N) -> {why, Of, N};
 why([~"all" | Args], Of, _) -> why(Args, Of, infinity);
 why([Arg | Args], _, N) -> counted(Arg, fun(Of) -> why(Args, Of, N) end).
 
+calls(Text, N) ->
+    case witness_step_place:named(Text) of
+        none -> error;
+        Function -> {calls, Function, N}
+    end.
+
 %% A number; a process and one of its entries; a function, whose arity stands behind a slash; a file and a line.
 place(~"start") -> {step, 0};
 place(~"end") -> last;
@@ -226,6 +238,7 @@ candidates([~"break"], _) -> [~"message", ~"formula"];
 candidates([~"processes"], _) -> [~"all"];
 candidates([~"sequence" | _], _) -> [~"all", ~"mermaid"];
 candidates([~"why" | _], _) -> [~"all"];
+candidates([~"calls", _], _) -> [~"all"];
 candidates(_, _) -> [].
 
 clean(Text) -> witness_text:cut(witness_text:clean(Text), 60).

@@ -1,7 +1,7 @@
 -module(witness_cli_step_text).
 -moduledoc "What `witness replay --step` prints: steps, processes, messages, causes. Pure but for what it reads of the session.".
 
--export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1]).
+-export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1, function/1, calls/6]).
 
 -define(TERM, 200).
 -define(LABEL, 60).
@@ -9,9 +9,11 @@
 
 -doc "A step, on one line.".
 -spec step(witness_step:step(), witness_step:session(), witness_text:look()) -> unicode:chardata().
-step(#{number := N, id := Id, entry := Entry, what := What}, S, Look) ->
+step(#{what := What} = Step, S, Look) -> [place(Step, S, Look), ~" ", said(What, S)].
+
+place(#{number := N, id := Id, entry := Entry}, S, Look) ->
     [number(N, S), ~"  ", witness_text:pad([integer_to_binary(Id), $:, integer_to_binary(Entry)], 7), ~"  ",
-     witness_text:style(strong, name(Id, S), Look), ~" ", said(What, S)].
+     witness_text:style(strong, name(Id, S), Look)].
 
 number(N, S) -> string:pad(integer_to_binary(N), length(integer_to_list(witness_step:size(S))), leading).
 
@@ -130,6 +132,32 @@ party(0, _) -> ~"";
 party(Id, S) ->
     #{called := MFA} = witness_step:process(Id, S),
     witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?LABEL).
+
+-doc "A function as it was asked for.".
+-spec function({binary(), binary(), arity() | any}) -> unicode:chardata().
+function({Module, Function, Arity}) ->
+    [witness_text:clean(Module), $:, witness_text:clean(Function), [[$/, integer_to_binary(Arity)] || is_integer(Arity)]].
+
+-doc "The first so many of these calls, each with the step behind which it was made.".
+-spec calls({binary(), binary(), arity() | any}, [witness_step:call(), ...], pos_integer() | infinity, Complete :: boolean(), witness_step:session(),
+            witness_text:look()) -> [unicode:chardata()].
+calls(Function, Calls, N, Complete, S, Look) ->
+    Shown = case N of infinity -> Calls; _ -> lists:sublist(Calls, N) end,
+    More = length(Calls) - length(Shown),
+    [[place(Call, S, Look), ~" ", called(Call)] || Call <- Shown]
+        ++ [[~"and ", witness_text:count(More, ~"call", ~"calls"), ~" more: calls ", function(Function), ~" all"] || More > 0]
+        ++ [[~"there are more: ", function(Function), ~" is called so often that only those are known which the replay made first"] || not Complete].
+
+called(#{function := MFA, args := Args, result := Result}) ->
+    [Name | _] = string:split(witness_event:format_function(MFA), "/", trailing),
+    [Name, $(, lists:join(~", ", [shortened(Arg) || Arg <- Args]), $),
+     case Result of
+         {returned, Value} -> [~" -> ", shortened(Value)];
+         {raised, Class, Reason} -> [~" raises ", atom_to_binary(Class), ~": ", shortened(Reason)];
+         none -> ~" does not return"
+     end].
+
+shortened(Text) -> witness_text:cut(Text, ?TERM).
 
 -doc "What a process has answered.".
 -spec state(witness_step_live:answer()) -> [unicode:chardata()].

@@ -16,7 +16,7 @@ What cannot be replayed is `{error, Reason}`, before anything runs, with `format
 result.
 """.
 
--export([replay/1, fold/3, tell/3, stopped/2, trusted/1, format_error/1]).
+-export([replay/1, fold/3, tell/3, calls/2, stopped/2, trusted/1, format_error/1]).
 
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
@@ -62,7 +62,7 @@ Where a process did not do what it did.
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
                 | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | tracing_only | no_code | no_processes
                 | {two, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
-                | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {vm, term()}.
+                | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
 -doc "Replays a recording to its end, or to the first divergence.".
 -spec replay(options()) -> {ok, report()} | {error, reason()}.
@@ -108,6 +108,15 @@ tell(Fun, First, Options) ->
     maybe
         {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
         witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
+    end.
+
+-doc "The same, and says where a function was called, and what it returned, up to ten thousand times.".
+-spec calls(witness_replay_traced:named(), options()) -> {ok, report(), witness_replay_traced:found()} | {error, reason()}.
+calls(Function, Options) ->
+    maybe
+        {ok, Recording, _, Code, Atoms} ?= prepared(Options),
+        {error, Reason, _} ?= witness_replay_vm:fold({Function, fun(Found, _) -> Found end}, none, Recording, Code, Atoms, Options),
+        {error, Reason}
     end.
 
 -doc """
@@ -223,6 +232,7 @@ format_error({unwoven, Modules}) ->
 format_error({changed, Modules}) ->
     [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
 format_error({file, Reason}) -> [~"a file could not be written: ", witness_event:format_term(Reason, 200)];
+format_error({traced, Reason}) -> witness_replay_traced:format_error(Reason);
 format_error({vm, {unreadable, Text}}) -> Text;
 format_error({vm, Reason}) -> [~"the VM of the replay has failed: ", witness_event:format_term(Reason, 1000)].
 

@@ -16,7 +16,7 @@ write(Dir, Atoms, Own) ->
     Boot = filename:join(Dir, "replay"),
     First = [{path, [Own]}, {primLoad, [?MODULE]}, {apply, {?MODULE, atoms, [Names]}},
              {primLoad, [witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun,
-                         witness_replay_tell, witness_replay_calls, witness_record_calls, witness_weave_runtime, witness_replay_runtime]}],
+                         witness_replay_tell, witness_replay_traced, witness_replay_calls, witness_record_calls, witness_weave_runtime, witness_replay_runtime]}],
     maybe
         {ok, Binary} ?= file:read_file(filename:join([code:root_dir(), "bin", "no_dot_erlang.boot"])),
         {script, Id, Commands} = binary_to_term(Binary),

@@ -79,8 +79,10 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
         ok = case Job of #{events := true} -> witness_replay_tell:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
+        {ok, Traced} ?= traced(Job),
         Result = replayed(first(Firsts, #state{port = Port})),
         ok = witness_replay_tell:finish(),
+        _ = [tell({calls, witness_replay_traced:finish(Traced)}, Port) || Traced =/= none],
         tell(Result, Port)
     else
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
@@ -93,6 +95,13 @@ marked(#{calls := Calls}) -> lists:all(fun(Call) -> is_map_key(Call, Calls) end,
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([beam_lib, prim_eval, witness_replay_fun]),
     witness_record_handler:load(Folder).
+
+traced(#{calls_of := Function, woven := Woven}) ->
+    case witness_replay_traced:start(Function, Woven) of
+        {error, Reason} -> {error, {traced, Reason}};
+        Started -> Started
+    end;
+traced(#{}) -> {ok, none}.
 
 tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 

@@ -23,6 +23,9 @@ same message with another reference, waits for what came before; to any other th
 %% How many of the last entries are kept, at least.
 -define(RECENT, 10).
 
+%% Entries after which it waits for who traces it.
+-define(TRACED, 1024).
+
 -doc "A process before its first entry.".
 -spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
 new(Id, Pid, Flow, Plain) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain}.
@@ -40,6 +43,7 @@ peek(#process{id = Id} = P) ->
 -doc "Behind the entry that `peek/1` has given.".
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
+    ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
     {One, Left} = first(Entry, Entries),
     last(P#process{entries = Left, at = At + 1, recent = case At rem ?RECENT of
         0 -> [One | lists:sublist(Recent, ?RECENT)];

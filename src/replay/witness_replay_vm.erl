@@ -8,9 +8,10 @@ another one, as in `m:witness_record_vm`; it ends with the process that called, 
 
 -doc """
 Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
-unless there is nobody to be told (`none`). Until it was told, no more than a few further blocks of it come.
+unless there is nobody to be told (`none`). Until it was told, no more than a few further blocks of it come. Who asks for the calls of a
+function is told of these, in the end.
 """.
--spec fold(none | fun((witness_replay_tell:told(), Acc) -> Acc), Acc, witness_log_recording:recording(), witness_replay_code:code(),
+-spec fold(none | fun((witness_replay_tell:told(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
            [binary()], witness_replay:options()) ->
     {ok, witness_replay:report(), Acc} | {error, witness_replay:reason(), Acc}.
 fold(Fun, Acc, Recording, Code, Atoms, Options) ->
@@ -22,15 +23,19 @@ fold(Fun, Acc, Recording, Code, Atoms, Options) ->
         Tag = make_ref(),
         {Pid, Monitor} = spawn_monitor(fun() ->
             _ = monitor(process, Caller),
-            Told = case Fun of none -> none; _ -> fun(Block) -> Caller ! {Tag, self(), Block} end end,
-            Result = replay(Boot, Own, Code, Recording, Told, Options),
+            Told = fun(Block) -> Caller ! {Tag, self(), Block} end,
+            Result = replay(Boot, Own, Code, Recording, wanted(Fun), Told, Options),
             _ = file:del_dir_r(Dir),
             Caller ! {Tag, Result}
         end),
-        ended(Tag, Pid, Monitor, Fun, Acc)
+        ended(Tag, Pid, Monitor, case Fun of {_, Told} -> Told; _ -> Fun end, Acc)
     else
         {error, Reason} -> {error, {file, Reason}, Acc}
     end.
+
+wanted(none) -> #{events => false};
+wanted({Function, _}) -> #{events => false, calls_of => Function};
+wanted(_) -> #{events => true}.
 
 %% The port is another process's: what it sends is none of the caller's messages.
 ended(Tag, Pid, Monitor, Fun, Acc) ->
@@ -71,13 +76,13 @@ folder(Options) ->
         {ok, Name}
     end.
 
-replay(Boot, Own, #{changed := Changed} = Code, Recording, Told, Options) ->
+replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options) ->
     process_flag(trap_exit, true),
-    Port = started(Boot, Own, Code, #{mirror => is_map_key(mirror, Options), events => Told =/= none,
-                                      whole => maps:get(whole, Options, false)}, Options),
+    Port = started(Boot, Own, Code, Wanted#{mirror => is_map_key(mirror, Options), whole => maps:get(whole, Options, false)}, Options),
     #{complete := Complete} = witness_log_recording:info(Recording),
     case heard(Port, none, Told, Options) of
         {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
+        {failed, {traced, _} = Reason} -> {error, Reason};
         {failed, Reason} -> {error, {vm, Reason}}
     end.
 
@@ -107,6 +112,9 @@ heard(Port, Last, Told, Options) ->
                     heard(Port, Last, Told, Options);
                 {events, Block} ->
                     _ = Told(Block),
+                    heard(Port, Last, Told, Options);
+                {calls, Found} ->
+                    _ = Told([Found]),
                     heard(Port, Last, Told, Options);
                 Other ->
                     %% It waits for that, since what is written to a VM that has ended closes the port, with what it has told unread.

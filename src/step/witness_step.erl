@@ -22,15 +22,17 @@ Guide: `docs/step.md`.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
 -export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
--export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2]).
+-export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2, calls/2]).
 
 -compile({no_auto_import, [size/1]}).
 
--export_type([session/0, step/0, message/0, reason/0]).
+-export_type([session/0, step/0, message/0, call/0, reason/0]).
 
 -record(session, {trace :: witness_step_trace:trace(),
                   report :: witness_replay:report(),
+                  options :: witness_replay:options(),
                   live :: witness_step_live:live(),
+                  calls = none :: none | {witness_replay_traced:named(), [call()], Complete :: boolean()},
                   at = 0 :: non_neg_integer()}).
 
 -opaque session() :: #session{}.
@@ -39,6 +41,12 @@ Guide: `docs/step.md`.
 
 -doc "A message that was taken, `from` a process or from outside (0), and the step that sent it, if there is one (0).".
 -type message() :: #{number := pos_integer(), from := non_neg_integer(), to := pos_integer(), sent := non_neg_integer(), message := term()}.
+
+-doc """
+A call that a process made behind a step and before its next entry. Arguments and result are text; `none`: it did not return.
+""".
+-type call() :: #{number := pos_integer(), id := pos_integer(), entry := non_neg_integer(), function := mfa(), args := [binary()],
+                  result := {returned, binary()} | {raised, error | exit | throw, binary()} | none}.
 
 -doc "`none`: there is no such step.".
 -type reason() :: none.
@@ -50,7 +58,7 @@ through up to there: `report/1` says so.
 -spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:reason()}.
 open(Options) ->
     case witness_step_trace:make(Options) of
-        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report, live = witness_step_live:new(Options)}};
+        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report, options = Options, live = witness_step_live:new(Options)}};
         {error, _} = Error -> Error
     end.
 
@@ -182,6 +190,27 @@ process_state(Id, #session{live = Live} = S) ->
             {Answer, S#session{live = Live1}};
         #{} -> {{error, none}, S}
     end.
+
+-doc """
+The calls of a function in the whole run, in the order of the steps behind which they were made, whether or not something happened while it was being
+called. That takes a replay, unless the same function was asked for before. If there are more than ten thousand, those that this
+replay made first are there, and it says `false`.
+""".
+-spec calls(witness_replay_traced:named(), session()) -> {{ok, [call()], Complete :: boolean()} | {error, unicode:chardata()}, session()}.
+calls(Function, #session{calls = {Function, Calls, Complete}} = S) -> {{ok, Calls, Complete}, S};
+calls(Function, #session{options = Options, report = #{outcome := Outcome}, trace = Trace} = S) ->
+    case witness_replay:calls(Function, Options) of
+        {ok, #{outcome := Outcome}, #{calls := Found, complete := Complete}} ->
+            Calls = placed(Found, Trace),
+            {{ok, Calls, Complete}, S#session{calls = {Function, Calls, Complete}}};
+        {ok, _, _} -> {{error, ~"the replay in which it was traced has diverged, and the one before had not"}, S};
+        {error, Reason} -> {{error, witness_replay:format_error(Reason)}, S}
+    end.
+
+placed(Found, Trace) ->
+    Steps = witness_step_trace:reached([{Id, Entry} || #{id := Id, entry := Entry} <- Found], Trace),
+    Calls = [Call#{number => Step} || #{id := Id, entry := Entry} = Call <- Found, #{{Id, Entry} := Step} <- [Steps]],
+    lists:sort(fun(#{number := A}, #{number := B}) -> A =< B end, Calls).
 
 -doc "The last messages that were taken so far, the earliest first; `infinity`: all.".
 -spec messages(pos_integer() | infinity, all | [pos_integer()], session()) -> [message()].

@@ -6,9 +6,18 @@ Names of functions are given as text, as events and stacks show them: `calc_serv
 is no atom of this VM is in no stack either.
 """.
 
--export([function/1, line/2, message/1, kind/2]).
+-export([named/1, function/1, line/2, message/1, kind/2]).
 
 -type test() :: fun((witness_step_trace:step()) -> boolean()).
+
+-doc "A function as it is written, perhaps without its arity.".
+-spec named(binary()) -> {Module :: binary(), Function :: binary(), arity() | any} | none.
+named(Text) ->
+    case re:run(Text, "^(.+)[:.]([^:./]+|'[^/]+')(?:/([0-9]+))?$", [{capture, all_but_first, binary}, unicode]) of
+        {match, [Module, Function]} -> {Module, string:trim(Function, both, "'"), any};
+        {match, [Module, Function, Arity]} when byte_size(Arity) < 4 -> {Module, string:trim(Function, both, "'"), binary_to_integer(Arity)};
+        _ -> none
+    end.
 
 -doc "Whether a step was done while this function was being called.".
 -spec function(binary()) -> {ok, test()} | {error, unknown}.
@@ -23,11 +32,10 @@ is_in({Module, Function, Arity, _}, Functions) -> lists:member({Module, Function
 is_in(_, _) -> false.
 
 mfas(Text) ->
-    case re:run(Text, "^(.+)[:.]([^:./]+|'[^/]+')/([0-9]+)$", [{capture, all_but_first, binary}, unicode]) of
-        {match, [Module, Function, Arity]} ->
-            [{M, F, binary_to_integer(Arity)} || Name <- [Module, <<"Elixir.", Module/binary>>],
-                                                 M <- atoms(Name), F <- atoms(string:trim(Function, both, "'"))];
-        nomatch -> []
+    case named(Text) of
+        {Module, Function, Arity} when is_integer(Arity) ->
+            [{M, F, Arity} || Name <- [Module, <<"Elixir.", Module/binary>>], M <- atoms(Name), F <- atoms(Function)];
+        _ -> []
     end.
 
 atoms(Text) ->

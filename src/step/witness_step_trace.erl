@@ -8,7 +8,7 @@ the further apart the larger they are, the state at this point (`m:witness_step_
 behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, ended/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, reached/2, ended/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -254,6 +254,34 @@ find(Test, N, Direction, Trace) ->
     case Test(step(N, Trace)) of
         true -> N;
         false -> find(Test, case Direction of forward -> N + 1; back -> N - 1 end, Direction, Trace)
+    end.
+
+-doc """
+The steps with which processes came to entries of their logs: the first one at that entry, or at the last before it that is a step; the step with
+which it was born, if there is none. Processes that are not in the trace have none.
+""".
+-spec reached([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => pos_integer()}.
+reached(Places, #trace{size = Size, processes = Processes} = Trace) ->
+    Known = [Place || {Id, _} = Place <- lists:usort(Places), is_map_key(Id, Processes)],
+    Sought = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Entry}) -> Entry end, Known),
+    Begun = #{Id => {0, maps:get(born, process(Id, Trace))} || Id := _ <- Sought},
+    reached(1, Size, Sought, Begun, #{}, Trace).
+
+%% Last: where each of these processes is, and the first step there.
+reached(N, Size, Sought, Last, Found, _) when N > Size ->
+    maps:fold(fun(Id, Entries, Known) ->
+        #{Id := {_, Step}} = Last,
+        lists:foldl(fun(Entry, A) -> A#{{Id, Entry} => Step} end, Known, Entries)
+    end, Found, Sought);
+reached(N, Size, Sought, Last, Found, Trace) ->
+    {Id, Entry, _, _, _} = stored(N, Trace),
+    case Last of
+        #{Id := {At, Step}} when Entry > At ->
+            #{Id := Entries} = Sought,
+            {Passed, Left} = lists:splitwith(fun(E) -> E < Entry end, Entries),
+            Now = lists:foldl(fun(E, A) -> A#{{Id, E} => Step} end, Found, Passed),
+            reached(N + 1, Size, Sought#{Id := Left}, Last#{Id := {Entry, N}}, Now, Trace);
+        #{} -> reached(N + 1, Size, Sought, Last, Found, Trace)
     end.
 
 -doc "The processes that ever lived, in the order in which they were born.".

@@ -1,0 +1,200 @@
+-module(witness_replay_traced).
+-moduledoc """
+The calls of one function in a replay, and what they return, by a trace session of OTP.
+
+Who is traced tells in the same order of the entries that it passes (`witness_replay_process:new/4`, `pop/1`), so behind which entry a call
+was made is known without looking at the process, which runs on meanwhile. It waits for the tracer every so many entries, so no more than
+that is on its way. Modules are not loaded again while the program runs, so a pattern stays where it is.
+""".
+
+-export([start/2, caught_up/0, finish/1, used/0, format_error/1]).
+
+-export_type([named/0, call/0, found/0, reason/0, traced/0]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-doc "A function by its name; `any`: whatever its arity. A module of Elixir may be without its prefix.".
+-type named() :: {Module :: binary(), Function :: binary(), arity() | any}.
+
+-doc """
+A call, of a process behind this entry of its log. Arguments and results as text, the first thousand characters of each; `none`: it did not
+return.
+""".
+-type call() :: #{id := pos_integer(), entry := non_neg_integer(), function := mfa(), args := [binary()],
+                  result := {returned, binary()} | {raised, error | exit | throw, binary()} | none}.
+
+-doc "Calls of a process in the order in which it made them. `complete`: there are no more.".
+-type found() :: #{calls := [call()], complete := boolean()}.
+
+-doc "Why a function cannot be traced.".
+-type reason() :: {module, binary()} | {load, module(), term()} | {function, module(), [{atom(), arity()}]}
+                | {built_in, mfa()} | {used, module()}.
+
+-opaque traced() :: {trace:session(), Tracer :: pid()}.
+
+%% Characters of a term, and how many calls are kept.
+-define(TERM, 1000).
+-define(CALLS, 10_000).
+%% Functions of a module that an error names.
+-define(NAMED, 20).
+
+%% at: the last entry of a process. open: its calls that have not returned, the last one first.
+-record(tracer, {session :: trace:session(),
+                 functions :: [mfa()],
+                 at = #{} :: #{pid() => {pos_integer(), non_neg_integer()}},
+                 open = #{} :: #{pid() => [pos_integer() | more]},
+                 calls = #{} :: #{pos_integer() => call()},
+                 complete = true :: boolean()}).
+
+-doc "Traces from here on. `Woven`: the folders whose modules are replayed.".
+-spec start(named(), Woven :: [file:filename()]) -> {ok, traced()} | {error, reason()}.
+start({Name, Function, Arity}, Woven) ->
+    maybe
+        {ok, Module} ?= module(Name, Woven),
+        {ok, Functions} ?= functions(Module, Function, Arity),
+        %% It is there before who makes it has to wait, and it may get all that was sent, however large.
+        Tracer = spawn_opt(fun() -> receive {session, Session} -> loop(#tracer{session = Session, functions = Functions}) end end,
+                           [link, {priority, max}, {message_queue_data, off_heap}]),
+        Session = trace:session_create(?MODULE, Tracer, []),
+        Tracer ! {session, Session},
+        ok = persistent_term:put(?MODULE, Tracer),
+        _ = [1 = trace:function(Session, MFA, Spec, [local]) || {MFA, Spec} <- entries() ++ [{MFA, called()} || MFA <- Functions]],
+        _ = trace:process(Session, all, true, [call, arity]),
+        {ok, {Session, Tracer}}
+    end.
+
+entries() ->
+    [{{witness_replay_process, new, 4}, [{['$1', '_', '_', '_'], [], [{message, {{at, '$1', 0}}}]}]},
+     {{witness_replay_process, pop, 1},
+      [{['$1'], [], [{message, {{at, {element, #process.id, '$1'}, {'+', {element, #process.at, '$1'}, 1}}}}]}]},
+     {{witness_replay_tell, ended, 2}, [{'_', [], [{message, ended}]}]}].
+
+called() -> [{'_', [], [{exception_trace}, {message, {{called, '$_'}}}]}].
+
+module(Name, Woven) ->
+    Names = [Beam || Beam <- [Name, <<"Elixir.", Name/binary>>], filename:basename(Beam) =:= Beam, is_woven(Beam, Woven)],
+    case Names of
+        [Found | _] -> loaded(binary_to_atom(Found));
+        [] -> {error, {module, Name}}
+    end.
+
+is_woven(Name, Woven) ->
+    case code:where_is_file(unicode:characters_to_list(Name) ++ ".beam") of
+        non_existing -> false;
+        File -> lists:member(filename:dirname(File), Woven)
+    end.
+
+loaded(Module) ->
+    case {lists:member(Module, used()), code:ensure_loaded(Module)} of
+        {true, _} -> {error, {used, Module}};
+        {false, {module, _}} -> {ok, Module};
+        {false, {error, Reason}} -> {error, {load, Module, Reason}}
+    end.
+
+functions(Module, Function, Arity) ->
+    Own = [FA || {F, _} = FA <- Module:module_info(functions), not is_added(atom_to_binary(F))],
+    case [{Module, F, A} || {F, A} <- Own, atom_to_binary(F) =:= Function, Arity =:= any orelse A =:= Arity] of
+        [] -> {error, {function, Module, lists:sort(Own)}};
+        Found ->
+            case [MFA || MFA <- Found, is_built_in(MFA)] of
+                [] -> {ok, Found};
+                [MFA | _] -> {error, {built_in, MFA}}
+            end
+    end.
+
+%% What the compiler and weaving have added.
+is_added(<<"-", _/binary>>) -> true;
+is_added(Name) -> Name =:= ~"module_info".
+
+is_built_in({Module, Function, Arity}) ->
+    erlang:is_builtin(Module, Function, Arity) orelse lists:member({Function, Arity}, Module:module_info(nifs)).
+
+-doc "Modules that the replay itself calls in the processes that it replays: such a call would look like one of the program.".
+-spec used() -> [module()].
+used() -> [atomics, beam_lib, code, lists, maps].
+
+-doc "A process that is replayed waits until what it did was seen, if somebody wants to know.".
+-spec caught_up() -> ok.
+caught_up() ->
+    case persistent_term:get(?MODULE, none) of
+        none -> ok;
+        Tracer ->
+            Ref = monitor(process, Tracer),
+            Tracer ! {reached, self(), Ref},
+            receive
+                {Ref, ok} ->
+                    true = demonitor(Ref, [flush]),
+                    ok;
+                {'DOWN', Ref, process, Tracer, _} -> ok
+            end
+    end.
+
+-doc "What was called. Nobody is traced any more.".
+-spec finish(traced()) -> found().
+finish({Session, Tracer}) ->
+    Delivered = trace:delivered(Session, all),
+    receive {trace_delivered, all, Delivered} -> ok end,
+    Ref = make_ref(),
+    Tracer ! {finish, self(), Ref},
+    receive
+        {Ref, Found} ->
+            true = trace:session_destroy(Session),
+            Found
+    end.
+
+%% --- the tracer ------------------------------------------------------------------
+
+loop(#tracer{at = At} = T) ->
+    receive
+        {trace, Slot, call, _, {at, Id, Entry}} -> loop(T#tracer{at = At#{Slot => {Id, Entry}}});
+        {trace, Slot, call, MFA, {called, Args}} when is_map_key(Slot, At) -> loop(called(Slot, MFA, Args, T));
+        {trace, Slot, call, _, ended} -> loop(T#tracer{at = maps:remove(Slot, At), open = maps:remove(Slot, T#tracer.open)});
+        {trace, Slot, return_from, _, Value} -> loop(returned(Slot, {returned, Value}, T));
+        {trace, Slot, exception_from, _, {Class, Reason}} -> loop(returned(Slot, {raised, Class, Reason}, T));
+        {reached, From, Ref} ->
+            From ! {Ref, ok},
+            loop(T);
+        {finish, From, Ref} ->
+            #tracer{calls = Calls, complete = Complete} = T,
+            From ! {Ref, #{calls => [maps:get(N, Calls) || N <- lists:sort(maps:keys(Calls))], complete => Complete}};
+        %% Of others than those that are replayed.
+        {trace, _, call, _, _} -> loop(T)
+    end.
+
+called(Slot, {Module, Function, Arity}, Args, #tracer{at = At, calls = Calls} = T) when map_size(Calls) < ?CALLS ->
+    #{Slot := {Id, Entry}} = At,
+    N = map_size(Calls) + 1,
+    Call = #{id => Id, entry => Entry, function => {Module, Function, Arity}, args => [term(Arg) || Arg <- Args], result => none},
+    opened(Slot, N, T#tracer{calls = Calls#{N => Call}});
+%% From here on these functions are called without anybody being told, so no stack grows for a call that is not kept.
+called(Slot, _, _, #tracer{session = Session, functions = Functions, complete = Complete} = T) ->
+    _ = [trace:function(Session, MFA, false, [local]) || Complete, MFA <- Functions],
+    opened(Slot, more, T#tracer{complete = false}).
+
+opened(Slot, N, #tracer{open = Open} = T) -> T#tracer{open = Open#{Slot => [N | maps:get(Slot, Open, [])]}}.
+
+returned(Slot, Result, #tracer{open = Open, calls = Calls} = T) ->
+    case Open of
+        #{Slot := [more | Rest]} -> T#tracer{open = Open#{Slot := Rest}};
+        #{Slot := [N | Rest]} ->
+            #{N := Call} = Calls,
+            T#tracer{open = Open#{Slot := Rest}, calls = Calls#{N := Call#{result := shown(Result)}}};
+        #{} -> T
+    end.
+
+shown({returned, Value}) -> {returned, term(Value)};
+shown({raised, Class, Reason}) -> {raised, Class, term(Reason)}.
+
+term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).
+
+-doc "An error as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({module, Name}) -> [~"there is no module ", Name, ~" of the recorded code"];
+format_error({load, Module, Reason}) -> [~"module ", atom_to_binary(Module), ~" cannot be loaded: ", witness_event:format_term(Reason, 200)];
+format_error({function, Module, Functions}) ->
+    [~"module ", atom_to_binary(Module), ~" has no such function: it has ",
+     lists:join(~", ", [[atom_to_binary(F), $/, integer_to_binary(A)] || {F, A} <- lists:sublist(Functions, ?NAMED)]),
+     [~" and others" || length(Functions) > ?NAMED]];
+format_error({built_in, MFA}) ->
+    [witness_event:format_function(MFA), ~" is not written in Erlang, and cannot be traced: where its results matter they are events"];
+format_error({used, Module}) -> [~"functions of ", atom_to_binary(Module), ~" cannot be traced: the replay itself calls them in the same processes"].
