@@ -2,6 +2,8 @@
 -moduledoc "What runs in processes that are replayed calls no module of OTP whose calls could be taken for the program's.".
 -include_lib("eunit/include/eunit.hrl").
 
+-include("src/replay/witness_replay_process.hrl").
+
 %% Those of which something runs there while calls are traced. Nobody is told of events meanwhile (`witness_event_signature').
 -define(INSIDE, [witness_replay_runtime, witness_replay_process, witness_replay_flow, witness_replay_fun, witness_replay_tell,
                  witness_replay_stop, witness_replay_reason, witness_replay_log, witness_weave_runtime]).
@@ -20,3 +22,30 @@ imports(Module) ->
 is_preloaded(Module) -> code:which(Module) =:= preloaded.
 
 is_own(Module) -> string:prefix(atom_to_list(Module), "witness_") =/= nomatch.
+
+%% So what is on its way to the tracer is bounded, however far a process could run.
+who_is_traced_waits_for_the_tracer_test() ->
+    Self = self(),
+    ok = persistent_term:put(witness_replay_traced, Self),
+    try
+        P = #process{id = 1, pid = Self, flow = none, plain = true, entries = [{from, 2, 5000}, {from, 3, 1}, {from, 2, 1}]},
+        {Pid, Monitor} = spawn_monitor(fun() -> lists:foldl(fun(_, At) -> passed(Self, At) end, P, lists:seq(1, 5000)) end),
+        ?assertEqual([1023, 2047, 3071, 4095], [waited(Pid, Monitor, 0) || _ <- lists:seq(1, 4)]),
+        ?assertEqual({ended, normal}, waited(Pid, Monitor, 0))
+    after
+        persistent_term:erase(witness_replay_traced)
+    end.
+
+passed(Test, Process) ->
+    Passed = witness_replay_process:pop(Process),
+    Test ! {passed, self(), Passed#process.at},
+    Passed.
+
+waited(Pid, Monitor, At) ->
+    receive
+        {passed, Pid, Now} -> waited(Pid, Monitor, Now);
+        {reached, Pid, Ref} ->
+            Pid ! {Ref, ok},
+            At;
+        {'DOWN', Monitor, process, Pid, Reason} -> {ended, Reason}
+    end.
