@@ -14,7 +14,7 @@ What a process sends when its log has nothing more but an end that may be that o
 happened: it is told as *unsure*. Of one that sends for ever only the beginning is.
 """.
 
--export([start/1, start/2, is_on/0, is_whole/0, more/0, is_behind/0, finish/0]).
+-export([start/1, start/2, is_on/0, is_whole/0, more/0, is_behind/0, asked/2, finish/0]).
 -export([born/2, spawned/3, sent/4, took/3, ended/2, killed/1, did/2, acts/2, leads/2]).
 
 -export_type([told/0, what/0, detail/0]).
@@ -203,15 +203,16 @@ passed_on(Told, Wait) ->
             end
     end.
 
-%% With the port the teller goes too, and then nobody wants to know any more.
-asked(Question, Teller) ->
-    Ref = monitor(process, Teller),
-    Teller ! {Question, self(), Ref},
+-doc "Waits until a process has seen all that was sent to it before, or has ended: it goes with the port, and then nobody wants to know any more.".
+-spec asked(reached | finish, pid()) -> ok.
+asked(Question, Pid) ->
+    Ref = monitor(process, Pid),
+    Pid ! {Question, self(), Ref},
     receive
         {Ref, ok} ->
             true = demonitor(Ref, [flush]),
             ok;
-        {'DOWN', Ref, process, Teller, _} -> ok
+        {'DOWN', Ref, process, Pid, _} -> ok
     end.
 
 %% --- the teller ------------------------------------------------------------------

@@ -118,15 +118,7 @@ used() -> [atomics, beam_lib, code, lists, maps].
 caught_up() ->
     case persistent_term:get(?MODULE, none) of
         none -> ok;
-        Tracer ->
-            Ref = monitor(process, Tracer),
-            Tracer ! {reached, self(), Ref},
-            receive
-                {Ref, ok} ->
-                    true = demonitor(Ref, [flush]),
-                    ok;
-                {'DOWN', Ref, process, Tracer, _} -> ok
-            end
+        Tracer -> witness_replay_tell:asked(reached, Tracer)
     end.
 
 -doc "What was called. Nobody is traced any more.".
