@@ -143,7 +143,7 @@ export const COURSES: Course[] = [
     says: "How many tracers live. An elastic way to watch has as many as the load needs, and none in the end." },
 ];
 
-/** A quantity over the time line, at the largest step (RIARC text, figures 9 and 19). */
+/** A quantity over the time line, at the largest step (RIARC text, figures 9, 16 to 18). */
 export function overTime(measured: readonly Measured[], { column, title, unit, scale, says }: Course): Drawing | null {
   const name = watcher(measured);
   const points = measured.flatMap((one, which) =>
@@ -176,6 +176,42 @@ export function overTime(measured: readonly Measured[], { column, title, unit, s
         ],
       };
     },
+  };
+}
+
+/** The load of each scheduler over the time line, at the largest step (RIARC text, figure 19). */
+export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawing | null {
+  const name = watcher([one]);
+  const cells = one.timelines.flatMap((timeline) => {
+    const { columns, rows } = timeline.samples;
+    const schedulers = columns.flatMap((column, index) => (column.startsWith("scheduler_") ? [{ index: index + 2, scheduler: Number(column.slice(10)) }] : []));
+    const where = { lane: `${name(timeline)}, ${place(timeline)}`, load: `${place(timeline)}, ${compact(timeline.n)}`, series: name(timeline) };
+    return rows.slice(1).flatMap((row, before) =>
+      schedulers.map(({ index, scheduler }) => ({ ...where, scheduler, from: rows[before]![0] / 1000, to: row[0] / 1000, percent: Number(row[index]) })),
+    );
+  });
+  const schedulers = [...new Set(cells.map(({ scheduler }) => scheduler))];
+  // One alone has the utilisation of all.
+  if (schedulers.length < 2) return null;
+  const lanes = [...new Set(cells.map(({ lane }) => lane))];
+  return {
+    title: "Load of each scheduler",
+    says: "Each row is a scheduler, the darker the more it works. What is spread has the same shade in all rows; one row that stays dark while the others are light is a process that all others wait for. One repetition at the largest step of each load.",
+    columns: ["load", "mode", "scheduler", "from (s)", "to (s)", "utilisation (%)"],
+    rows: cells.map(({ load, series, scheduler, from, to, percent }) => [load, series, scheduler, from, to, percent]),
+    series: [],
+    draw: () => ({
+      height: 50 + lanes.length * (26 + Math.min(120, 14 * schedulers.length)),
+      marginTop: 24,
+      x: { label: "time (s)", ticks: 5 },
+      y: { label: null, domain: schedulers, tickFormat: (scheduler: number) => (schedulers.length > 8 && scheduler % 4 !== 1 ? "" : String(scheduler)), padding: 0.1 },
+      fy: { axis: null, domain: lanes, padding: 0.3 },
+      opacity: { domain: [0, 100], range: [0.04, 1] },
+      marks: [
+        Plot.text(lanes, { fy: (lane: string) => lane, text: (lane: string) => lane, frameAnchor: "top-left", dy: -13 }),
+        Plot.barX(cells, { fy: "lane", y: "scheduler", x1: "from", x2: "to", fill: "var(--series-0)", fillOpacity: "percent", insetLeft: -0.25, insetRight: -0.25 }),
+      ],
+    }),
   };
 }
 

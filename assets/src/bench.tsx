@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { largest, place, short, signed, watcher, type BenchReport, type Measured } from "./bench-data";
 import { COURSES, MORE, QUANTITIES, againstMembers, behind, distributions, instrumentationGap, loadShapes, overTime,
-  systemItself, variability, type Drawing } from "./bench-figures";
+  schedulerLoad, systemItself, variability, type Drawing } from "./bench-figures";
 import { Changes } from "./bench-changes";
 import { count } from "./data";
 import type { Cell } from "./export";
@@ -90,7 +90,7 @@ function figures(measured: Measured[]) {
     load: drawn([loadShapes(measured as [Measured])]),
     cost: drawn([...QUANTITIES.map((quantity) => againstMembers(measured, quantity)), instrumentationGap(measured), behind(measured)]),
     more: drawn(MORE.map((quantity) => againstMembers(measured, quantity))),
-    time: drawn(COURSES.map((course) => overTime(measured, course))),
+    time: drawn([...COURSES.map((course) => overTime(measured, course)), schedulerLoad(measured as [Measured])]),
     system: drawn([distributions(measured), ...QUANTITIES.slice(0, 3).map((quantity) => systemItself(measured, quantity)), variability(measured)]),
   };
 }

@@ -34,7 +34,7 @@ async function drawn(page) {
   const found = await page.evaluate(() => [...document.querySelectorAll("figure.figure")].map((figure) => ({
     title: figure.querySelector("h3").textContent,
     name: figure.querySelector(".drawing > svg[role=img]").getAttribute("aria-labelledby") === figure.querySelector("h3").id,
-    marks: figure.querySelectorAll(".line path, .dot path, .rect rect").length,
+    marks: figure.querySelectorAll(".line path, .dot path, .rect rect, .bar rect").length,
     wrong: /NaN|undefined|Infinity/.test(figure.querySelector(".drawing").innerHTML),
   })));
   for (const title of titles) {
@@ -47,7 +47,7 @@ const titles = [
   "Load shapes", "Mean response time", "Memory", "Scheduler utilisation", "Duration", "Instrumentation against monitoring",
   "How far monitors fall behind", "Median response time", "Response time, 99th percentile", "Peak memory",
   "Time until all monitors are done", "Processor time", "Lag of creation", "Messages over time", "Memory over time",
-  "Scheduler utilisation over time", "Distribution of response times", "Mean response time of the untraced system",
+  "Scheduler utilisation over time", "Load of each scheduler", "Distribution of response times", "Mean response time of the untraced system",
 ];
 
 test("what a benchmark has measured is drawn", async () => {
@@ -93,6 +93,11 @@ test("figures are saved as SVG and CSV", async () => {
     // The page is dark, what is saved is not.
     assert.match(svg.text, /<rect[^>]* fill="rgb\(255, 255, 255\)"/);
     for (const mode of modes) assert.ok(svg.text.includes(`>${mode}</text>`));
+    const load = (await saved("CSV of Load of each scheduler")).text.trimEnd().split("\r\n");
+    assert.equal(load[0], "load,mode,scheduler,from (s),to (s),utilisation (%)");
+    const numbers = load.slice(1).map((line) => line.split(",").slice(-4).map(Number));
+    assert.ok(new Set(numbers.map(([scheduler]) => scheduler)).size > 1);
+    for (const [, from, to, percent] of numbers) assert.ok(from < to && percent >= 0 && percent <= 100, [from, to, percent].join());
     const csv = await saved("CSV of Memory");
     assert.equal(csv.name, "memory.csv");
     const lines = csv.text.trimEnd().split("\r\n");

@@ -102,11 +102,15 @@ stretched(Order, At, Units, Length) ->
 %% --- over time ------------------------------------------------------------------
 
 timeline(Id, Samples) ->
-    Columns = [~"memory", ~"utilisation", ~"members", ~"tracers", ~"messages_per_s", ~"events", ~"gaps"],
+    Columns = [~"memory", ~"utilisation", ~"members", ~"tracers", ~"messages_per_s", ~"events", ~"gaps" | schedulers(Samples)],
     Rows = try [{number(~"time_ms", S), maps:get(~"window", S), [number(C, S) || C <- Columns]} || S <- Samples]
            catch error:_ -> throw({damaged, [~"samples/", Id, ~".csv"]})
            end,
     #{columns => Columns, rows => thinned(Rows, max(1, ceil(length(Rows) / ?MOMENTS)))}.
+
+schedulers([]) -> [];
+schedulers([Sample | _]) ->
+    [Column || N <- lists:seq(1, map_size(Sample)), Column <- [<<"scheduler_", (integer_to_binary(N))/binary>>], is_map_key(Column, Sample)].
 
 %% A peak that lasts for one sample must stay.
 thinned([], _) -> [];
