@@ -15,7 +15,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{programs, [], [two_messages_overtake_each_other | [Case || {Case, _, _} <- programs()]]},
+    [{programs, [], [two_messages_overtake_each_other, a_crowd_that_grows | [Case || {Case, _, _} <- programs()]]},
      {generated, [], [networks_of_processes, impatient_clients_and_kills]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
@@ -95,6 +95,12 @@ two_messages_overtake_each_other(Config) ->
     ?assert(lists:any(fun({First, Second}) -> index(Second, Order) < index(First, Order) end,
                       [{{N, first}, {N, second}} || N <- lists:seq(1, 5)])),
     [?assertMatch({ok, #{outcome := identical, cut := 0}}, witness_replay:replay(#{dir => Dir})) || _ <- [1, 2]].
+
+%% Twenty times as many live at once as may to begin with, and all of them are held again and again.
+a_crowd_that_grows(Config) ->
+    Tree = #{nodes => 20_000, children => 10, mean => 50, deviation => 10, turns => 1},
+    Dir = recorded({witness_savina_cobwebbed_tree, run, [Tree]}, #{}, Config),
+    ?assertMatch({ok, #{outcome := identical, complete := true, processes := 19_991}}, witness_replay:replay(#{dir => Dir})).
 
 index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element end, List)).
 

@@ -157,3 +157,24 @@ more_are_begun_when_nobody_runs_test() ->
     %% Whoever looks after all knows that the one that runs does not get on.
     ok = witness_replay_flow:more(Flow),
     goes_on(Again).
+
+%% Some have ended meanwhile, though not half of them: a quarter more than live are fewer than might.
+more_are_begun_when_some_have_ended_test() ->
+    Flow = flow(2502),
+    [ok = witness_replay_flow:first(Flow) || _ <- lists:seq(1, 8000)],
+    ok = witness_replay_flow:more(Flow),
+    [ok = witness_replay_flow:begins(1, Flow) || _ <- lists:seq(8001, 10_000)],
+    Parent = beginning(1, Flow),
+    until_begins(1, Flow),
+    [ok = witness_replay_flow:ended(Id, Flow) || Id <- lists:seq(3, 2502)],
+    ?assert(is_held(Parent)),
+    ok = witness_replay_flow:waits(2, 1, Flow),
+    goes_on(Parent).
+
+nobody_is_held_where_processes_stop_test() ->
+    Flow = crowd(),
+    Parent = beginning(1, Flow),
+    until_begins(1, Flow),
+    ok = witness_replay_flow:let_go(Flow),
+    goes_on(Parent),
+    ok = witness_replay_flow:begins(2, Flow).

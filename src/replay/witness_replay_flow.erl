@@ -34,16 +34,22 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -define(MANY, 512).
 %% Processes that live at once, from which on nobody begins another one, to begin with.
 -define(MAY_LIVE, 1024).
-%% Milliseconds without an end before it is looked whether anybody runs.
+%% Milliseconds without an end, about, before it is looked whether anybody runs.
 -define(WITHOUT_END, 8).
-%% The numbers of all: processes that live, how many may, whether somebody looks, whether nobody is held in circles.
+%% Of those who are held so many look in a millisecond whether they may go on.
+-define(LOOK, 32).
+%% The numbers of all: processes that live, how many may, whether somebody looks who runs, whether nobody is held in circles, how many are
+%% held, how many lived when one of them looked last, and how often it was the same before.
 -define(LIVING, 1).
 -define(MOST, 2).
 -define(LOOKING, 3).
 -define(LET_GO, 4).
+-define(HELD, 5).
+-define(LIVED, 6).
+-define(THE_SAME, 7).
 %% Those of a process: its state, and what lies before it.
--define(STATE(Id), (2 * (Id) + 3)).
--define(LIES(Id), (2 * (Id) + 4)).
+-define(STATE(Id), (2 * (Id) + 6)).
+-define(LIES(Id), (2 * (Id) + 7)).
 %% Whom a process waits for is a positive number, whom it is held for a negative one.
 -define(NOT_BEGUN, 0).
 -define(RUNS, (1 bsl 60)).
@@ -67,35 +73,54 @@ here() -> persistent_term:get(?MODULE).
 -spec begins(pos_integer(), flow()) -> ok.
 begins(Id, Flow) ->
     Most = atomics:get(Flow, ?MOST),
-    case atomics:get(Flow, ?LIVING) of
-        Living when Living < Most -> ok;
-        Living ->
-            ok = atomics:put(Flow, ?STATE(Id), ?BEGINS),
-            ok = crowded(Living, ?WITHOUT_END, Most, Flow),
-            ok = runs(Id, Flow)
-    end,
-    first(Flow).
+    case atomics:add_get(Flow, ?LIVING, 1) =< Most orelse atomics:get(Flow, ?LET_GO) =/= 0 of
+        true -> ok;
+        false ->
+            ok = atomics:sub(Flow, ?LIVING, 1),
+            ok = held(Id, ?BEGINS, fun() -> crowded(Most, Flow) end, Flow),
+            begins(Id, Flow)
+    end.
 
 -doc "A process begins that nobody has spawned.".
 -spec first(flow()) -> ok.
 first(Flow) -> atomics:add(Flow, ?LIVING, 1).
 
-crowded(Before, Left, Most, Flow) ->
-    receive after 1 -> ok end,
+%% The caller is in this state while it looks, again and again, whether it may go on.
+held(Id, State, Looks, Flow) ->
+    ok = atomics:put(Flow, ?STATE(Id), State),
+    ok = atomics:add(Flow, ?HELD, 1),
+    ok = Looks(),
+    ok = atomics:sub(Flow, ?HELD, 1),
+    runs(Id, Flow).
+
+%% Milliseconds until it looks again. The more are held, the longer: otherwise thousands that only look would take all the time
+%% that those need for whom they wait.
+pause(Flow) -> 1 + atomics:get(Flow, ?HELD) div ?LOOK.
+
+crowded(Most, Flow) ->
+    receive after pause(Flow) -> ok end,
     Living = atomics:get(Flow, ?LIVING),
-    case Living =< Most div 2 orelse atomics:get(Flow, ?MOST) > Most of
+    case Living =< Most div 2 orelse atomics:get(Flow, ?MOST) > Most orelse atomics:get(Flow, ?LET_GO) =/= 0 of
         true -> ok;
-        false when Living =/= Before -> crowded(Living, ?WITHOUT_END, Most, Flow);
-        false when Left > 0 -> crowded(Living, Left - 1, Most, Flow);
         false ->
-            _ = atomics:compare_exchange(Flow, ?LOOKING, 0, 1) =:= ok andalso looked(Living, Flow),
-            crowded(Living, ?WITHOUT_END, Most, Flow)
+            _ = is_quiet(Living, Flow) andalso atomics:compare_exchange(Flow, ?LOOKING, 0, 1) =:= ok andalso looked(Living, Flow),
+            crowded(Most, Flow)
+    end.
+
+%% Whether no process has ended for a while: they have looked so often since.
+is_quiet(Living, Flow) ->
+    case atomics:exchange(Flow, ?LIVED, Living) of
+        Living -> atomics:add_get(Flow, ?THE_SAME, 1) >= ?WITHOUT_END * min(?LOOK, atomics:get(Flow, ?HELD));
+        _ ->
+            ok = atomics:put(Flow, ?THE_SAME, 0),
+            false
     end.
 
 %% Whoever has a message before it, and was not woken yet, is not seen: it is looked twice.
 looked(Living, Flow) ->
     _ = not anybody_runs(Flow) andalso receive after 1 -> not anybody_runs(Flow) end
         andalso atomics:get(Flow, ?LIVING) =:= Living andalso more(Flow),
+    ok = atomics:put(Flow, ?THE_SAME, 0),
     atomics:put(Flow, ?LOOKING, 0).
 
 anybody_runs(Flow) ->
@@ -105,11 +130,11 @@ anybody_runs(Flow) ->
 runs_from(At, Size, _) when At > Size -> false;
 runs_from(At, Size, Flow) -> atomics:get(Flow, At) =:= ?RUNS orelse runs_from(At + 2, Size, Flow).
 
--doc "More may live than do now.".
+-doc "More may live than do now, and more than might: some have ended since those who are held were.".
 -spec more(flow()) -> ok.
 more(Flow) ->
     Living = atomics:get(Flow, ?LIVING),
-    atomics:put(Flow, ?MOST, Living + max(?MAY_LIVE, Living div 4)).
+    atomics:put(Flow, ?MOST, max(atomics:get(Flow, ?MOST) + 1, Living + max(?MAY_LIVE, Living div 4))).
 
 -doc "A process is about to begin.".
 -spec begun(pos_integer(), flow()) -> ok.
@@ -142,26 +167,27 @@ last(Id, Flow) -> atomics:put(Flow, ?LIES(Id), -?ENDED).
 -spec ended(pos_integer(), flow()) -> ok.
 ended(Id, Flow) ->
     ok = last(Id, Flow),
-    ok = atomics:put(Flow, ?STATE(Id), ?ENDED),
+    case atomics:exchange(Flow, ?STATE(Id), ?ENDED) of
+        %% It was killed while it was held.
+        State when State =:= ?BEGINS; State < 0 -> ok = atomics:sub(Flow, ?HELD, 1);
+        _ -> ok
+    end,
     atomics:sub(Flow, ?LIVING, 1).
 
 -doc "A process has sent a message to another one, and waits as long as too much lies there.".
 -spec sent(pos_integer(), pos_integer(), flow()) -> ok.
 sent(Id, To, Flow) ->
     case atomics:add_get(Flow, ?LIES(To), 1) of
-        N when N > ?CROWD, Id =/= To ->
-            ok = atomics:put(Flow, ?STATE(Id), -To),
-            ok = held(Id, To, Flow),
-            runs(Id, Flow);
+        N when N > ?CROWD, Id =/= To -> held(Id, -To, fun() -> sending(Id, To, Flow) end, Flow);
         _ -> ok
     end.
 
-held(Id, To, Flow) ->
+sending(Id, To, Flow) ->
     case {atomics:get(Flow, ?LIES(To)), needs(To, Id, Flow)} of
         {N, _} when N =< ?CROWD div 2 -> ok;
         {_, true} -> atomics:sub(Flow, ?LIES(To), ?CROWD);
         {_, false} ->
-            receive after 1 -> held(Id, To, Flow) end
+            receive after pause(Flow) -> sending(Id, To, Flow) end
     end.
 
 %% Whether nothing but this one makes the other one go on.
@@ -188,10 +214,9 @@ follows(Id, Other, Slot, Flow) ->
         true -> ok;
         false ->
             Ref = monitor(process, Slot),
-            ok = atomics:put(Flow, ?STATE(Id), -Other),
-            ok = following(Id, Other, Ref, Flow),
+            ok = held(Id, -Other, fun() -> following(Id, Other, Ref, Flow) end, Flow),
             true = demonitor(Ref, [flush]),
-            runs(Id, Flow)
+            ok
     end.
 
 following(Id, Other, Ref, Flow) ->
@@ -199,14 +224,14 @@ following(Id, Other, Ref, Flow) ->
         true -> ok;
         false ->
             receive {'DOWN', Ref, process, _, _} -> ok
-            after 1 -> following(Id, Other, Ref, Flow)
+            after pause(Flow) -> following(Id, Other, Ref, Flow)
             end
     end.
 
 %% One that was killed may do something for ever that is no entry.
 is_last(Id, Flow) -> atomics:get(Flow, ?LIES(Id)) < -(?ENDED div 2).
 
--doc "From now on nobody is held: nothing runs any more, or who runs is not said here.".
+-doc "From now on nobody is held: nothing runs any more, or who runs is not said here, or processes stop.".
 -spec let_go(flow()) -> ok.
 let_go(Flow) -> atomics:put(Flow, ?LET_GO, 1).
 

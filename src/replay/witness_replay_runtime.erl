@@ -221,7 +221,7 @@ spawn(erlang, Function, Args) ->
     end.
 
 spawned(Function, Args, {{spawn, Child}, P}) ->
-    ok = begins(P),
+    ok = witness_replay_flow:begins(P#process.id, P#process.flow),
     {Pid, _} = known(Child),
     Start = started_with(Args),
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
@@ -242,13 +242,6 @@ started_with([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([_, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
 started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
-
-%% Where processes stop, those that live do not end.
-begins(#process{id = Id, flow = Flow}) ->
-    case witness_replay_stop:is_on() of
-        false -> witness_replay_flow:begins(Id, Flow);
-        true -> ok
-    end.
 
 begun(Id, MFA) ->
     Slot = slot(Id),
@@ -556,7 +549,7 @@ foreign(_, Module, Function, Args) ->
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     case known(Child) of
         {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
-            ok = begins(P),
+            ok = witness_replay_flow:begins(P#process.id, P#process.flow),
             ok = witness_replay_tell:spawned(Child, MFA, P),
             begun(Child, MFA),
             foreign_answered(peeked(witness_replay_process:pop(P)), Module, Function, Args);

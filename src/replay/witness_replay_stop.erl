@@ -22,7 +22,7 @@ start(Limits) ->
     ?LIMITS = ets:new(?LIMITS, [named_table, public, {read_concurrency, true}]),
     ok = persistent_term:put(?MODULE, on),
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
-    %% One that has stopped takes nothing, and who sends to it has to come to its own limit.
+    %% One that has stopped takes nothing and does not end, and who sends to it or begins others has to come to its own limit.
     witness_replay_flow:let_go(witness_replay_flow:here()).
 
 -spec is_on() -> boolean().
