@@ -65,7 +65,7 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
         ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
         Done = [case Found of none -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
-        _ = [witness_weave_cache_bound:shrink(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
+        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
              || lists:member(none, Known)],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
