@@ -87,7 +87,13 @@ at_the_same_time(Dir) ->
 
 natives(Dir) ->
     write(Dir, wc_c, "-export([g/1]).\nf() -> erlang:load_nif(\"x\", 0).\ng(X) -> X."),
-    ?assertEqual([{wc_c, f, 0}, {wc_c, g, 1}], witness_weave_cache:natives(filename:join(Dir, "ebin"))).
+    Natives = [{wc_c, f, 0}, {wc_c, g, 1}],
+    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))),
+    %% So too where the file is compressed as a whole.
+    File = filename:join(Dir, "ebin/wc_c.beam"),
+    {ok, Plain} = file:read_file(File),
+    ok = file:write_file(File, zlib:gzip(Plain)),
+    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))).
 
 %% What was used within a week stays, and so does everything up to the limit. All is looked at once a day.
 bounded(Dir) ->

@@ -88,7 +88,13 @@ natives(Dir) ->
                                   {ok, {_, [{exports, Exports}]}} <- [beam_lib:chunks(Binary, [exports])],
                                   {F, A} <- Exports, F =/= module_info]).
 
-loads_nif(Module, Binary) ->
+%% Names stand in a file as they are, unless all of it is compressed. So few files have to be taken apart.
+loads_nif(Module, Binary) -> may_name(~"load_nif", Binary) andalso imports_load_nif(Module, Binary).
+
+may_name(Name, <<"FOR1", _/binary>> = Binary) -> binary:match(Binary, Name) =/= nomatch;
+may_name(_, _) -> true.
+
+imports_load_nif(Module, Binary) ->
     case beam_lib:chunks(Binary, [imports]) of
         {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
         _ -> false
