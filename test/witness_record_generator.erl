@@ -12,9 +12,29 @@ programs(Number, Seed) ->
 
 -doc "A program.".
 -spec program() -> proper_types:type().
-program() -> ?SIZED(Size, steps(Size)).
+program() -> ?SIZED(Size, ?LET({Before, Gathered, After}, {steps(Size), gather(), steps(Size)}, Before ++ Gathered ++ After)).
 
-steps(Size) -> ?LET(N, choose(2, 12), vector(N, step(Size))).
+steps(Size) -> ?LET(N, choose(2, 12), ?LET(Steps, vector(N, oneof_steps(Size)), lists:append(Steps))).
+
+oneof_steps(Size) -> frequency([{40, [step(Size)]}] ++ [{3, ?LAZY(gather())} || Size > 3]).
+
+%% Some children send much to their parent. It may wait until they have said that they are done, and then chooses among what is there:
+%% mostly several messages of one sender match, and of several senders. So what is taken depends on the order of each.
+gather() ->
+    ?LET({Senders, Picks}, {?LET(N, choose(1, 3), vector(N, sender())), ?LET(N, choose(4, 10), vector(N, pick()))},
+         ?LET(Waits, choose(0, length(Senders)),
+              [{spawn, Steps, []} || Steps <- Senders] ++ lists:duplicate(Waits, {take, [done], 50}) ++ Picks)).
+
+%% What waits takes no time when it is replayed, and what computes does: then others are the first.
+sender() ->
+    ?LET(Steps, ?LET(N, choose(3, 8), vector(N, frequency([{6, {send, 1, tag()}}, {1, {busy, choose(1, 200000)}}, {1, {take, [done], 2}}]))),
+         Steps ++ [{send, 1, done}]).
+
+pick() ->
+    frequency([{4, {pick, tags(), any, 0}}, {2, {pick, tags(), {2, choose(0, 1)}, 0}}, {1, {pick, tags(), {3, choose(0, 2)}, 1}},
+               {3, {pick_of, choose(0, 2), tags(), oneof([0, 0, 1])}}, {1, {take, any, 0}}, {1, {send, index(), tag()}}]).
+
+tags() -> oneof([[a], [b], [a, b], [b, c], [a, c], [a, b, c]]).
 
 step(Size) ->
     ?LAZY(frequency(

@@ -3,8 +3,8 @@
 Programs of `test/recorded`, recorded several times, and each recording replayed several times: every process does what it
 did, and the first one ends with the same result. And what is told when that is not so.
 
-`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, so many of the
-generated programs are replayed, those that the file does not say are done, for some half an hour.
+`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, those are done that the
+file does not say are done, for some half an hour.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -50,11 +50,14 @@ programs() ->
      {files, witness_recorded_outside, files},
      {benchmarks_of_savina, witness_recorded_root, savina}].
 
+%% Seconds after which no further recording of a program is begun.
+-define(SLICE, 2100).
+
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
     ok = filelib:ensure_path(Out),
     ok = witness_record_programs:compile(Out),
-    [{programs, Out} | Config].
+    [{programs, Out}, {until, erlang:monotonic_time(second) + ?SLICE} | Config].
 
 end_per_suite(_) -> ok.
 
@@ -111,17 +114,30 @@ program(Case, Config) ->
         true -> 1;
         false -> times("WITNESS_REPLAY_RECORDINGS", 1)
     end,
-    lists:foreach(fun(_) ->
-        Dir = recorded({witness_recorded_root, run, [Module, Function]}, #{}, Config),
-        Processes = processes(Dir),
-        Counts = [begin
-                      {ok, Report} = witness_replay:replay(#{dir => Dir}),
-                      ?assertMatch({identical, #{complete := true, cut := 0, processes := Processes}},
-                                   {maps:get(outcome, Report), Report}),
-                      maps:get(entries, Report)
-                  end || _ <- lists:seq(1, times("WITNESS_REPLAYS", 2))],
-        ?assertMatch([_], lists:uniq(Counts))
-    end, lists:seq(1, Recordings)).
+    Replays = times("WITNESS_REPLAYS", 2),
+    One = fun(_) -> recorded_and_replayed([Module, Function], Replays, Config) end,
+    Numbers = lists:seq(1, Recordings),
+    case os:getenv("WITNESS_REPLAY_DONE", "") of
+        "" -> lists:foreach(One, Numbers);
+        Done ->
+            ct:timetrap({minutes, 40}),
+            Digest = witness_replay_fuzz:digest(Function, Module, proplists:get_value(programs, Config)),
+            {Left, []} = witness_replay_fuzz:each(One, Numbers, fun(N) -> {Case, N, Replays, Digest} end, Done,
+                                                  proplists:get_value(until, Config)),
+            io:format(user, "~s: ~b left~n", [Case, Left])
+    end.
+
+recorded_and_replayed(Arguments, Replays, Config) ->
+    Dir = recorded({witness_recorded_root, run, Arguments}, #{}, Config),
+    Processes = processes(Dir),
+    Counts = [begin
+                  {ok, Report} = witness_replay:replay(#{dir => Dir}),
+                  ?assertMatch({identical, #{complete := true, cut := 0, processes := Processes}},
+                               {maps:get(outcome, Report), Report}),
+                  maps:get(entries, Report)
+              end || _ <- lists:seq(1, Replays)],
+    ?assertMatch([_], lists:uniq(Counts)),
+    [].
 
 times(Name, Default) ->
     case os:getenv(Name) of

@@ -6,7 +6,7 @@ clients that are killed at any point (`witness_recorded_patience`). One recordin
 Number N of a kind is always the same program, on one scheduler if N is odd. What comes of it differs from recording to recording.
 """.
 
--export([kinds/0, number/4, slice/5]).
+-export([kinds/0, number/4, slice/5, digest/3, each/5]).
 
 %% Minutes after which nothing new is begun.
 -define(SLICE, 17).
@@ -26,6 +26,9 @@ number(Kind, N, Replays, #{pa := Out, dir := Dir}) ->
     {ok, #{outcome := recorded, unwoven := []}} = witness_record:record(#{
         run => {witness_recorded_root, run, program(Kind, N)}, dir => Dir, pa => [Out],
         vm_args => ["+S", Schedulers, "-kernel", "logger_level", "none"]}),
+    %% A program that did nothing would be replayed without fault.
+    {Noted, _} = result(Dir),
+    true = Noted > 0,
     Count = processes(Dir),
     Wrong = [Result || _ <- lists:seq(1, Replays), Result <- [witness_replay:replay(#{dir => Dir})], not is_same(Result, Count)],
     _ = [ok = file:del_dir_r(Dir) || Wrong =:= []],
@@ -36,6 +39,13 @@ is_same(_, _) -> false.
 
 program(networks, N) -> [witness_recorded_random, {told, [witness_record_generator:programs(10, N)]}];
 program(patience, N) -> [witness_recorded_patience, {run, [N]}].
+
+%% How many steps its processes have noted, and their hash: the exit reason of the first one.
+result(Dir) ->
+    {ok, Recording} = witness_log_recording:open(Dir),
+    {ok, {result, Result}} =
+        witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end, none, 1, Recording),
+    Result.
 
 processes(Dir) ->
     {ok, Recording} = witness_log_recording:open(Dir),
@@ -48,30 +58,55 @@ as it should be.
 """.
 -spec slice(networks | patience, Last :: pos_integer(), Replays :: pos_integer(), Done :: file:filename(),
             #{pa := file:filename(), dir := file:filename()}) -> {Left :: non_neg_integer(), Wrong :: [{pos_integer(), term()}]}.
-slice(Kind, Last, Replays, Done, Folders) ->
-    Left = [N || N <- lists:seq(1, Last), not lists:member({Kind, N, Replays}, done(Done))],
-    End = erlang:monotonic_time(second) + ?SLICE * 60,
-    slice(Kind, Left, Replays, Done, End, Folders, []).
+slice(Kind, Last, Replays, Done, #{pa := Out, dir := Dir} = Folders) ->
+    One = fun(N) ->
+        Name = filename:join(Dir, io_lib:format("~s-~b-~s", [Kind, N, os:getpid()])),
+        Wrong = number(Kind, N, Replays, Folders#{dir := Name}),
+        _ = [io:format(user, "~s ~b, in ~ts:~n~p~n", [Kind, N, Name, hd(Wrong)]) || Wrong =/= []],
+        Wrong
+    end,
+    Key = fun(N) ->
+        [Module | _] = Program = program(Kind, N),
+        {Kind, N, Replays, digest(Program, Module, Out)}
+    end,
+    each(One, lists:seq(1, Last), Key, Done, erlang:monotonic_time(second) + ?SLICE * 60).
 
-slice(_, [], _, _, _, _, Wrong) -> {0, lists:reverse(Wrong)};
-slice(Kind, [N | Ns] = Left, Replays, Done, End, #{dir := Dir} = Folders, Wrong) ->
+-doc "What a program is: its arguments, and its code.".
+-spec digest(term(), module(), Out :: file:filename()) -> non_neg_integer().
+digest(Program, Module, Out) ->
+    {ok, Md5} = beam_lib:md5(filename:join(Out, atom_to_list(Module) ++ ".beam")),
+    erlang:phash2({Program, Md5}).
+
+-doc """
+Does something for each number whose key is not in a file yet, as long as there is time. What gave nothing that was wrong is written there at once: whoever is
+killed loses one. How many are left, and what was wrong.
+""".
+-spec each(fun((pos_integer()) -> [term()]), [pos_integer()], fun((pos_integer()) -> term()), Done :: file:filename(), End :: integer()) ->
+    {Left :: non_neg_integer(), Wrong :: [{pos_integer(), [term()]}]}.
+each(One, Numbers, Key, File, End) ->
+    Done = maps:from_keys(done(File), []),
+    left(One, [{N, Of} || N <- Numbers, Of <- [Key(N)], not is_map_key(Of, Done)], File, End, []).
+
+left(_, [], _, _, Wrong) -> {0, lists:reverse(Wrong)};
+left(One, [{N, Key} | Left], File, End, Wrong) ->
     case erlang:monotonic_time(second) > End of
-        true -> {length(Left), lists:reverse(Wrong)};
+        true -> {length(Left) + 1, lists:reverse(Wrong)};
         false ->
-            Name = filename:join(Dir, io_lib:format("~s-~b-~s", [Kind, N, os:getpid()])),
-            case number(Kind, N, Replays, Folders#{dir := Name}) of
+            case One(N) of
                 [] ->
-                    ok = filelib:ensure_dir(Done),
-                    ok = file:write_file(Done, io_lib:format("~p.~n", [{Kind, N, Replays}]), [append]),
-                    slice(Kind, Ns, Replays, Done, End, Folders, Wrong);
-                Differ ->
-                    io:format(user, "~s ~b, in ~ts:~n~p~n", [Kind, N, Name, hd(Differ)]),
-                    slice(Kind, Ns, Replays, Done, End, Folders, [{N, Differ} | Wrong])
+                    ok = filelib:ensure_dir(File),
+                    %% On a line of its own, whatever was cut before.
+                    ok = file:write_file(File, io_lib:format("~n~w.~n", [Key]), [append]),
+                    left(One, Left, File, End, Wrong);
+                Differ -> left(One, Left, File, End, [{N, Differ} | Wrong])
             end
     end.
 
+%% What was cut while it was written is no term, and not done.
 done(File) ->
-    case file:consult(File) of
-        {ok, Done} -> Done;
+    case file:read_file(File) of
+        {ok, Text} ->
+            [Term || Line <- string:split(Text, ~"\n", all), {ok, Tokens, _} <- [erl_scan:string(unicode:characters_to_list(Line))],
+                     {ok, Term} <- [erl_parse:parse_term(Tokens)]];
         {error, enoent} -> []
     end.

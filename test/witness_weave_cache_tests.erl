@@ -87,11 +87,18 @@ at_the_same_time(Dir) ->
 
 natives(Dir) ->
     write(Dir, wc_c, "-export([g/1]).\nf() -> erlang:load_nif(\"x\", 0).\ng(X) -> X."),
-    ?assertEqual([{wc_c, f, 0}, {wc_c, g, 1}], witness_weave_cache:natives(filename:join(Dir, "ebin"))).
+    Natives = [{wc_c, f, 0}, {wc_c, g, 1}],
+    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))),
+    %% So too where the file is compressed as a whole.
+    File = filename:join(Dir, "ebin/wc_c.beam"),
+    {ok, Plain} = file:read_file(File),
+    ok = file:write_file(File, zlib:gzip(Plain)),
+    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))).
 
-%% What was used within a week stays, and so does everything up to the limit.
+%% What was used within a week stays, and so does everything up to the limit. All is looked at once a day.
 bounded(Dir) ->
     {[First], [], 2} = prepared(Dir, plan()),
+    ok = age_file(looked(Dir), 2),
     write(Dir, wc_b, "f() -> self() ! 2."),
     {[Second], [], 1} = prepared(Dir, plan(), 0),
     ?assert(filelib:is_dir(First)),
@@ -101,6 +108,9 @@ bounded(Dir) ->
     ?assert(lists:all(fun filelib:is_dir/1, [First, Second, Third])),
     write(Dir, wc_b, "f() -> self() ! 4."),
     {[Fourth], [], 1} = prepared(Dir, plan(), 0),
+    ?assert(lists:all(fun filelib:is_dir/1, [First, Second, Third])),
+    ok = age_file(looked(Dir), 2),
+    ok = witness_weave_cache_bound:keep(cache(Dir), 0),
     ?assertEqual(lists:sort([Third, Fourth]), filelib:wildcard(filename:join([cache(Dir), "sets", "*"]))),
     %% The module that all have in common, and the last two of the other.
     ?assertEqual(3, length(filelib:wildcard(filename:join([cache(Dir), "modules", "*"])))),
@@ -117,7 +127,10 @@ bounded_while_others_use_it(Dir) ->
     {[Ebin], [], 2} = prepared(Dir, plan()),
     [begin
          ok = age(cache(Dir)),
-         Others = [spawn_monitor(fun() -> prepared(Dir, (plan())#{timeouts => true, except => [{I, N}]}, 0) end) || N <- [1, 2]],
+         Others = [spawn_monitor(fun() ->
+                                     _ = prepared(Dir, (plan())#{timeouts => true, except => [{I, N}]}, 0),
+                                     ok = witness_weave_cache_bound:shrink(cache(Dir), 0)
+                                 end) || N <- [1, 2]],
          Users = [spawn_monitor(fun() -> {[Ebin], [], _} = prepared(Dir, plan()) end) || _ <- [1, 2, 3]],
          [receive {'DOWN', Ref, process, P, Reason} -> ?assertEqual(normal, Reason) end || {P, Ref} <- Others ++ Users],
          ?assertMatch({[Ebin], [], 0}, prepared(Dir, plan())),
@@ -135,6 +148,8 @@ age_file(File, Days) ->
     Then = calendar:gregorian_seconds_to_datetime(
         calendar:datetime_to_gregorian_seconds(calendar:local_time()) - Days * 86_400),
     ok = file:change_time(File, Then).
+
+looked(Dir) -> filename:join(cache(Dir), "looked").
 
 nowhere(Dir) ->
     ok = file:write_file(cache(Dir), ""),

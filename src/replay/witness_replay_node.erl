@@ -11,6 +11,8 @@ that wait for it stop there too. Otherwise they have diverged.
 
 %% Milliseconds without news after which it is looked whether anything still runs, and how often nothing must have.
 -define(QUIET_MS, 250).
+%% The same before it is looked for the first time, whether it is certain that nothing does.
+-define(SOON_MS, 20).
 -define(LOOKS, 4).
 -define(LAST_LOOK, 120).
 -define(TERM, 1000).
@@ -23,7 +25,7 @@ that wait for it stop there too. Otherwise they have diverged.
                 suspected = [] :: [{pos_integer(), pid(), Reason :: term(), map()}],
                 cut = #{} :: #{pos_integer() => []},
                 let_go = false :: boolean(),
-                seen = none :: none | {term(), pos_integer()}}).
+                seen = none :: none | uncertain | {term(), pos_integer()}}).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
@@ -154,13 +156,16 @@ replayed(#state{port = Port} = State) ->
             replayed(State);
         {'EXIT', Port, _} -> {failed, alone};
         {'EXIT', _, Reason} -> {failed, {reader, Reason}}
-    after ?QUIET_MS ->
+    after quiet(State) ->
         %% Who waits for those that read events does not wait for the program.
         case witness_replay_tell:is_behind() orelse witness_replay_stop:is_on() of
-            true -> replayed(State#state{seen = none});
+            true -> replayed(State#state{seen = uncertain});
             false -> looked(State)
         end
     end.
+
+quiet(#state{seen = none}) -> ?SOON_MS;
+quiet(_) -> ?QUIET_MS.
 
 asked(more, State) ->
     ok = witness_replay_tell:more(),
@@ -197,6 +202,11 @@ summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Kil
 
 %% --- when nothing runs -----------------------------------------------------------
 
+looked(#state{seen = none} = State) ->
+    case at_rest(State) of
+        {true, Waits} -> stuck(Waits, State);
+        false -> replayed(State#state{seen = uncertain})
+    end;
 %% Who waits, for a message or until another one has taken some, says so. Who is held looks
 %% often whether it still is. Looked at several times: a message may be on its way, and code
 %% may be being loaded.
@@ -217,6 +227,37 @@ looked(#state{living = Living, seen = Seen} = State) ->
                 false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
             end;
         _ -> replayed(State#state{seen = {Now, 1}})
+    end.
+
+%% Whether all wait for messages, and no message is on its way: then nothing will ever run. Only processes that are replayed send to
+%% one another, and what is sent is in a mailbox, and whoever waits there was woken, when the send returns. Each is seen twice without having run
+%% in between, at rest and with nothing in its mailbox. So at the moment when the last one was seen first, none ran, and none had
+%% anything to take. One of which nobody knows here was begun by one that is known, or that somebody began who is: who begins another one tells it here
+%% first, and nothing that was told has not been heard.
+at_rest(#state{living = Living}) ->
+    Flow = witness_replay_flow:here(),
+    Ids = maps:keys(Living),
+    maybe
+        {true, Waits} ?= waits(Ids, Flow),
+        {true, Resting} ?= resting(maps:values(Living), []),
+        {true, Waits} ?= waits(Ids, Flow),
+        {true, Resting} ?= resting(maps:values(Living), []),
+        {message_queue_len, 0} ?= process_info(self(), message_queue_len),
+        {true, Waits}
+    else
+        _ -> false
+    end.
+
+waits(Ids, Flow) ->
+    Waits = #{Id => For || Id := {waits, For} <- witness_replay_flow:states(Ids, Flow)},
+    {map_size(Waits) =:= length(Ids), Waits}.
+
+%% How much they have run so far.
+resting([], Reductions) -> {true, Reductions};
+resting([Slot | Slots], Reductions) ->
+    case process_info(Slot, [status, message_queue_len, reductions]) of
+        [{status, waiting}, {message_queue_len, 0}, {reductions, R}] -> resting(Slots, [R | Reductions]);
+        _ -> false
     end.
 
 is_held(Id, States) ->

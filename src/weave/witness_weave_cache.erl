@@ -65,7 +65,7 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
         ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
         Done = [case Found of none -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
-        _ = [witness_weave_cache_bound:shrink(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
+        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
              || lists:member(none, Known)],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
@@ -88,7 +88,13 @@ natives(Dir) ->
                                   {ok, {_, [{exports, Exports}]}} <- [beam_lib:chunks(Binary, [exports])],
                                   {F, A} <- Exports, F =/= module_info]).
 
-loads_nif(Module, Binary) ->
+%% Names stand in a file as they are, unless all of it is compressed. So few files have to be taken apart.
+loads_nif(Module, Binary) -> may_name(~"load_nif", Binary) andalso imports_load_nif(Module, Binary).
+
+may_name(Name, <<"FOR1", _/binary>> = Binary) -> binary:match(Binary, Name) =/= nomatch;
+may_name(_, _) -> true.
+
+imports_load_nif(Module, Binary) ->
     case beam_lib:chunks(Binary, [imports]) of
         {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
         _ -> false

@@ -8,6 +8,10 @@ until it is not. What was used within a week stays, however large it is: a VM lo
 
 *Used* is the time of modification of a file, for a folder that of its list. `used/1` sets it, at most once a day.
 
+*Looked at* is all of it at most once a day too (`keep/2`): it takes seconds where there are ten thousands of files, and somebody waits
+who has changed one module. Nothing is younger than a week when it is removed, so looking more often would remove it a day earlier, and
+nothing else.
+
 **Two at once.** Whoever uses something sets its time first, and then looks whether it is all there. Whoever removes
 gives it another name first, looks at the time once more, and gives the old name back if somebody has come in between.
 So what was used is there, but for the moment between these two steps; and what is not there is made anew.
@@ -15,11 +19,13 @@ So what was used is there, but for the moment between these two steps; and what 
 
 -include_lib("kernel/include/file.hrl").
 
--export([used/1, shrink/2, default/0]).
+-export([used/1, keep/2, shrink/2, default/0]).
 
 -define(DAY, 86_400).
 -define(WEEK, (7 * ?DAY)).
 -define(LIST, "woven").
+%% An empty file: its time is that of the last look at all.
+-define(LOOKED, "looked").
 
 -doc "The limit: bytes.".
 -spec default() -> pos_integer().
@@ -36,12 +42,25 @@ used(File) ->
         false -> fresh
     end.
 
+-doc "The same as `shrink/2`, unless that was done within a day.".
+-spec keep(file:filename(), Limit :: non_neg_integer()) -> ok.
+keep(CacheDir, Limit) ->
+    Looked = filename:join(CacheDir, ?LOOKED),
+    %% A time that is yet to come is that of a clock that was put back.
+    case abs(now_seconds() - last_used(Looked)) > ?DAY of
+        true ->
+            %% First, so that those who come meanwhile do not look too.
+            _ = file:write_file(Looked, ""),
+            shrink(CacheDir, Limit);
+        false -> ok
+    end.
+
 -doc "Removes what has not been used for a week, the oldest first, until the rest is not larger than the limit.".
 -spec shrink(file:filename(), Limit :: non_neg_integer()) -> ok.
 shrink(CacheDir, Limit) ->
-    Entries = [{last_used(Mark), bytes(Path), Path, Mark}
-               || Part <- ["modules", "sets"],
-                  Path <- filelib:wildcard(filename:join([CacheDir, Part, "*"])), Mark <- [mark(Path)]],
+    Entries = [{Used, Size, Path, Mark}
+               || Part <- ["modules", "sets"], Path <- paths(filename:join(CacheDir, Part)),
+                  {Used, Size, Mark} <- [entry(Path)]],
     Total = lists:sum([Size || {_, Size, _, _} <- Entries]),
     _ = lists:foldl(fun remove/2, {Total, Limit, now_seconds() - ?WEEK}, lists:sort(Entries)),
     ok.
@@ -67,23 +86,30 @@ removed(Used, Size, Path, Mark, Away) ->
     end.
 
 %% What has the time: a file itself, the list of a folder; a folder without one was never complete.
-mark(Path) ->
-    List = filename:join(Path, ?LIST),
-    case filelib:is_file(List) of
-        true -> List;
-        false -> Path
-    end.
-
-last_used(File) ->
-    case file:read_file_info(File, [{time, posix}]) of
-        {ok, #file_info{mtime = Time}} -> Time;
-        {error, _} -> 0
-    end.
-
-bytes(Path) ->
+entry(Path) ->
     case file:list_dir(Path) of
-        {ok, Names} -> lists:sum([filelib:file_size(filename:join(Path, Name)) || Name <- Names]);
-        {error, _} -> filelib:file_size(Path)
+        {ok, Names} ->
+            List = filename:join(Path, ?LIST),
+            Mark = case lists:member(?LIST, Names) of true -> List; false -> Path end,
+            {last_used(Mark), lists:sum([element(2, info(filename:join(Path, Name))) || Name <- Names]), Mark};
+        {error, _} ->
+            {Used, Size} = info(Path),
+            {Used, Size, Path}
+    end.
+
+paths(Dir) ->
+    case file:list_dir(Dir) of
+        {ok, Names} -> [filename:join(Dir, Name) || Name <- Names];
+        {error, _} -> []
+    end.
+
+last_used(File) -> element(1, info(File)).
+
+%% Asked without the file server, through which ten thousands of questions take seconds.
+info(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, #file_info{mtime = Time, size = Size}} -> {Time, Size};
+        {error, _} -> {0, 0}
     end.
 
 now_seconds() -> erlang:system_time(second).

@@ -7,6 +7,8 @@ Runs a program that somebody has generated: a term, which says what a process do
 | `{spawn, Steps, Options}` | a child does these |
 | `{send, To, Tag}`, `{sends, To, Tags}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
 | `{take, Tags, Time}` | receives a message with one of these tags, or with any |
+| `{pick, Tags, Which, Time}` | the same, of those whose number has this remainder (`{Divisor, Remainder}`), or of any |
+| `{pick_of, Last, Tags, Time}` | the same, of the last process that it has come to know, or the one before, ... |
 | `{timer, Time, Tag}` | a message later |
 | `{register, Name}`, `{monitor, To}`, `{link, To}`, `{kill, To, Reason}` | |
 | `{count, Key}` | adds to a counter that all share |
@@ -23,12 +25,15 @@ Each message has a number of its sender's, and who has done all takes what is th
 
 -doc "Runs programs, one after the other, each until all of its processes have ended.".
 start_all(Programs) ->
-    ?COUNTERS = ets:new(?COUNTERS, [named_table, public]),
     true = register(witness_recorded_main, self()),
-    lists:foreach(fun start/1, Programs).
+    all(Programs).
 
--doc "The same. The result is what its processes have noted.".
-told(Programs) -> witness_recorded:listening(fun() -> start_all(Programs) end).
+-doc "The same. The result is what its processes have noted, who are told by the name of the listener to whom.".
+told(Programs) -> witness_recorded:listening(fun() -> all(Programs) end).
+
+all(Programs) ->
+    ?COUNTERS = ets:new(?COUNTERS, [named_table, public]),
+    lists:foreach(fun start/1, Programs).
 
 start(Steps) ->
     %% Whatever belongs to the program has this group leader.
@@ -83,6 +88,9 @@ step({send_name, Name, Tag}, Known) ->
     _ = try Name ! numbered(Tag, Known) catch error:badarg -> nobody end,
     Known;
 step({take, Tags, Time}, Known) -> take(Tags, Time, Known);
+step({pick, Tags, Which, Time}, Known) -> pick(maps:from_keys(Tags, []), Which, Time, Known);
+step({pick_of, Last, Tags, Time}, Known) ->
+    pick_of(lists:nth(Last rem length(Known) + 1, lists:reverse(Known)), maps:from_keys(Tags, []), Time, Known);
 step({timer, Time, Tag}, Known) ->
     _ = erlang:send_after(Time, self(), {timer, Tag}),
     Known;
@@ -121,7 +129,7 @@ known(I, Known) ->
         Pid -> case lists:member(Pid, outside()) of true -> self(); false -> Pid end
     end.
 
-outside() -> [whereis(witness_recorded_main)].
+outside() -> [whereis(Name) || Name <- [witness_recorded_main, witness_recorded_listener]].
 
 take(any, Time, Known) ->
     receive Msg -> taken(Msg, Known) after Time -> late(Known) end;
@@ -138,6 +146,17 @@ take([Tag | _], Time, Known) ->
         {timer, Tag} = Msg -> taken(Msg, Known)
     after Time -> late(Known)
     end.
+
+pick(Tags, any, Time, Known) ->
+    receive {Tag, _, {_, _}} = Msg when is_map_key(Tag, Tags) -> taken(Msg, Known) after Time -> late(Known) end;
+pick(Tags, {Divisor, Remainder}, Time, Known) ->
+    receive
+        {Tag, _, {N, _}} = Msg when N rem Divisor =:= Remainder, is_map_key(Tag, Tags) -> taken(Msg, Known)
+    after Time -> late(Known)
+    end.
+
+pick_of(From, Tags, Time, Known) ->
+    receive {Tag, From, {_, _}} = Msg when is_map_key(Tag, Tags) -> taken(Msg, Known) after Time -> late(Known) end.
 
 taken({_, From, {_, Other}} = Msg, Known) when is_pid(From), is_pid(Other) ->
     message(From, Msg),
