@@ -5,6 +5,8 @@ import { count, type Binding, type Explanation, type Lane, type Step } from "./d
 const pitchOf = (lanes: number) =>
   matchMedia("(max-width: 40rem)").matches ? 84 : Math.min(124, Math.max(84, Math.round(520 / lanes)));
 const MIDDLE = 16; // of a row, where the event stands
+const ZOOMS = [0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 3];
+const WHOLE = ZOOMS.indexOf(1);
 
 const parties = ({ own, from, to }: Step) => [own, from, to].filter((party) => party !== null);
 
@@ -20,6 +22,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
   const { lanes, steps, skipped } = explanation;
   const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
   const [selected, setSelected] = useState(steps.at(-1)?.index);
+  const [zoom, setZoom] = useState(WHOLE);
   const id = useId();
   const list = useRef<HTMLUListElement>(null);
   const rows = useMemo(
@@ -41,7 +44,11 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
     const step = rows[Math.min(Math.max(to, 0), rows.length - 1)];
     if (step) setSelected(step.index);
   };
-  const keys: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 };
+  const zoomed = (to: number) => setZoom(Math.min(Math.max(to, 0), ZOOMS.length - 1));
+  const keys: Record<string, () => void> = {
+    ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1),
+    "+": () => zoomed(zoom + 1), "-": () => zoomed(zoom - 1), "0": () => zoomed(WHOLE),
+  };
   const width = drawn.length * pitch;
 
   if (steps.length === 0) return <Decision explanation={explanation} />;
@@ -73,7 +80,19 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
       {skipped > 0 && (
         <p class="faint">{count(skipped, "earlier event is not shown", "earlier events are not shown")}.</p>
       )}
-      <div class="panes">
+      <p class="tools zoom">
+        <button type="button" disabled={zoom === 0} onClick={() => zoomed(zoom - 1)}>
+          Zoom out
+        </button>
+        <button type="button" disabled={zoom === ZOOMS.length - 1} onClick={() => zoomed(zoom + 1)}>
+          Zoom in
+        </button>
+        <button type="button" disabled={zoom === WHOLE} onClick={() => zoomed(WHOLE)}>
+          Reset zoom
+        </button>
+        <span role="status">{Math.round(ZOOMS[zoom]! * 100)} %</span>
+      </p>
+      <div class="panes" style={{ "--zoom": ZOOMS[zoom] }}>
         <div class="scroll chart" tabIndex={-1}>
           <div class="row heading" aria-hidden="true">
             <span class="index" />
@@ -94,10 +113,10 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
             aria-label="Events that led to the verdict"
             aria-activedescendant={current && `${id}-${current.index}`}
             onKeyDown={(event) => {
-              const to = keys[event.key];
-              if (to === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+              const does = keys[event.key];
+              if (!does || event.ctrlKey || event.altKey || event.metaKey) return;
               event.preventDefault();
-              go(to);
+              does();
             }}
           >
             {rows.map((step) => (

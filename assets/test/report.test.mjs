@@ -330,6 +330,38 @@ test("processes are left out of the diagram, and come back", async () => {
       assert.equal(await rows.count(), 7);
       await page.getByRole("checkbox", { name: "<0.2.0>" }).uncheck();
       assert.equal(await rows.count(), 0);
+      await page.getByRole("checkbox", { name: "<0.2.0>" }).check();
+      await zooms(page, rows);
     });
   }
 });
+
+/** The diagram is drawn larger and smaller, by buttons and by keys, and paper has it as it was. */
+async function zooms(page, rows) {
+  const width = async () => (await rows.first().locator("svg").boundingBox()).width;
+  const is = async (percent, times) => {
+    await page.locator(".zoom [role=status]").filter({ hasText: `${percent} %` }).waitFor();
+    assert.ok(Math.abs((await width()) - whole * times) < 2, `${percent} %: ${await width()} of ${whole}`);
+  };
+  const whole = await width();
+  const button = (name) => page.getByRole("button", { name, exact: true });
+  assert.ok(await button("Reset zoom").isDisabled());
+  for (let clicks = 0; clicks < 3; clicks++) await button("Zoom in").click();
+  await is(200, 2);
+  await accessible(page);
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0);
+  await page.emulateMedia({ media: "print" });
+  assert.ok(Math.abs((await width()) - whole) < 2);
+  await page.emulateMedia({ media: "screen" });
+  await page.locator("[role=listbox]").focus();
+  await page.keyboard.press("+");
+  await is(300, 3);
+  assert.ok(await button("Zoom in").isDisabled());
+  await page.keyboard.press("0");
+  await is(100, 1);
+  await page.keyboard.press("-");
+  await is(80, 0.8);
+  // The keys that go from event to event do so at any size.
+  await page.keyboard.press("Home");
+  assert.equal(await rows.first().getAttribute("aria-selected"), "true");
+}
