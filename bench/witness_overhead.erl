@@ -11,6 +11,7 @@ saturated master-worker load (`witness_load:flat/4`), in one run and interleaved
   and checks nothing, over both sources;
 - `native sequence`, `evm sequence`: the same with one that checks that its trace is sound
   (`m:witness_load_monitor`);
+- `native history`: `native sequence` with the history that a report has;
 - `native tenth`: the same with one that reads one message in ten, so that the VM leaves
   out the others (`m:witness_overhead_tenth`);
 - `predecessor`: detectEr, where it is on the code path (`m:witness_overhead_predecessor`).
@@ -124,6 +125,7 @@ run("drop process", Load) ->
     receive {'DOWN', Ref, process, _, _} -> Result end;
 run("native empty", Load) -> watched(native, {witness_load_monitor, empty}, Load);
 run("native sequence", Load) -> watched(native, {witness_load_monitor, check}, Load);
+run("native history", Load) -> watched(native, {witness_load_monitor, check}, #{history => true}, Load);
 run("native tenth", Load) -> watched(native, {witness_overhead_tenth, none}, Load);
 run("evm empty", Load) -> watched(evm, {witness_load_monitor, empty}, Load);
 run("evm sequence", Load) -> watched(evm, {witness_load_monitor, check}, Load);
@@ -139,11 +141,13 @@ dropped(Tracer, Load) ->
     trace:session_destroy(Session),
     {T, T, 0}.
 
-watched(Source, Monitor, Load) ->
+watched(Source, Monitor, Load) -> watched(Source, Monitor, #{}, Load).
+
+watched(Source, Monitor, More, Load) ->
     Begin = erlang:monotonic_time(microsecond),
-    {ok, Run} = witness:start(#{system => {witness_load, flat, [self() | Load]}, source => Source, max_verdicts => 0,
-                                drain => infinity, log => false,
-                                monitors => [{{witness_load, F, '_'}, Monitor} || F <- [flat, node]]}),
+    {ok, Run} = witness:start(More#{system => {witness_load, flat, [self() | Load]}, source => Source, max_verdicts => 0,
+                                    drain => infinity, log => false,
+                                    monitors => [{{witness_load, F, '_'}, Monitor} || F <- [flat, node]]}),
     T = system(),
     {ok, #{verdicts := #{no := 0, inconclusive := 0, yes := Sound}}} = witness:await(Run, infinity),
     Done = erlang:monotonic_time(microsecond) - Begin,
