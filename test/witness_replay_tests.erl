@@ -37,6 +37,19 @@ an_alias_is_active_as_long_as_it_was_asked_for_test() ->
     {ok, one, Explicit} = ?P:queued(2, Any, ?P:unalias({monitor, Alias}, ?P:alias(Alias, explicit, channel(Sent)))),
     ?assertMatch({none, _}, ?P:queued(2, Any, ?P:unalias({any, Alias}, Explicit))).
 
+aliases_have_their_process_in_them_test() ->
+    Made = fun() ->
+        {_, Spawned} = spawn_opt(fun() -> ok end, [{monitor, [{alias, explicit_unalias}]}]),
+        Aliases = [alias(), alias([reply]), monitor(process, self(), [{alias, demonitor}]), Spawned],
+        exit({made, Aliases, [make_ref(), monitor(process, whereis(init))]})
+    end,
+    Ends = [spawn_monitor(Made) || _ <- lists:seq(1, 3)],
+    All = [receive {'DOWN', Ref, process, Pid, {made, Aliases, Others}} -> {Aliases, Others} end || {Pid, Ref} <- Ends],
+    Owners = [lists:usort([witness_replay_process:owner(Alias) || Alias <- Aliases]) || {Aliases, _} <- All],
+    [?assertMatch([_], Owner) || Owner <- Owners],
+    ?assertEqual(3, length(lists:usort(Owners))),
+    [?assertEqual(Other, witness_replay_process:owner(Other)) || {_, Others} <- All, Other <- Others].
+
 reasons_are_compared_without_stack_traces_test() ->
     Stack = [{m, f, 1, [{line, 3}]}],
     ?assert(witness_replay_reason:same({badarg, Stack}, {badarg, [{n, g, [x], []}]})),

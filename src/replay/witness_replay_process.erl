@@ -9,7 +9,7 @@ same message with another reference, waits for what came before; to any other th
 """.
 
 -export([new/4, peek/1, pop/1, ended/1, may_be_killed/1, position/1, has_none/2]).
--export([arrived/4, queued/3, alias/3, unalias/2]).
+-export([arrived/4, queued/3, alias/3, unalias/2, owner/1]).
 
 -export_type([process/0, match/0]).
 
@@ -138,6 +138,17 @@ unalias({Which, Alias}, #process{aliases = Aliases} = P) ->
         #{Alias := explicit} when Which =:= monitor -> P;
         #{Alias := _} -> P#process{aliases = maps:remove(Alias, Aliases)};
         #{} -> P
+    end.
+
+-doc """
+What all aliases of a process have in common, and no other reference has: the VM makes them with the process in the last two of their five
+words. Any other reference is its own.
+""".
+-spec owner(reference()) -> binary() | reference().
+owner(Ref) ->
+    case term_to_binary(Ref) of
+        <<131, 90, 5:16, Rest/binary>> -> binary:part(Rest, byte_size(Rest), -8);
+        _ -> Ref
     end.
 
 used(none, P) -> P;

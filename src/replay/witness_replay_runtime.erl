@@ -437,7 +437,7 @@ announced(#{announced := false}) -> ok.
 
 %% Before it is on its way. What is sent to a name is told when the name was found, and other terms are nobody.
 told_sent(To, Msg, P) when is_reference(To) ->
-    _ = [ok = witness_replay_tell:leads({leads, Id}, P) || witness_replay_tell:is_whole(), {_, Id} <- ets:lookup(?ALIASES, To)],
+    _ = [ok = witness_replay_tell:leads({leads, Id}, P) || witness_replay_tell:is_whole(), {_, Id} <- aliased(To)],
     surely_sent(To, Msg, P);
 told_sent(To, Msg, P) when is_pid(To); is_port(To) -> surely_sent(To, Msg, P);
 told_sent({Name, Node} = To, Msg, P) when is_atom(Name), is_atom(Node), Node =/= node() -> surely_sent(To, Msg, P);
@@ -465,7 +465,7 @@ routed(To, Msg, _, _, P) when is_pid(To) ->
         [] -> outward(Msg)
     end;
 routed(To, Msg, _, _, P) when is_reference(To) ->
-    case ets:lookup(?ALIASES, To) of
+    case aliased(To) of
         [{_, Id}] -> delivered(Id, slot(Id), To, Msg, P);
         [] -> outward(Msg)
     end;
@@ -623,8 +623,13 @@ monitored(Options, Ref, P) ->
     end.
 
 alias(Ref, How, #process{id = Id} = P) ->
-    ets:insert(?ALIASES, {Ref, Id}),
+    _ = ets:insert_new(?ALIASES, {witness_replay_process:owner(Ref), Id}),
+    %% Another one's there would be told by the end of this process.
+    [{_, Id}] = aliased(Ref),
     witness_replay_process:alias(Ref, How, P).
+
+%% A row for each process that has made one, instead of one for each call.
+aliased(Ref) -> ets:lookup(?ALIASES, witness_replay_process:owner(Ref)).
 
 -spec raised(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
 raised(Class, Reason, Module, Function, Args) ->
