@@ -28,7 +28,7 @@ function report(into, ...words) {
 }
 
 /** Every figure has its marks, and none of them stands at what is no number. */
-async function drawn(page) {
+async function drawn(page, titles = usual) {
   await page.locator("details.more > summary").click();
   await page.waitForFunction(() => document.querySelectorAll(".drawing > svg").length === document.querySelectorAll("figure.figure").length);
   const found = await page.evaluate(() => [...document.querySelectorAll("figure.figure")].map((figure) => ({
@@ -43,7 +43,7 @@ async function drawn(page) {
   }
 }
 
-const titles = [
+const usual = [
   "Load shapes", "Mean response time", "Memory", "Scheduler utilisation", "Duration", "Instrumentation against monitoring",
   "How far monitors fall behind", "Median response time", "Response time, 99th percentile", "Peak memory",
   "Time until all monitors are done", "Processor time", "Lag of creation", "Messages over time", "Memory over time",
@@ -117,6 +117,29 @@ test("figures are saved as SVG and CSV", async () => {
     await other.goto(`file://${alone}.html`);
     assert.ok((await other.locator("img").evaluate((image) => image.naturalWidth)) > 300);
     await picture(other, "bench-svg");
+  });
+});
+
+test("what the papers have besides is drawn from an experiment that measures it", async () => {
+  const experiment = join(work, "besides.json");
+  const [besides, sizes] = [join(work, "besides"), [30, 60]];
+  writeFileSync(experiment, JSON.stringify({
+    name: "besides", model: { w: 20, t: 2, period_ms: 75 }, modes: ["untraced", "outline_evm"], analyses: ["idle_time"],
+    shapes: ["steady"], steps: { sizes, count: 2 }, repetitions: 3, warmup: 0, interval_ms: 10,
+  }));
+  witness(0, "bench", experiment, "-o", besides);
+  await open(report("besides-report", besides), looks.light, async (page) => {
+    await drawn(page, ["Tracers over time", "Mean idle time", "How much repetitions differ"]);
+    for (const [title, most] of [["Growth with the load", 12], ["Distributions that fit the untraced system", 4], ["Mean response and idle time as polynomials", 8]]) {
+      const rows = page.getByRole("region", { name: title, exact: true }).locator("tbody tr");
+      const count = await rows.count();
+      assert.ok(count > 0 && count <= most, `${title}: ${count} rows`);
+      for (const text of await rows.allTextContents()) assert.doesNotMatch(text, /NaN|undefined|Infinity/);
+    }
+    const sizesShown = await page.getByRole("region", { name: "Mean response and idle time as polynomials", exact: true }).locator("tbody td:first-child").allTextContents();
+    assert.deepEqual([...new Set(sizesShown)], sizes.map(String));
+    await accessible(page);
+    await picture(page, "bench-besides");
   });
 });
 
