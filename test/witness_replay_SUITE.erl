@@ -6,6 +6,7 @@ did, and the first one ends with the same result. And what is told when that is 
 `WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, those are done that the
 file does not say are done, for some half an hour.
 """.
+-include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -compile(export_all).
@@ -19,7 +20,7 @@ groups() ->
      {generated, [], [networks_of_processes, impatient_clients_and_kills]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
-                 a_replay_ends_with_its_caller, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
+                 a_replay_ends_with_its_caller, what_callers_have_left_is_removed, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
      {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
                     a_module_that_is_not_woven_is_refused, what_native_code_holds_is_missed,
                     a_recording_without_entries_of_exits_is_replayed, wrong_options_are_named]},
@@ -220,6 +221,18 @@ a_replay_ends_with_its_caller(Config) ->
     until(Running),
     exit(Caller, kill),
     until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end).
+
+%% By who replays a day later.
+what_callers_have_left_is_removed(Config) ->
+    Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{}, Config),
+    Cache = witness_record_code:cache(#{}),
+    [Old, New] = Left = [filename:join(Cache, ["replay.none.", integer_to_list(erlang:unique_integer([positive]))]) || _ <- [old, new]],
+    [ok = file:make_dir(Folder) || Folder <- Left],
+    ok = file:write_file(filename:join(Old, "atoms"), "left"),
+    ok = file:write_file_info(Old, #file_info{mtime = erlang:system_time(second) - 90_000}, [{time, posix}]),
+    ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})),
+    ?assertEqual([false, true], [filelib:is_dir(Folder) || Folder <- Left]),
+    ok = file:del_dir(New).
 
 %% Replays of other VMs that use the same cache.
 others(Cache) -> filelib:wildcard("replay.*", Cache) -- filelib:wildcard("replay." ++ os:getpid() ++ ".*", Cache).

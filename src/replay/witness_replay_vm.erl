@@ -4,7 +4,11 @@ Looks after the VM of a replay, from outside. It is told what to do over a file 
 another one, as in `m:witness_record_vm`; it ends with the process that called, however that ends.
 """.
 
+-include_lib("kernel/include/file.hrl").
+
 -export([fold/6, open/4]).
+
+-define(DAY, 86_400).
 
 -doc """
 Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
@@ -67,13 +71,25 @@ open(Code, Atoms, Limits, Options) ->
     end.
 
 folder(Options) ->
-    Dir = filename:join(witness_record_code:cache(maps:with([cache], Options)),
-                        io_lib:format("replay.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Cache = witness_record_code:cache(maps:with([cache], Options)),
+    Dir = filename:join(Cache, io_lib:format("replay.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
     Name = lists:flatten(Dir),
+    ok = sweep(Cache),
     maybe
         ok ?= filelib:ensure_path(Name),
         ok ?= file:change_mode(Name, 8#700),
         {ok, Name}
+    end.
+
+%% What callers that were killed have left. A VM reads its folder when it begins, which takes no day.
+sweep(Cache) ->
+    Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
+    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_old(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
+
+is_old(Dir) ->
+    case file:read_file_info(Dir, [raw, {time, posix}]) of
+        {ok, #file_info{mtime = Time}} -> erlang:system_time(second) - Time > ?DAY;
+        {error, _} -> false
     end.
 
 replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options) ->
