@@ -969,9 +969,12 @@ births(Session, Until, Any) ->
             after max(0, Until - erlang:monotonic_time(millisecond)) -> ok
             end;
         ok ->
-            receive {witness_batch, Births, open} ->
-                [racing_consumer(Any([takes, takes, unread, dies, late, forgets]), Handle) || {birth, Handle, _, _, _, _} <- Births],
-                births(Session, Until, Any)
+            receive
+                {witness_batch, Births, open} ->
+                    [racing_consumer(Any([takes, takes, unread, dies, late, forgets]), Handle) || {birth, Handle, _, _, _, _} <- Births],
+                    births(Session, Until, Any);
+                %% It could not follow, and there is little memory.
+                {witness_batch, [], {gap, Reason, Missing}} -> true = lists:member(Reason, [overflow, memory]) andalso Missing > 0
             end
     end.
 

@@ -154,13 +154,18 @@ static void insert(const writer *w)
     wn_lock_give(&slot->lock);
 }
 
+static writer member(part *p, uint32_t number, uint64_t *random)
+{
+    return (writer){.part = p, .number = number, .left = random_below(random, MOST_EVENTS),
+                    .process = ((uintptr_t)(p - world.parts) * PROCESSES + number) << 4 | 3};
+}
+
 static bool named(writer *w, part *p, uint64_t *random)
 {
     uint32_t number = (uint32_t)atomic_fetch_add(&p->processes, 1);
     if (number >= PROCESSES)
         return false;
-    *w = (writer){.part = p, .number = number, .left = random_below(random, MOST_EVENTS),
-                  .process = ((uintptr_t)(p - world.parts) * PROCESSES + number) << 4 | 3};
+    *w = member(p, number, random);
     return true;
 }
 
@@ -224,8 +229,10 @@ static void *write_all(void *argument)
         writer *own = all[self];
         uint32_t count = 0;
         for (part *p = world.parts; p < world.parts + PARTS; p++)
-            if (self < p->first && named(&own[count], p, &random))
+            if (self < p->first) {
+                own[count] = member(p, (uint32_t)self, &random);
                 insert(&own[count++]);
+            }
         while (count > 0) {
             writer *w = &own[random_below(&random, count)];
             uint32_t what = random_below(&random, 4000);
@@ -348,6 +355,8 @@ static void set_up(uint64_t seed)
         p->partition = wn_partition_new(world.hub, true);
         CHECK(p->partition && sem_init(&p->bell, 0, 0) == 0);
         p->first = 1 + random_below(&random, WRITERS);
+        /* Theirs are the first numbers: a thread that begins late would find them all taken by the children of others. */
+        p->processes = p->first;
         for (uint32_t i = 0; i < p->first; i++)
             wn_partition_join(p->partition);
     }
