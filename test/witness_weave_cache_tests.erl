@@ -26,7 +26,7 @@ woven_once(Dir) ->
     {ok, _} = file:copy(filename:join(Dir, "ebin/wc_a.beam"), filename:join(Dir, "ebin/copy")),
     ok = file:rename(filename:join(Dir, "ebin/copy"), filename:join(Dir, "ebin/wc_a.beam")),
     ok = file:rename(filename:join(Dir, "ebin"), filename:join(Dir, "other")),
-    ?assertMatch({ok, [Ebin], []}, witness_weave_cache:prepare([filename:join(Dir, "other")], plan(), cache(Dir))),
+    ?assertMatch({ok, [Ebin], []}, witness_weave_cache:prepare(read(Dir, "other"), plan(), cache(Dir))),
     %% Nothing with a temporary name is left.
     ?assertEqual([], [F || F <- files(cache(Dir)), filename:extension(F) =/= ".beam", filename:extension(F) =/= ""]).
 
@@ -75,6 +75,10 @@ damaged(Dir) ->
     ok = file:delete(filename:join(Ebin, "wc_b.beam")),
     {[Ebin], [], 0} = prepared(Dir, plan()),
     ?assert(filelib:is_regular(filename:join(Ebin, "wc_b.beam"))),
+    [begin
+         [ok = file:write_file(F, Bytes) || F <- filelib:wildcard(filename:join([cache(Dir), "folders", "*"]))],
+         {[Ebin], [], 0} = prepared(Dir, plan())
+     end || Bytes <- [<<131>>, term_to_binary([]), term_to_binary("another")]],
     ok = file:del_dir_r(Ebin),
     [ok = file:write_file(F, <<131>>) || F <- filelib:wildcard(filename:join([cache(Dir), "modules", "*"]))],
     {[Ebin], [], 2} = prepared(Dir, plan()),
@@ -88,12 +92,12 @@ at_the_same_time(Dir) ->
 natives(Dir) ->
     write(Dir, wc_c, "-export([g/1]).\nf() -> erlang:load_nif(\"x\", 0).\ng(X) -> X."),
     Natives = [{wc_c, f, 0}, {wc_c, g, 1}],
-    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))),
+    ?assertMatch([#{natives := Natives}], read(Dir, "ebin")),
     %% So too where the file is compressed as a whole.
     File = filename:join(Dir, "ebin/wc_c.beam"),
     {ok, Plain} = file:read_file(File),
     ok = file:write_file(File, zlib:gzip(Plain)),
-    ?assertEqual(Natives, witness_weave_cache:natives(filename:join(Dir, "ebin"))).
+    ?assertMatch([#{natives := Natives}], read(Dir, "ebin")).
 
 %% What was used within a week stays, and so does everything up to the limit. All is looked at once a day.
 bounded(Dir) ->
@@ -153,18 +157,22 @@ looked(Dir) -> filename:join(cache(Dir), "looked").
 
 nowhere(Dir) ->
     ok = file:write_file(cache(Dir), ""),
-    ?assertMatch({error, {_, _}}, witness_weave_cache:prepare([filename:join(Dir, "ebin")], plan(), cache(Dir))).
+    ?assertMatch({error, {_, _}}, witness_weave_cache:prepare(read(Dir, "ebin"), plan(), cache(Dir))).
 
 %% The folders, what is left as it is, and how many modules had to be woven.
 prepared(Dir, Plan) -> prepared(Dir, Plan, 1 bsl 30).
 
 prepared(Dir, Plan, Limit) ->
     Count = counters:new(1, []),
-    {ok, Ebins, NotWoven} = witness_weave_cache:prepare([filename:join(Dir, "ebin")], Plan, cache(Dir),
+    {ok, Ebins, NotWoven} = witness_weave_cache:prepare(read(Dir, "ebin"), Plan, cache(Dir),
                                                         #{limit => Limit, progress => fun(_, _) -> counters:add(Count, 1, 1) end}),
     {Ebins, NotWoven, counters:get(Count, 1)}.
 
 plan() -> #{runtime => witness_weave_recorder}.
+
+read(Dir, Name) ->
+    {ok, Folders} = witness_weave_objects:read([filename:join(Dir, Name)], cache(Dir)),
+    Folders.
 
 cache(Dir) -> filename:join(Dir, "cache").
 

@@ -36,14 +36,14 @@ under `natives` are functions that a recording takes for such: `code:ensure_load
 plan() -> plan([]).
 
 -doc """
-The same with the modules of these folders: calls of those with native functions are recorded. So is that by which a module is
+The same with the modules of folders that were read: calls of those with native functions are recorded. So is that by which a module is
 loaded when it is needed: the messages that a process takes for that are none of the program's; and what a program reads of
 data sources.
 """.
--spec plan([file:filename_all()]) -> witness_weave:plan().
-plan(Dirs) ->
+-spec plan([witness_weave_objects:folder()]) -> witness_weave:plan().
+plan(Folders) ->
     Natives = lists:usort([{code, ensure_loaded, 1} | witness_record_source:calls()]
-                          ++ lists:append([witness_weave_cache:natives(Dir) || Dir <- Dirs])),
+                          ++ lists:append([Found || #{natives := Found} <- Folders])),
     #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, references => true,
       callbacks => false,
       except => excepted(),

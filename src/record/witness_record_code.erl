@@ -7,7 +7,7 @@ files there name, and the applications that the user names. A module that is not
 messages that it takes are not in the recording, so it is named in the summary.
 """.
 
--export([prepare/1, woven/3, folders/1, cache/1, digests/1, outside/1]).
+-export([prepare/1, woven/3, folders/1, objects/2, cache/1, digests/1, outside/1]).
 
 -export_type([code/0, woven/0, digests/0]).
 
@@ -33,10 +33,11 @@ not to be recorded.
 prepare(Options) ->
     maybe
         {ok, Dirs} ?= folders(Options),
-        Plan = plan(Dirs, Options),
-        {ok, #{left := Left} = Woven} ?= woven(Dirs, Plan, maps:with([cache, on_progress], Options)),
+        {ok, Folders} ?= objects(Dirs, Options),
+        Plan = plan(Folders, Options),
+        {ok, #{left := Left} = Woven} ?= woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         {ok, (maps:remove(left, Woven))#{
-            unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Dirs),
+            unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Folders),
             outside => outside(Options)}}
     end.
 
@@ -57,24 +58,30 @@ folders(Options) ->
     end.
 
 -doc "Of the modules in folders; of those with the same name, the first one.".
--spec digests([file:filename()]) -> digests().
-digests(Dirs) ->
-    maps:from_list([{list_to_atom(filename:basename(File, ".beam")), code:module_md5(Binary)}
-                    || Dir <- lists:reverse(Dirs), File <- filelib:wildcard("*.beam", Dir),
-                       {ok, Binary} <- [file:read_file(filename:join(Dir, File))]]).
+-spec digests([witness_weave_objects:folder()]) -> digests().
+digests(Folders) -> maps:from_list(lists:append([Digests || #{digests := Digests} <- lists:reverse(Folders)])).
+
+-doc "What is in these folders.".
+-spec objects([file:filename()], #{cache => file:filename(), any() => any()}) ->
+    {ok, [witness_weave_objects:folder()]} | {error, {weave, term()}}.
+objects(Dirs, Options) ->
+    case witness_weave_objects:read(Dirs, cache(maps:with([cache], Options))) of
+        {ok, Folders} -> {ok, Folders};
+        {error, Reason} -> {error, {weave, Reason}}
+    end.
 
 -doc "The modules of folders woven by a plan, `error_handler` by one of its own.".
--spec woven([file:filename()], witness_weave:plan(), #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
+-spec woven([witness_weave_objects:folder()], witness_weave:plan(), #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
     {ok, woven()} | {error, {weave, term()}}.
-woven(Dirs, #{natives := Natives} = Plan, Options) ->
+woven(Folders, #{natives := Natives} = Plan, Options) ->
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
     Progress = fun(Done, All) -> Tell(io_lib:format("woven: ~b of ~b modules", [Done, All])) end,
     Cache = cache(maps:with([cache], Options)),
     maybe
-        {ok, Woven, Left} ?= witness_weave_cache:prepare(Dirs, Plan, Cache, #{progress => Progress}),
+        {ok, Woven, Left} ?= witness_weave_cache:prepare(Folders, Plan, Cache, #{progress => Progress}),
         {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], witness_record_handler:plan(Plan), Cache),
         Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
-        {ok, #{woven => Woven, handler => Handler, plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)],
+        {ok, #{woven => Woven, handler => Handler, plain => [Dir || #{dir := Dir} <- Folders, not lists:prefix(code:lib_dir(), Dir)],
                left => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
@@ -82,8 +89,8 @@ woven(Dirs, #{natives := Natives} = Plan, Options) ->
     end.
 
 %% Whoever monitors the recording wants to know what was sent.
-plan(Dirs, #{contents := true}) -> (witness_record_calls:plan(Dirs))#{sends := announced};
-plan(Dirs, _) -> witness_record_calls:plan(Dirs).
+plan(Folders, #{contents := true}) -> (witness_record_calls:plan(Folders))#{sends := announced};
+plan(Folders, _) -> witness_record_calls:plan(Folders).
 
 -doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
 -spec cache(witness_record:options()) -> file:filename_all().

@@ -44,6 +44,7 @@ first(Module, Function, Args) ->
 prepare(Options) ->
     maybe
         {ok, Dirs} ?= witness_record_code:folders(Options),
+        {ok, Folders} ?= witness_record_code:objects(Dirs, Options),
         {ok, #{woven => [], plain => [Dir || Dir <- Dirs, not lists:prefix(code:lib_dir(), Dir)], unwoven => [], calls => #{},
-               digests => witness_record_code:digests(Dirs), outside => witness_record_code:outside(Options)}}
+               digests => witness_record_code:digests(Folders), outside => witness_record_code:outside(Options)}}
     end.

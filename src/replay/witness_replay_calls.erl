@@ -15,9 +15,9 @@ that replays.
 -export([plan/1, class/3, known/3, possible/3]).
 
 -doc "The plan by which the modules of folders are woven for a replay.".
--spec plan([file:filename_all()]) -> witness_weave:plan().
-plan(Dirs) ->
-    Recording = witness_record_calls:plan(Dirs),
+-spec plan([witness_weave_objects:folder()]) -> witness_weave:plan().
+plan(Folders) ->
+    Recording = witness_record_calls:plan(Folders),
     (maps:with([natives, callbacks, except], Recording))#{
         runtime => witness_replay_runtime, calls => ?MODULE, tables => [witness_record_calls, witness_record_handler],
         sends => routed, receives => replaced}.

@@ -32,11 +32,12 @@ prepare(Recording, Options) ->
         {ok, Dirs} ?= folders(Given),
         {ok, Loaded} ?= witness_log_recording:modules(Recording),
         {ok, []} ?= witness_log_recording:unwoven(Recording),
-        Code = #{calls := Calls} = plan(Dirs),
+        {ok, Objects} ?= objects(Dirs, Options),
+        Code = #{calls := Calls} = plan(Objects),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
-        Now = witness_record_code:digests(Dirs),
+        Now = witness_record_code:digests(Objects),
         Changed = [Module || Module := Digest <- Digests, concerns(Module, Loaded), maps:get(Module, Now, none) =/= Digest],
-        woven(Dirs, Code#{changed => lists:sort(Changed)}, Loaded, Options)
+        woven(Objects, Code#{changed => lists:sort(Changed)}, Loaded, Options)
     else
         {error, #{what := _} = Damage} -> {error, {recording, Damage}};
         {error, _} = Error -> Error;
@@ -56,8 +57,14 @@ folders(Given) ->
         {error, Reason} -> {error, {code, Reason}}
     end.
 
-plan(Dirs) ->
-    Plan = witness_replay_calls:plan(Dirs),
+objects(Dirs, Options) ->
+    case witness_record_code:objects(Dirs, Options) of
+        {ok, Objects} -> {ok, Objects};
+        {error, Reason} -> {error, {code, Reason}}
+    end.
+
+plan(Objects) ->
+    Plan = witness_replay_calls:plan(Objects),
     #{plan => Plan, calls => witness_record_calls:calls(Plan)}.
 
 %% What the log answers is what is asked for. What was added since is not asked for.
@@ -74,9 +81,9 @@ same_calls(Now, Recorded) ->
 concerns(_, []) -> true;
 concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
 
-woven(Dirs, #{plan := Plan} = Code, Loaded, Options) ->
+woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
     maybe
-        {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Dirs, Plan, maps:with([cache, on_progress], Options)),
+        {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
         [] ?= [Module || Module <- Left, lists:keymember(Module, 1, Loaded)],
         {ok, maps:merge(maps:remove(plan, Code), maps:remove(left, Woven))}
     else

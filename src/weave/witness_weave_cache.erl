@@ -3,8 +3,9 @@
 Woven object code on disk, so that whole applications, OTP's included, are woven once.
 
 ```erlang
-1> {ok, Ebins, NotWoven} = witness_weave_cache:prepare(["/usr/lib/erlang/lib/kernel-11.0/ebin"], Plan, CacheDir).
-2> open_port({spawn, ["erl -pa " | Ebins]}, []).    % a VM that runs it, from its boot on
+1> {ok, Folders} = witness_weave_objects:read(["/usr/lib/erlang/lib/kernel-11.0/ebin"], CacheDir).
+2> {ok, Ebins, NotWoven} = witness_weave_cache:prepare(Folders, Plan, CacheDir).
+3> open_port({spawn, ["erl -pa " | Ebins]}, []).    % a VM that runs it, from its boot on
 ```
 
 **What is found again.** A woven module has a key: the digest of its object code, of what of the plan concerns it, of
@@ -16,6 +17,7 @@ has changed is woven alone.
 CacheDir/modules/KEY              woven object code, or why there is none
 CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is given
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
+CacheDir/folders/KEY              what is known of a folder by its contents (`m:witness_weave_objects`); with a plan, its set
 ```
 
 What nobody has used for a week is removed when all becomes too large (`m:witness_weave_cache_bound`).
@@ -28,7 +30,7 @@ Not woven, with the reason: what `m:witness_weave_forms` refuses (native functio
 debug information), what is part of the VM, what the plan excepts, and Witness itself.
 """.
 
--export([prepare/3, prepare/4, in_use/1, natives/1]).
+-export([prepare/3, prepare/4, in_use/1]).
 
 -export_type([options/0, not_woven/0]).
 
@@ -46,31 +48,63 @@ debug information), what is part of the VM, what the plan excepts, and Witness i
 -define(FORMAT, 1).
 -define(WOVEN, "woven").
 
--doc "Weaves the modules of folders, and modules by their names, as far as the cache does not have them.".
--spec prepare([file:filename() | module()], witness_weave:plan(), file:filename()) ->
+-doc "Weaves the modules of folders, as they were read, and modules by their names, as far as the cache does not have them.".
+-spec prepare([witness_weave_objects:folder() | module()], witness_weave:plan(), file:filename()) ->
     {ok, [file:filename()], [not_woven()]} | {error, {file:filename(), file:posix()}}.
 prepare(Sources, Plan, CacheDir) -> prepare(Sources, Plan, CacheDir, #{}).
 
--doc "The same, with options. The folders are in the order of the sources; all modules that are named are in one.".
--spec prepare([file:filename() | module()], witness_weave:plan(), file:filename(), options()) ->
+-doc "The same, with options. What is woven of the folders is in their order; all modules that are named are in one folder.".
+-spec prepare([witness_weave_objects:folder() | module()], witness_weave:plan(), file:filename(), options()) ->
     {ok, [file:filename()], [not_woven()]} | {error, {file:filename(), file:posix()}}.
 prepare(Sources, Plan, CacheDir, Options) ->
-    {Names, Dirs} = lists:partition(fun erlang:is_atom/1, Sources),
-    Sets = [[named(Name) || Name <- Names] || Names =/= []] ++ [objects(Dir) || Dir <- Dirs],
-    Base = digest({?FORMAT, tool(Plan), maps:without([natives], Plan)}),
+    {Names, Folders} = lists:partition(fun erlang:is_atom/1, Sources),
+    Base = witness_weave_store:digest({?FORMAT, tool(Plan), maps:without([natives], Plan)}),
     try
-        [folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets"]],
-        Keyed = [[{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Set] || Set <- Sets],
-        Known = [known(Set, CacheDir) || Set <- Keyed],
-        Wanted = lists:uniq(fun({_, _, Key}) -> Key end, lists:append([Set || {Set, none} <- lists:zip(Keyed, Known)])),
+        [witness_weave_store:folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets", "folders"]],
+        Found = [opened(none, [named(Name) || Name <- Names], Base, Plan, CacheDir) || Names =/= []]
+            ++ [of_folder(Folder, Base, Plan, CacheDir) || Folder <- Folders],
+        Open = lists:append([Set || {open, _, Set} <- Found]),
+        Wanted = lists:uniq(fun({_, _, Key}) -> Key end, Open),
         ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
-        Done = [case Found of none -> made(Set, CacheDir); _ -> Found end || {Set, Found} <- lists:zip(Keyed, Known)],
-        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
-             || lists:member(none, Known)],
+        Done = [done(Of, CacheDir) || Of <- Found],
+        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default())) || Open =/= []],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
         throw:{file, File, Reason} -> {error, {File, Reason}}
     end.
+
+%% By the contents of the folder and the plan its set is known, and then no file is taken apart. When the set was not used
+%% for a day, neither were its modules.
+of_folder(#{objects := Objects, contents := Contents}, Base, Plan, CacheDir) ->
+    Link = filename:join([CacheDir, "folders", witness_weave_store:digest({Base, maps:get(natives, Plan, #{}), Contents})]),
+    maybe
+        {ok, [_ | _] = Name} ?= witness_weave_store:term(Link),
+        fresh ?= witness_weave_cache_bound:used(Link),
+        Dir = filename:join([CacheDir, "sets", Name]),
+        fresh ?= witness_weave_cache_bound:used(filename:join(Dir, ?WOVEN)),
+        {ok, NotWoven} ?= whole(Dir),
+        {found, Dir, NotWoven}
+    else
+        _ -> opened(Link, Objects, Base, Plan, CacheDir)
+    end.
+
+opened(Link, Objects, Base, Plan, CacheDir) ->
+    Set = [{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Objects],
+    case known(Set, CacheDir) of
+        none -> {open, Link, Set};
+        {Dir, NotWoven} -> linked(Link, Dir, NotWoven)
+    end.
+
+linked(none, Dir, NotWoven) -> {found, Dir, NotWoven};
+linked(Link, Dir, NotWoven) ->
+    ok = witness_weave_store:write(Link, term_to_binary(filename:basename(Dir))),
+    {found, Dir, NotWoven}.
+
+done({found, Dir, NotWoven}, _) -> {Dir, NotWoven};
+done({open, Link, Set}, CacheDir) ->
+    {Dir, NotWoven} = made(Set, CacheDir),
+    {found, Dir, NotWoven} = linked(Link, Dir, NotWoven),
+    {Dir, NotWoven}.
 
 -doc "Whether a VM runs what is in one of these folders, and not the module of OTP as it is.".
 -spec in_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
@@ -81,30 +115,7 @@ in_use(Folders) ->
         false -> {error, {not_in_use, Loaded}}
     end.
 
--doc "The exported functions of those modules of a folder that load native functions, in order.".
--spec natives(file:filename()) -> [mfa()].
-natives(Dir) ->
-    lists:sort([{Module, F, A} || {Module, {_, Binary}} <- objects(Dir), loads_nif(Module, Binary),
-                                  {ok, {_, [{exports, Exports}]}} <- [beam_lib:chunks(Binary, [exports])],
-                                  {F, A} <- Exports, F =/= module_info]).
-
-%% Names stand in a file as they are, unless all of it is compressed. So few files have to be taken apart.
-loads_nif(Module, Binary) -> may_name(~"load_nif", Binary) andalso imports_load_nif(Module, Binary).
-
-may_name(Name, <<"FOR1", _/binary>> = Binary) -> binary:match(Binary, Name) =/= nomatch;
-may_name(_, _) -> true.
-
-imports_load_nif(Module, Binary) ->
-    case beam_lib:chunks(Binary, [imports]) of
-        {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
-        _ -> false
-    end.
-
 %% --- what there is ---------------------------------------------------------------
-
-objects(Dir) ->
-    [{list_to_atom(filename:basename(File, ".beam")), {filename:join(Dir, File), read(filename:join(Dir, File))}}
-     || File <- filelib:wildcard("*.beam", Dir)].
 
 named(Module) ->
     case code:get_object_code(Module) of
@@ -120,7 +131,7 @@ tool(Plan) ->
 
 %% The names of the folder and of the file are none of what is woven.
 key({_, Binary}, Base, Plan) ->
-    digest({Base, erlang:md5(Binary), relevant(Binary, maps:get(natives, Plan, #{}))}).
+    witness_weave_store:digest({Base, erlang:md5(Binary), relevant(Binary, maps:get(natives, Plan, #{}))}).
 
 %% Of the native functions those that the code can name, by their module or by their own name.
 relevant(_, Natives) when map_size(Natives) =:= 0 ->
@@ -132,8 +143,6 @@ relevant(Binary, Natives) ->
             maps:filter(fun({M, F, _}, _) -> is_map_key(M, Named) orelse is_map_key(F, Named) end, Natives);
         _ -> #{}
     end.
-
-digest(Term) -> binary_to_list(binary:encode_hex(erlang:md5(term_to_binary(Term, [deterministic])), lowercase)).
 
 %% --- weaving ---------------------------------------------------------------------
 
@@ -151,7 +160,7 @@ weave(Items, Plan, CacheDir, Options) ->
             I when I > tuple_size(All) -> ok;
             I ->
                 {_, _, Key} = Item = element(I, All),
-                write(module_file(Key, CacheDir), term_to_binary(woven(Item, Plan, Own))),
+                witness_weave_store:write(module_file(Key, CacheDir), term_to_binary(woven(Item, Plan, Own))),
                 _ = Progress(atomics:add_get(Done, 1, 1), tuple_size(All)),
                 Work()
         end
@@ -189,7 +198,7 @@ own() ->
 module_file(Key, CacheDir) -> filename:join([CacheDir, "modules", Key]).
 
 set_folder(Set, CacheDir) ->
-    filename:join([CacheDir, "sets", digest([{Module, Key} || {Module, _, Key} <- Set])]).
+    filename:join([CacheDir, "sets", witness_weave_store:digest([{Module, Key} || {Module, _, Key} <- Set])]).
 
 known(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
@@ -198,27 +207,32 @@ known(Set, CacheDir) ->
         renewed -> [witness_weave_cache_bound:used(module_file(Key, CacheDir)) || {_, _, Key} <- Set];
         fresh -> []
     end,
+    case whole(Dir) of
+        {ok, NotWoven} -> {Dir, NotWoven};
+        none -> none
+    end.
+
+whole(Dir) ->
     maybe
-        {ok, Binary} ?= file:read_file(filename:join(Dir, ?WOVEN)),
-        {ok, {Sizes, NotWoven}} ?= decoded(Binary),
-        true ?= lists:all(fun({Module, Size}) -> filelib:file_size(beam(Dir, Module)) =:= Size end, Sizes),
-        {Dir, NotWoven}
+        {ok, {Sizes, NotWoven}} ?= witness_weave_store:term(filename:join(Dir, ?WOVEN)),
+        true ?= lists:all(fun({Module, Size}) -> witness_weave_store:size(beam(Dir, Module)) =:= Size end, Sizes),
+        {ok, NotWoven}
     else
         _ -> none
     end.
 
 made(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
-    New = temporary(Dir),
-    folder(New),
+    New = witness_weave_store:temporary(Dir),
+    witness_weave_store:folder(New),
     Results = [case stored(Key, CacheDir) of
                    none -> throw({file, module_file(Key, CacheDir), enoent});
                    Stored -> {Module, Stored}
                end || {Module, _, Key} <- Set],
     Sizes = [{Module, byte_size(Woven)} || {Module, {woven, Woven}} <- Results],
-    _ = [put_file(beam(New, Module), Woven) || {Module, {woven, Woven}} <- Results],
+    _ = [witness_weave_store:put_file(beam(New, Module), Woven) || {Module, {woven, Woven}} <- Results],
     NotWoven = [{Module, Reason} || {Module, {not_woven, Reason}} <- Results],
-    put_file(filename:join(New, ?WOVEN), term_to_binary({Sizes, NotWoven})),
+    witness_weave_store:put_file(filename:join(New, ?WOVEN), term_to_binary({Sizes, NotWoven})),
     placed(New, Dir, Set, CacheDir),
     {Dir, NotWoven}.
 
@@ -227,50 +241,20 @@ placed(New, Dir, Set, CacheDir) ->
     case {file:rename(New, Dir), known(Set, CacheDir)} of
         {ok, _} -> ok;
         {{error, _}, none} ->
-            Old = temporary(Dir),
+            Old = witness_weave_store:temporary(Dir),
             _ = file:rename(Dir, Old),
             Renamed = file:rename(New, Dir),
             _ = file:del_dir_r(Old),
-            done(Renamed, Dir);
-        {{error, _}, _} -> done(file:del_dir_r(New), New)
+            witness_weave_store:done(Renamed, Dir);
+        {{error, _}, _} -> witness_weave_store:done(file:del_dir_r(New), New)
     end.
 
 %% A file that is damaged is as good as none.
 stored(Key, CacheDir) ->
     _ = witness_weave_cache_bound:used(module_file(Key, CacheDir)),
-    maybe
-        {ok, Binary} ?= file:read_file(module_file(Key, CacheDir)),
-        {ok, Stored} ?= decoded(Binary),
-        Stored
-    else
-        _ -> none
+    case witness_weave_store:term(module_file(Key, CacheDir)) of
+        {ok, Stored} -> Stored;
+        none -> none
     end.
-
-decoded(Binary) ->
-    try {ok, binary_to_term(Binary)} catch error:badarg -> damaged end.
 
 beam(Dir, Module) -> filename:join(Dir, atom_to_list(Module) ++ ".beam").
-
-folder(Dir) ->
-    done(filelib:ensure_path(Dir), Dir),
-    done(file:change_mode(Dir, 8#700), Dir).
-
-%% No two write to the same name.
-write(File, Binary) ->
-    Temporary = temporary(File),
-    put_file(Temporary, Binary),
-    done(file:rename(Temporary, File), File).
-
-put_file(File, Binary) -> done(file:write_file(File, Binary), File).
-
-read(File) ->
-    case file:read_file(File) of
-        {ok, Binary} -> Binary;
-        {error, Reason} -> throw({file, File, Reason})
-    end.
-
-temporary(File) ->
-    lists:flatten(io_lib:format("~ts.~ts.~w", [File, os:getpid(), erlang:unique_integer([positive])])).
-
-done(ok, _) -> ok;
-done({error, Reason}, File) -> throw({file, File, Reason}).

@@ -59,7 +59,7 @@ keep(CacheDir, Limit) ->
 -spec shrink(file:filename(), Limit :: non_neg_integer()) -> ok.
 shrink(CacheDir, Limit) ->
     Entries = [{Used, Size, Path, Mark}
-               || Part <- ["modules", "sets"], Path <- paths(filename:join(CacheDir, Part)),
+               || Part <- ["modules", "sets", "folders"], Path <- paths(filename:join(CacheDir, Part)),
                   {Used, Size, Mark} <- [entry(Path)]],
     Total = lists:sum([Size || {_, Size, _, _} <- Entries]),
     _ = lists:foldl(fun remove/2, {Total, Limit, now_seconds() - ?WEEK}, lists:sort(Entries)),

@@ -1,0 +1,65 @@
+-module(witness_weave_objects).
+-moduledoc """
+The object code in folders, read once, and what is known of it.
+
+To take two hundred files apart takes longer than to read them. What follows from their contents alone is therefore kept in the folder
+of woven code, under the digest of them all: `CacheDir/folders/KEY`. Where that cannot be written, it is found again each time.
+""".
+
+-export([read/2]).
+
+-export_type([folder/0]).
+
+-doc """
+A folder: its modules, with their files and what is in these, in the order of their names; the digest of all that; the exported
+functions of those modules that load native functions, in order; what `code:module_md5/1` says of each.
+""".
+-type folder() :: #{dir := file:filename(), objects := [{module(), {file:filename(), binary()}}], contents := string(),
+                    natives := [mfa()], digests := [{module(), binary()}]}.
+
+%% Raised when something else is kept.
+-define(FORMAT, 1).
+
+-doc "Reads folders.".
+-spec read([file:filename()], CacheDir :: file:filename_all()) -> {ok, [folder()]} | {error, {file:filename(), file:posix()}}.
+read(Dirs, CacheDir) ->
+    Cache = unicode:characters_to_list(CacheDir),
+    try {ok, [folder(Dir, Cache) || Dir <- Dirs]} catch throw:{file, File, Reason} -> {error, {File, Reason}} end.
+
+folder(Dir, CacheDir) ->
+    Objects = [{list_to_atom(filename:basename(Name, ".beam")), {File, witness_weave_store:read(File)}}
+               || Name <- filelib:wildcard("*.beam", Dir), File <- [filename:join(Dir, Name)]],
+    Contents = witness_weave_store:digest([{Module, erlang:md5(Binary)} || {Module, {_, Binary}} <- Objects]),
+    File = filename:join([CacheDir, "folders", witness_weave_store:digest({?FORMAT, erlang:system_info(otp_release), Contents})]),
+    _ = witness_weave_cache_bound:used(File),
+    {Natives, Digests} = case witness_weave_store:term(File) of
+        {ok, {_, _} = Known} -> Known;
+        _ ->
+            Found = {natives(Objects), [{Module, code:module_md5(Binary)} || {Module, {_, Binary}} <- Objects]},
+            _ = try
+                witness_weave_store:folder(filename:dirname(File)),
+                witness_weave_store:write(File, term_to_binary(Found))
+            catch
+                throw:{file, _, _} -> ok
+            end,
+            Found
+    end,
+    #{dir => Dir, objects => Objects, contents => Contents, natives => Natives, digests => Digests}.
+
+natives(Objects) ->
+    lists:sort([{Module, F, A} || {Module, {_, Binary}} <- Objects, loads_nif(Module, Binary),
+                                  {ok, {_, [{exports, Exports}]}} <- [beam_lib:chunks(Binary, [exports])],
+                                  {F, A} <- Exports, F =/= module_info]).
+
+%% Names stand in a file as they are, unless all of it is compressed. So few files have to be taken apart.
+loads_nif(Module, Binary) -> may_name(~"load_nif", Binary) andalso imports_load_nif(Module, Binary).
+
+may_name(Name, <<"FOR1", _/binary>> = Binary) -> binary:match(Binary, Name) =/= nomatch;
+may_name(_, _) -> true.
+
+imports_load_nif(Module, Binary) ->
+    case beam_lib:chunks(Binary, [imports]) of
+        {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
+        _ -> false
+    end.
+

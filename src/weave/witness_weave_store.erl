@@ -1,0 +1,64 @@
+-module(witness_weave_store).
+-moduledoc """
+Files of the folder of woven code: each is whole, or is not there, whoever dies while it is written, and however many write it.
+What cannot be done is thrown: `{file, File, Reason}`.
+""".
+
+-include_lib("kernel/include/file.hrl").
+
+-export([folder/1, write/2, put_file/2, read/1, term/1, size/1, temporary/1, done/2, digest/1]).
+
+-doc "Makes a folder, for this user alone.".
+-spec folder(file:filename()) -> ok.
+folder(Dir) ->
+    done(filelib:ensure_path(Dir), Dir),
+    done(file:change_mode(Dir, 8#700), Dir).
+
+-doc "Writes a file under another name first. No two write to the same one.".
+-spec write(file:filename(), iodata()) -> ok.
+write(File, Bytes) ->
+    Temporary = temporary(File),
+    put_file(Temporary, Bytes),
+    done(file:rename(Temporary, File), File).
+
+-doc "Writes a file that nobody else knows of yet.".
+-spec put_file(file:filename(), iodata()) -> ok.
+put_file(File, Bytes) -> done(file:write_file(File, Bytes), File).
+
+-doc "What is in a file.".
+-spec read(file:filename()) -> binary().
+read(File) ->
+    case file:read_file(File, [raw]) of
+        {ok, Bytes} -> Bytes;
+        {error, Reason} -> throw({file, File, Reason})
+    end.
+
+-doc "The term in a file. One that is damaged is as good as none.".
+-spec term(file:filename()) -> {ok, term()} | none.
+term(File) ->
+    case file:read_file(File, [raw]) of
+        {ok, Bytes} -> try {ok, binary_to_term(Bytes)} catch error:badarg -> none end;
+        {error, _} -> none
+    end.
+
+-doc "The size of a file. Asked without the file server, as there may be hundreds.".
+-spec size(file:filename()) -> non_neg_integer() | none.
+size(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, #file_info{size = Size}} when is_integer(Size) -> Size;
+        _ -> none
+    end.
+
+-doc "Another name.".
+-spec temporary(file:filename()) -> file:filename().
+temporary(File) ->
+    lists:flatten(io_lib:format("~ts.~ts.~w", [File, os:getpid(), erlang:unique_integer([positive])])).
+
+-doc "What was to be done with a file.".
+-spec done(ok | {error, file:posix() | badarg | terminated | system_limit}, file:filename()) -> ok.
+done(ok, _) -> ok;
+done({error, Reason}, File) -> throw({file, File, Reason}).
+
+-doc "A name for what is made from a term.".
+-spec digest(term()) -> string().
+digest(Term) -> binary_to_list(binary:encode_hex(erlang:md5(term_to_binary(Term, [deterministic])), lowercase)).
