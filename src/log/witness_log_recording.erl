@@ -22,7 +22,7 @@ A recording that is open is a plain term. Any process may use it, and there is n
 """.
 
 -export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, atoms/1]).
--export([processes/1, fold_processes/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
+-export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
 
 -export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
 
@@ -323,12 +323,38 @@ more(Id, Of, More) -> More#{Id => maps:merge(maps:get(Id, More, #{}), Of)}.
 -doc "Folds over births and ends, in the order in which they were written. An end may come before its birth.".
 -spec fold_processes(fun((witness_log_recording_process:item(), Acc) -> Acc), Acc, recording()) ->
     {ok, Acc} | {error, error()}.
-fold_processes(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
+fold_processes(Fun, Acc, R) -> fold_blocks(fun(_, Items, A) -> lists:foldl(Fun, A, Items) end, Acc, R).
+
+-doc "Folds over births, each with its place for `birth/3`.".
+-spec fold_births(fun((Place :: non_neg_integer(), witness_log_recording_process:birth(), Acc) -> Acc), Acc, recording()) ->
+    {ok, Acc} | {error, error()}.
+fold_births(Fun, Acc, R) ->
+    fold_blocks(fun(Place, Items, A) ->
+        lists:foldl(fun({birth, Birth}, B) -> Fun(Place, Birth, B); (_, B) -> B end, A, Items)
+    end, Acc, R).
+
+-doc "The birth of a process, at its place.".
+-spec birth(Place :: non_neg_integer(), pos_integer(), recording()) ->
+    {ok, witness_log_recording_process:birth()} | none | {error, error()}.
+birth(Place, Id, #{dir := Dir, atoms := Atoms}) ->
+    Read = with_file(Dir, processes, fun(File) ->
+        maybe
+            {ok, Bytes, _} ?= witness_log_recording_file:read(Place, File),
+            items(Place, Bytes, Atoms, File)
+        end
+    end),
+    case Read of
+        {ok, Items} -> hd([{ok, Birth} || {birth, #{id := Of} = Birth} <- Items, Of =:= Id] ++ [none]);
+        {error, _} = Error -> Error;
+        _ -> none
+    end.
+
+fold_blocks(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
     Folded = with_file(Dir, processes, fun(File) ->
         witness_log_recording_file:fold(fun(At, Bytes, A) ->
-            case witness_log_recording_process:decode(Bytes, Atoms) of
-                {ok, Records} -> {ok, lists:foldl(Fun, A, Records)};
-                {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
+            maybe
+                {ok, Items} ?= items(At, Bytes, Atoms, File),
+                {ok, Fun(At, Items, A)}
             end
         end, Acc, witness_log_recording_file:first(), File)
     end),
@@ -336,6 +362,12 @@ fold_processes(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
         {error, _} = Error -> Error;
         {_, Acc1, _} -> {ok, Acc1};
         cut -> {ok, Acc}
+    end.
+
+items(At, Bytes, Atoms, File) ->
+    case witness_log_recording_process:decode(Bytes, Atoms) of
+        {ok, Items} -> {ok, Items};
+        {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
     end.
 
 -doc "The ids of the processes that have entries.".

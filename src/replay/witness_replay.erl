@@ -61,14 +61,14 @@ Where a process did not do what it did.
 -doc "Why a recording cannot be replayed.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
                 | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | tracing_only | no_code | no_processes
-                | {two, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
+                | {two | no_pid, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
                 | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
 -doc "Replays a recording to its end, or to the first divergence.".
 -spec replay(options()) -> {ok, report()} | {error, reason()}.
 replay(Options) ->
     maybe
-        {ok, Recording, _, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepared(Options),
         {Outcome, What, none} ?= witness_replay_vm:fold(none, none, Recording, Code, Atoms, Options),
         {Outcome, What}
     end.
@@ -81,7 +81,8 @@ recording does not hold, the replay makes again. Events before a divergence stan
     {ok, report(), Acc} | {error, reason(), Acc}.
 fold(Fun, Acc, Options) ->
     maybe
-        {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepared(Options),
+        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
         Told = fun(Told, {Events, A}) ->
             {Items, Events1} = witness_replay_events:told(Told, Events),
             {Events1, given(Items, Fun, A)}
@@ -106,7 +107,8 @@ given to the function that makes the first accumulator.
     {ok, report(), Acc} | {error, reason()} | {error, reason(), Acc}.
 tell(Fun, First, Options) ->
     maybe
-        {ok, Recording, Processes, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepared(Options),
+        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
         witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
     end.
 
@@ -114,7 +116,7 @@ tell(Fun, First, Options) ->
 -spec calls(witness_replay_traced:named(), options()) -> {ok, report(), witness_replay_traced:found()} | {error, reason()}.
 calls(Function, Options) ->
     maybe
-        {ok, Recording, _, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepared(Options),
         {error, Reason, _} ?= witness_replay_vm:fold({Function, fun(Found, _) -> Found end}, none, Recording, Code, Atoms, Options),
         {error, Reason}
     end.
@@ -126,7 +128,7 @@ folder to be deleted behind it.
 -spec stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) -> {ok, port(), file:filename()} | {error, reason()}.
 stopped(Limits, Options) ->
     maybe
-        {ok, _, _, Code, Atoms} ?= prepared(Options),
+        {ok, _, Code, Atoms} ?= prepared(Options),
         witness_replay_vm:open(Code, Atoms, Limits, Options)
     end.
 
@@ -138,12 +140,10 @@ prepared(Options) ->
         ok ?= trusted(Options),
         {ok, Recording} ?= opened(maps:get(dir, Options)),
         ok ?= replayable(Recording),
-        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
-        ok ?= told_apart(Processes),
         {ok, Atoms} ?= read(witness_log_recording:atoms(Recording)),
         {ok, Code} ?= witness_replay_code:prepare(Recording, Options),
         ok ?= unchanged(Code, Options),
-        {ok, Recording, Processes, Code, Atoms}
+        {ok, Recording, Code, Atoms}
     end.
 
 check(Options) ->
@@ -186,14 +186,6 @@ replayable(Recording) ->
         _ -> {error, no_code}
     end.
 
-told_apart([]) -> {error, no_processes};
-told_apart(Processes) ->
-    Pids = [Pid || #{pid := Pid} <- Processes],
-    case Pids -- lists:uniq(Pids) of
-        [] -> ok;
-        [Pid | _] -> {error, {two, witness_event:format_term(Pid, 100)}}
-    end.
-
 unchanged(#{changed := [_ | _] = Changed}, Options) ->
     case Options of
         #{allow_changed := true} -> ok;
@@ -220,6 +212,7 @@ format_error({node, Node}) ->
 format_error(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";
 format_error(no_processes) -> ~"there is no process in it";
 format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", Pid, ~", which cannot be replayed"];
+format_error({no_pid, Term}) -> [~"the identifier of a process in it is none of its VM: ", Term];
 format_error({folder, Dir}) ->
     [~"there is no folder ", name(Dir), ~", whose modules were recorded; --pa names another one"];
 format_error({code, Reason}) -> witness_record:format_error(Reason);

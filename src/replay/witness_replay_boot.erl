@@ -15,8 +15,10 @@ write(Dir, Atoms, Own) ->
     Names = filename:join(Dir, "atoms"),
     Boot = filename:join(Dir, "replay"),
     First = [{path, [Own]}, {primLoad, [?MODULE]}, {apply, {?MODULE, atoms, [Names]}},
-             {primLoad, [witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun,
-                         witness_replay_tell, witness_replay_traced, witness_replay_calls, witness_record_calls, witness_weave_runtime, witness_replay_runtime]}],
+             {primLoad, [witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun, witness_replay_tell,
+                         witness_replay_flow, witness_replay_births, witness_replay_slots, witness_replay_traced, witness_replay_stop,
+                         witness_replay_course, witness_replay_life, witness_replay_messages, witness_replay_results,
+                         witness_replay_calls, witness_record_calls, witness_weave_runtime, witness_replay_runtime]}],
     maybe
         {ok, Binary} ?= file:read_file(filename:join([code:root_dir(), "bin", "no_dot_erlang.boot"])),
         {script, Id, Commands} = binary_to_term(Binary),

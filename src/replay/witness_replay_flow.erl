@@ -21,8 +21,8 @@ goes on when enough have ended; or when nobody runs, since those who live may wa
 a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
 """.
 
--export([start/1, here/0, begins/2, first/1, more/1, begun/2, waits/3, runs/2, sent/3, took/2, follows/4, last/2, ended/2, states/2,
-         let_go/1]).
+-export([start/1, here/0, begins/2, first/1, more/1, begun/2, waits/3, runs/2, sent/3, took/2, follows/4, last/2, ended/2, has_ended/2,
+         states/2, let_go/1]).
 
 -export_type([flow/0]).
 
@@ -173,6 +173,10 @@ ended(Id, Flow) ->
         _ -> ok
     end,
     atomics:sub(Flow, ?LIVING, 1).
+
+-doc "Whether it has.".
+-spec has_ended(pos_integer(), flow()) -> boolean().
+has_ended(Id, Flow) -> atomics:get(Flow, ?STATE(Id)) =:= ?ENDED.
 
 -doc "A process has sent a message to another one, and waits as long as too much lies there.".
 -spec sent(pos_integer(), pos_integer(), flow()) -> ok.

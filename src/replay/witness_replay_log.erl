@@ -5,7 +5,7 @@ opened them. Entries are given out by the dozen, and kept nowhere: what is in me
 lives.
 """.
 
--export([start/1, next/1, forget/1, shared/2]).
+-export([start/1, next/1, birth/2, forget/1, shared/2]).
 
 -export_type([entries/0]).
 
@@ -29,6 +29,11 @@ start(Recording) ->
 -spec next(pos_integer()) -> {ok, entries()} | {error, witness_log_recording:error()}.
 next(Id) -> ask({next, Id}).
 
+-doc "How a process was born, by the place of that in the recording.".
+-spec birth(non_neg_integer(), pos_integer()) ->
+    {ok, witness_log_recording_process:birth()} | none | {error, witness_log_recording:error()}.
+birth(Place, Id) -> ask({birth, Place, Id}).
+
 -doc "A process has ended: its place is not needed any more.".
 -spec forget(pos_integer()) -> ok.
 forget(Id) ->
@@ -50,6 +55,9 @@ loop(Cursor, Places, Recording) ->
             {Answer, Places1} = read(Id, Cursor, Places),
             From ! {Ref, Answer},
             loop(Cursor, Places1, Recording);
+        {{birth, Place, Id}, From, Ref} ->
+            From ! {Ref, witness_log_recording:birth(Place, Id, Recording)},
+            loop(Cursor, Places, Recording);
         {{shared, Id, Test}, From, Ref} ->
             From ! {Ref, lists:any(fun(Other) -> Other =/= Id andalso ended(Other, Test, Recording) end,
                                    witness_log_recording:ids(Recording))},

@@ -68,18 +68,18 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
     maybe
         ok ?= witness_weave_cache:in_use(maps:get(woven, Job)),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
-        {ok, Processes} ?= witness_log_recording:processes(Recording),
+        {ok, Born} ?= witness_replay_births:read(Recording),
         _ = witness_replay_log:start(Recording),
         receive {witness_replay_log, ready} -> ok end,
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
-        ok = witness_replay_runtime:begin_all(#{
-            processes => Processes, calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
+        ok = witness_replay_course:begin_all(#{
+            calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
             marked => marked(witness_log_recording:header(Recording)),
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = witness_replay_stop:start(maps:get(limits, Job, none)),
         ok = handler(Job),
         Run = maps:get(run, witness_log_recording:header(Recording), none),
-        Firsts = [{Id, whole(Signature, Run)} || #{id := Id, parent := 0, signature := Signature} <- Processes],
+        Firsts = [{Id, whole(Signature, Run)} || {Id, Signature} <- Born],
         ok = case Job of #{events := true} -> witness_replay_tell:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
         {ok, Traced} ?= traced(Job),
         Result = replayed(first(Firsts, #state{port = Port})),
@@ -88,7 +88,8 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         tell(Result, Port)
     else
         {error, #{what := _} = Error} -> tell(unreadable(Error), Port);
-        {error, Reason} -> tell({failed, Reason}, Port)
+        {error, {not_in_use, _} = Reason} -> tell({failed, Reason}, Port);
+        {error, Reason} -> tell({refused, Reason}, Port)
     end.
 
 marked(#{calls := Calls}) -> lists:all(fun(Call) -> is_map_key(Call, Calls) end, witness_record_calls:added()).
@@ -110,13 +111,10 @@ tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 %% Those that nobody has spawned who was recorded.
 first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
-    Slot = witness_replay_runtime:slot(Id),
     Start = witness_replay_fun:local(MFA),
     ok = witness_replay_flow:first(witness_replay_flow:here()),
     ok = witness_replay_tell:born(Id, Start),
-    ok = witness_replay_flow:begun(Id, witness_replay_flow:here()),
-    Slot ! {witness_begin, Start},
-    first(Firsts, living(Id, Slot, State));
+    first(Firsts, living(Id, witness_replay_life:begun(Id, Start), State));
 first([{Id, _} | _], _) ->
     {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [])}.
 
@@ -178,13 +176,13 @@ asked({look, Ref, Id}, #state{port = Port, living = Living} = State) ->
     replayed(State);
 %% It may not have begun yet.
 asked({ask, Ref, Id}, State) ->
-    ok = witness_replay_stop:ask(witness_replay_runtime:slot(Id), Ref),
+    _ = [ok = witness_replay_stop:ask(Slot, Ref) || Slot <- [witness_replay_slots:slot(Id)], is_pid(Slot)],
     replayed(State).
 
 %% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
 explained([], State) -> {finished, summary(identical, State)};
 explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
-    case witness_replay_runtime:signalled(Pid, Reason)
+    case witness_replay_course:signalled(Pid, Reason)
         orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end) of
         true -> explained(Suspected, State);
         false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}}
@@ -278,6 +276,7 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
             ok = witness_replay_tell:killed(replayed_process(Slot)),
             exit(Slot, kill),
             ok = witness_replay_flow:ended(Id, witness_replay_flow:here()),
+            ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
             ended(Id, killed, 0, S)
         end, State, Spinning))
     end;
@@ -351,7 +350,7 @@ waiting(Id, For, #state{living = Living}) ->
              end};
         none -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
     end,
-    report(Id, position(Slot), Log, Program, witness_replay_runtime:stack(Stack), []).
+    report(Id, position(Slot), Log, Program, witness_replay_course:stack(Stack), []).
 
 %% --- telling ---------------------------------------------------------------------
 
@@ -410,7 +409,7 @@ process(Id) ->
         none -> [~"process ", integer_to_binary(Id)]
     end.
 
-known(Id) when is_integer(Id) -> witness_replay_runtime:known(Id);
+known(Id) when is_integer(Id) -> witness_replay_births:known(Id);
 known(none) -> none.
 
 term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).

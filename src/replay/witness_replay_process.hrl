@@ -1,6 +1,10 @@
+%% That of the recorder.
+-define(KEY, '$witness_record').
+
 %% entries: those that were fetched; more: whether there may be others. at: how many it has passed; limit: how many it may. channels: messages that
 %% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the latest first.
-%% peer: to whom it has sent last, and who stands for that. plain: nobody wants to know of messages but who takes them.
+%% peer: to whom it has sent last, and who stands for that. plain: nobody wants to know of messages but who takes them. owners: what is to be
+%% forgotten of its aliases.
 -record(process, {id :: pos_integer(),
                   pid :: pid(),
                   entries = [] :: [witness_log_recording:run()],
@@ -12,4 +16,5 @@
                   flow :: witness_replay_flow:flow(),
                   plain :: boolean(),
                   aliases = #{} :: #{reference() => explicit | monitor | once},
+                  owners = [] :: [term()],
                   recent = [] :: [witness_log_recording:entry()]}).

@@ -73,11 +73,11 @@ wait_in(Module, Match, P) ->
 answer(Ref, Where) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     {backtrace, Backtrace} = process_info(self(), backtrace),
-    controller() ! {{witness_state, Ref}, {Where, witness_replay_runtime:stack(Stack), Backtrace}},
+    controller() ! {{witness_state, Ref}, {Where, witness_replay_course:stack(Stack), Backtrace}},
     ok.
 
 controller() ->
-    #{controller := Controller} = persistent_term:get(witness_replay_runtime),
+    #{controller := Controller} = witness_replay_course:given(),
     Controller.
 
 -doc "Lets processes go on to other limits, these that live among them.".
@@ -99,6 +99,6 @@ ask(Slot, Ref) ->
 -spec look(pid()) -> {running, [tuple()], binary()}.
 look(Slot) ->
     case process_info(Slot, [current_stacktrace, backtrace]) of
-        [{_, Stack}, {_, Backtrace}] -> {running, witness_replay_runtime:stack(Stack), Backtrace};
+        [{_, Stack}, {_, Backtrace}] -> {running, witness_replay_course:stack(Stack), Backtrace};
         undefined -> {running, [], ~""}
     end.

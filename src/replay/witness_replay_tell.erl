@@ -187,7 +187,7 @@ told({Id, Entry, What} = Told, Wait) ->
     case Wait =:= wait andalso is_whole() of
         true ->
             {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-            passed_on({Id, Entry, {at, witness_replay_runtime:stack(Stack), What}}, Wait);
+            passed_on({Id, Entry, {at, witness_replay_course:stack(Stack), What}}, Wait);
         false -> passed_on(Told, Wait)
     end.
 

@@ -98,7 +98,7 @@ replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options
     #{complete := Complete} = witness_log_recording:info(Recording),
     case heard(Port, none, Told, Options) of
         {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
-        {failed, {traced, _} = Reason} -> {error, Reason};
+        {refused, Reason} -> {error, Reason};
         {failed, Reason} -> {error, {vm, Reason}}
     end.
 

@@ -1,0 +1,179 @@
+-module(witness_replay_course).
+-moduledoc """
+The course of a process that is replayed: what its log says next, and how it ends.
+
+A process has what it needs in its dictionary, under a key that the program does not see. It ends as its log does: by itself; where the log
+has an exit that a signal can have made, and the program wants something else; where the recording was cut; or with a divergence, of which
+whoever looks after all is told.
+""".
+
+-export([begin_all/1, given/0, told/1, keep/1, peeked/1, looked/1, unanswered/3, diverged/3, finished/1, stopped/2, has_sent_exit/2,
+         signalled/2, printed/1, unseen/3, stack/1]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-define(SIGNALS, witness_replay_signals).
+
+-doc """
+Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
+
+- `calls`: the numbers of calls, for those that are known at run time only;
+- `checked`: the log has hashes or contents of messages; `announced`: it has what was sent;
+- `marked`: it has exits that processes raise themselves;
+- `mirror`: the controller wants to have what is printed.
+""".
+-spec begin_all(#{calls := #{mfa() => non_neg_integer()}, checked := boolean(), announced := boolean(), marked := boolean(),
+                  mirror := boolean()}) -> ok.
+begin_all(Given) ->
+    ok = witness_replay_slots:start(),
+    _ = ets:new(?SIGNALS, [named_table, public, bag]),
+    ok = witness_replay_flow:start(witness_replay_births:last()),
+    persistent_term:put(?MODULE, Given#{controller => self()}).
+
+-doc "What `begin_all/1` was given, and its caller, `controller`.".
+-spec given() -> #{atom() => term()}.
+given() -> persistent_term:get(?MODULE).
+
+-doc "Tells whoever looks after all.".
+-spec told(term()) -> term().
+told(What) ->
+    #{controller := Controller} = persistent_term:get(?MODULE),
+    Controller ! {witness_replay, What}.
+
+%% --- what comes next -------------------------------------------------------------
+
+-doc "The process goes on from here.".
+-spec keep(witness_replay_process:process()) -> term().
+keep(P) -> put(?KEY, P).
+
+-doc "What comes next. Where the process is to stop before it, it does.".
+-spec peeked(witness_replay_process:process()) -> {witness_log_recording:run() | done, witness_replay_process:process()}.
+peeked(#process{at = At, limit = Limit} = P) when At >= Limit -> peeked(witness_replay_stop:wait(P));
+peeked(P) -> looked(P).
+
+-doc "The same, without being stopped.".
+-spec looked(witness_replay_process:process()) -> {witness_log_recording:run() | done, witness_replay_process:process()}.
+looked(P) ->
+    case witness_replay_process:peek(P) of
+        {error, Error} ->
+            told({unreadable, Error}),
+            gone();
+        Peeked -> Peeked
+    end.
+
+-doc "The entry is none that answers what the program wants.".
+-spec unanswered(witness_log_recording:run() | done, term(), #process{}) -> no_return().
+unanswered(done, _, P) -> stopped(cut, P);
+unanswered({exit, Reason} = Entry, Wanted, P) ->
+    case was_killed(Reason, P) of
+        true -> stopped(killed, witness_replay_process:pop(P));
+        false -> diverged(Entry, Wanted, P)
+    end;
+unanswered(Entry, Wanted, P) -> diverged(Entry, Wanted, P).
+
+-doc "Whoever looks after all is told, and this process does nothing more.".
+-spec diverged(witness_log_recording:run() | done, term(), #process{}) -> no_return().
+diverged(Entry, Wanted, P) ->
+    told({diverged, told_of_divergence(Entry, Wanted, P)}),
+    gone().
+
+told_of_divergence(Entry, Wanted, #process{id = Id, at = At, recent = Recent}) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    #{id => Id, at => At + 1, log => Entry, program => Wanted, stack => stack(Stack),
+      recent => lists:reverse(lists:sublist(Recent, 10))}.
+
+%% --- ends ------------------------------------------------------------------------
+
+-doc "The program has ended, for this reason.".
+-spec finished(term()) -> no_return().
+finished(Reason) ->
+    {Entry, P} = peeked(get(?KEY)),
+    case Entry of
+        done -> stopped(ended, P);
+        {exit, Recorded} ->
+            case witness_replay_reason:same(Recorded, Reason) of
+                true -> stopped(ended, witness_replay_process:pop(P));
+                false ->
+                    case was_killed(Recorded, P) of
+                        true -> suspected(Recorded, Entry, {exits, Reason}, P);
+                        false -> diverged(Entry, {exits, Reason}, P)
+                    end
+            end;
+        _ -> diverged(Entry, {exits, Reason}, P)
+    end.
+
+%% A signal with the reason `normal' kills nobody. A reason with a stack trace is that of a crash: its own, or one that came
+%% over a link, and then somebody else has it too.
+was_killed(normal, _) -> false;
+was_killed(Reason, #process{id = Id}) ->
+    not witness_replay_reason:has_stack(Reason)
+        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end).
+
+%% It has ended by itself, where the log has another reason: so a signal came at the last moment. Whether anybody has sent one
+%% is known when all have done what they did.
+-spec suspected(term(), witness_log_recording:run(), term(), #process{}) -> no_return().
+suspected(Reason, Entry, Wanted, #process{pid = Pid} = P) ->
+    told({suspected, Pid, Reason, told_of_divergence(Entry, Wanted, P)}),
+    stopped(killed, witness_replay_process:pop(P)).
+
+-doc "A process that is replayed sends an exit signal.".
+-spec has_sent_exit(pid() | port() | reference(), term()) -> true.
+has_sent_exit(To, Reason) -> ets:insert(?SIGNALS, {To, Reason}).
+
+-doc "Whether a process that was replayed has sent an exit signal to this one, by which it may have ended with this reason.".
+-spec signalled(pid(), term()) -> boolean().
+signalled(Pid, Reason) ->
+    lists:any(fun({_, kill}) -> Reason =:= killed;
+                 ({_, Sent}) -> witness_replay_reason:same(Reason, Sent)
+              end, ets:lookup(?SIGNALS, Pid)).
+
+-doc "It has nobody to tell but whoever looks after all, and runs no code of the program any more.".
+-spec stopped(ended | killed | cut, #process{}) -> no_return().
+stopped(How, #process{id = Id, pid = Pid, at = At, flow = Flow, owners = Owners} = P) ->
+    ok = witness_replay_flow:ended(Id, Flow),
+    ok = witness_replay_slots:ended(Id, Pid),
+    ok = witness_replay_slots:forget(Owners),
+    ok = witness_replay_tell:ended(How, P),
+    witness_replay_log:forget(Id),
+    told({ended, Id, How, At}),
+    gone().
+
+-spec gone() -> no_return().
+gone() ->
+    exit(self(), kill),
+    receive after infinity -> gone() end.
+
+%% --- what is not the program's ---------------------------------------------------
+
+-doc "What a program prints is told, if somebody wants to have it.".
+-spec printed(term()) -> ok.
+printed(Request) ->
+    case persistent_term:get(?MODULE) of
+        #{mirror := true} -> told({output, Request});
+        #{mirror := false} -> ok
+    end,
+    ok.
+
+-doc "Calls a function as somebody who is not replayed.".
+-spec unseen(module(), atom(), [term()]) -> term().
+unseen(Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P ->
+            put(?KEY, outside),
+            try
+                erlang:apply(Module, Function, Args)
+            after
+                put(?KEY, P)
+            end;
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+-doc "A stack without the frames of the replay.".
+-spec stack([term()]) -> [term()].
+stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
+
+is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
+    lists:member(element(1, Frame), [?MODULE, witness_replay_runtime, witness_replay_life, witness_replay_messages, witness_replay_results,
+                                     witness_replay_process, witness_replay_flow, witness_replay_slots, witness_replay_births,
+                                     witness_replay_log, witness_replay_tell, witness_replay_stop]);
+is_own_frame(_) -> false.

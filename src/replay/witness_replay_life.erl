@@ -1,0 +1,92 @@
+-module(witness_replay_life).
+-moduledoc """
+How processes that are replayed begin: those that the program spawns, and those that nobody has spawned who was recorded. The identity
+of a child is in the log of its parent.
+""".
+
+-export([spawned/3, begun/2, child/2, hibernate/1]).
+-export([place/1, awake/1]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-doc false.
+-spec place(pos_integer()) -> no_return().
+place(Id) ->
+    receive
+        {witness_begin, {Module, Function, Args}} ->
+            Pid = witness_replay_births:pid(Id),
+            Flow = witness_replay_flow:here(),
+            #{checked := Checked, announced := Announced} = witness_replay_course:given(),
+            Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
+            {_, P} = witness_replay_course:looked(witness_replay_process:new(Id, Pid, Flow, Plain)),
+            witness_replay_course:keep(witness_replay_stop:limited(P)),
+            run(Module, Function, Args)
+    end.
+
+%% Nothing may come behind the call but this: what catches is not the program's.
+-spec run(module(), atom(), [term()]) -> no_return().
+run(Module, Function, Args) ->
+    try witness_replay_runtime:apply(Module, Function, Args) of
+        _ -> witness_replay_course:finished(normal)
+    catch
+        throw:Reason:Stack -> witness_replay_course:finished({{nocatch, Reason}, witness_replay_course:stack(Stack)});
+        error:Reason:Stack -> witness_replay_course:finished({Reason, witness_replay_course:stack(Stack)});
+        exit:Reason -> witness_replay_course:finished(Reason)
+    end.
+
+-doc "The program spawns, by this function of `erlang`.".
+-spec spawned(atom(), [term()], witness_replay_process:process()) -> term().
+spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_course:peeked(P)).
+
+by_log(Function, Args, {{spawn, Child}, P}) ->
+    %% Where the recording was cut, its birth may be missing.
+    Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
+    ok = witness_replay_flow:begins(P#process.id, P#process.flow),
+    Start = started_with(Args),
+    ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
+    ok = witness_replay_tell:spawned(Child, Start, P),
+    ok = child(Child, Start),
+    P1 = witness_replay_process:pop(P),
+    MFA = {erlang, Function, length(Args)},
+    case witness_replay_course:looked(P1) of
+        {{result, MFA, Value}, P2} -> witness_replay_results:returned(MFA, Args, Value, P2);
+        {_, P2} ->
+            witness_replay_course:keep(P2),
+            Pid
+    end;
+by_log(Function, Args, {Entry, P}) -> witness_replay_results:answered({Entry, P}, erlang, Function, Args).
+
+%% With a node or without one, a fun or a function with its arguments.
+started_with([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+started_with([_, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
+started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
+
+-doc "Begins a process that another one has spawned: whoever looks after all hears of it before it can do anything.".
+-spec child(pos_integer(), {module(), atom(), [term()]}) -> ok.
+child(Id, MFA) ->
+    witness_replay_course:told({begun, Id, witness_replay_slots:slot(Id)}),
+    _ = begun(Id, MFA),
+    ok.
+
+-doc "Begins a process: who stands for it.".
+-spec begun(pos_integer(), {module(), atom(), [term()]}) -> pid().
+begun(Id, MFA) ->
+    Slot = witness_replay_slots:slot(Id),
+    ok = witness_replay_slots:begun(Id, witness_replay_births:pid(Id), Slot),
+    ok = witness_replay_flow:begun(Id, witness_replay_flow:here()),
+    Slot ! {witness_begin, MFA},
+    Slot.
+
+-doc "The process sleeps until a message comes, and goes on with this function. In a replay it goes on at once.".
+-spec hibernate([term()]) -> ok | no_return().
+hibernate([]) -> ok;
+hibernate(MFA) ->
+    %% The stack is thrown away: whoever sleeps again and again does not grow.
+    self() ! witness_awake,
+    erlang:hibernate(?MODULE, awake, [MFA]).
+
+-doc false.
+-spec awake([term()]) -> no_return().
+awake([Module, Function, Args]) ->
+    receive witness_awake -> run(Module, Function, Args) end.

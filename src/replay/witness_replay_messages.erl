@@ -1,0 +1,275 @@
+-module(witness_replay_messages).
+-moduledoc """
+Messages of processes that are replayed: which one a `receive` takes is in the log of the receiver, and sends go to the process that
+stands for the receiver, with the number of the sender. What the recorder keeps with its contents comes from the log, and is not sent.
+""".
+
+-export([take/4, wait/2, send/3]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+%% Messages that may wait at a process for which one sends that has nothing else left to do.
+-define(CROWD, 10_000).
+
+%% --- taken -----------------------------------------------------------------------
+
+-doc "A `receive` of woven code, as `m:witness_weave_runtime` has it.".
+-spec take(module(), atom() | none, tuple(), timeout() | term()) -> [term()] | timeout | term().
+take(Module, Match, Bound, Time) ->
+    case get(?KEY) of
+        #process{at = At, limit = Limit} = P when At >= Limit ->
+            case witness_replay_stop:wait_in(Module, matching(Module, Match, Bound), P) of
+                #process{} = P1 -> taken(matching(Module, Match, Bound), timed(Time), P1);
+                Request ->
+                    put(?KEY, {asked, Module, P}),
+                    Request
+            end;
+        %% Until it is back here it was outside.
+        {asked, Module, P} ->
+            witness_replay_course:keep(P),
+            take(Module, Match, Bound, Time);
+        #process{} = P -> taken(matching(Module, Match, Bound), timed(Time), P);
+        _ -> received(Module, Match, Bound, timed(Time))
+    end.
+
+matching(_, none, _) -> fun(_) -> false end;
+matching(Module, Match, Bound) -> fun(Msg) -> Module:Match(Bound, Msg) end.
+
+timed(infinity) -> infinity;
+timed(Time) when is_integer(Time), Time >= 0, Time =< 16#ffffffff -> Time;
+timed(_) -> erlang:error(timeout_value).
+
+received(_, none, _, Time) ->
+    receive after Time -> timeout end;
+received(Module, Match, Bound, Time) ->
+    prim_eval:'receive'(fun(Msg) -> case Module:Match(Bound, Msg) of true -> [Msg]; false -> nomatch end end, Time).
+
+taken(Match, Time, P) ->
+    case witness_replay_course:peeked(P) of
+        {{from, From, _}, P1} ->
+            case witness_replay_process:has_none(From, P1) of
+                true -> next(From, Match, P1);
+                false -> from(From, Match, P1)
+            end;
+        {{content, Logged}, P1} ->
+            Msg = witness_replay_results:known_funs(Logged),
+            case Match(Msg) of
+                true ->
+                    ok = followed(Msg, P1),
+                    witness_replay_tell:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
+                false -> witness_replay_course:diverged({content, Msg}, {'receive', Time}, P1)
+            end;
+        {{timeout, _}, P1} when Time =/= infinity ->
+            ok = witness_replay_tell:did(timeout, P1),
+            witness_replay_course:keep(witness_replay_process:pop(P1)),
+            timeout;
+        {Entry, P1} -> witness_replay_course:unanswered(Entry, {'receive', Time}, P1)
+    end.
+
+followed({'DOWN', _, process, Pid, _}, #process{id = Id, flow = Flow}) when is_pid(Pid) ->
+    case witness_replay_slots:receiver(Pid) of
+        {Other, Slot} when Other =/= Id, Slot =/= none -> witness_replay_flow:follows(Id, Other, Slot, Flow);
+        _ -> ok
+    end;
+followed(_, _) -> ok.
+
+%% An alias goes with its monitor.
+told_of({'DOWN', Monitor, _, _, _}, P) when is_reference(Monitor) -> witness_replay_process:unalias({monitor, Monitor}, P);
+told_of(_, P) -> P.
+
+from(From, Match, P) ->
+    case witness_replay_process:queued(From, Match, P) of
+        {ok, Msg, P1} -> took(From, Msg, P1);
+        {none, P1} ->
+            {Sender, Via, Msg} = arrival(From, P1),
+            from(From, Match, arrived(From, Sender, Via, Msg, P1))
+    end.
+
+%% The same where nothing is there of this sender: what comes first mostly is what is wanted.
+next(From, Match, P) ->
+    case arrival(From, P) of
+        {From, none, Msg} ->
+            case Match(Msg) of
+                true -> took(From, Msg, P);
+                false -> from(From, Match, witness_replay_process:arrived(From, none, Msg, P))
+            end;
+        {From, Via, Msg} -> from(From, Match, witness_replay_process:arrived(From, Via, Msg, P));
+        {Sender, Via, Msg} -> next(From, Match, witness_replay_process:arrived(Sender, Via, Msg, P))
+    end.
+
+took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
+    ok = witness_replay_flow:took(Id, Flow),
+    Passed = witness_replay_process:pop(P),
+    case Plain of
+        true -> taken_is(Msg, Passed);
+        false -> witness_replay_tell:took(From, P, checked(Msg, Passed))
+    end.
+
+%% The next message of anybody.
+arrival(From, #process{id = Id, flow = Flow}) ->
+    receive
+        {witness_sent, Sender, Via, Msg} -> {Sender, Via, Msg}
+    after 0 ->
+        ok = witness_replay_flow:waits(Id, From, Flow),
+        receive
+            {witness_sent, Sender, Via, Msg} ->
+                ok = witness_replay_flow:runs(Id, Flow),
+                {Sender, Via, Msg}
+        end
+    end.
+
+%% With all that came before the next one of the sender that is waited for.
+arrived(From, From, Via, Msg, P) -> witness_replay_process:arrived(From, Via, Msg, P);
+arrived(From, Sender, Via, Msg, P) ->
+    {Next, NextVia, NextMsg} = arrival(From, P),
+    arrived(From, Next, NextVia, NextMsg, witness_replay_process:arrived(Sender, Via, Msg, P)).
+
+%% What the log says of the message besides.
+checked(Msg, P) ->
+    case witness_replay_course:given() of
+        #{checked := false} -> taken_is(Msg, P);
+        #{checked := true} ->
+            case witness_replay_course:looked(P) of
+                {{hash, Hash}, P1} ->
+                    case <<(erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32)):64/little>> of
+                        Hash -> checked(Msg, witness_replay_process:pop(P1));
+                        _ -> witness_replay_course:diverged({hash, Hash}, {took, Msg}, P1)
+                    end;
+                {{contents, Msg}, P1} -> checked(Msg, witness_replay_process:pop(P1));
+                {{contents, Other}, P1} -> witness_replay_course:diverged({contents, Other}, {took, Msg}, P1);
+                {_, P1} -> taken_is(Msg, P1)
+            end
+    end.
+
+taken_is(Msg, P) ->
+    witness_replay_course:keep(P),
+    [Msg].
+
+-doc "A `receive` by a function, as `prim_eval` has it.".
+-spec wait(fun((term()) -> term()), term()) -> term().
+wait(Match, Time) ->
+    case get(?KEY) of
+        #process{} = P ->
+            case taken(fun(Msg) -> Match(Msg) =/= nomatch end, timed(Time), P) of
+                [Msg] -> Match(Msg);
+                timeout -> timeout
+            end;
+        _ -> prim_eval:'receive'(Match, Time)
+    end.
+
+%% --- sent ------------------------------------------------------------------------
+
+-doc "A send by this function of `erlang`: what that returns.".
+-spec send(atom(), [term()], witness_replay_process:process() | undefined) -> term().
+send(Function, [To, Msg | _] = Args, Process) ->
+    case Process of
+        #process{plain = true, peer = {To, Id, Slot}} = P when Function =:= send, tl(tl(Args)) =:= [] ->
+            delivered(Id, Slot, none, Msg, P),
+            Msg;
+        #process{} = P ->
+            routed(To, Msg, Function, Args, told_sent(To, Msg, P)),
+            announced(witness_replay_course:given()),
+            case {Function, Args} of
+                {send_nosuspend, _} -> true;
+                {send, [_, _, _]} -> ok;
+                {_, _} -> Msg
+            end;
+        _ -> erlang:apply(erlang, Function, Args)
+    end.
+
+%% What was sent is seen where it is taken, so it is not compared here.
+announced(#{announced := true}) ->
+    case witness_replay_course:looked(get(?KEY)) of
+        {{sent, _, _}, P} -> witness_replay_course:keep(witness_replay_process:pop(P));
+        {_, P} -> witness_replay_course:keep(P)
+    end;
+announced(#{announced := false}) -> ok.
+
+%% Before it is on its way. What is sent to a name is told when the name was found, and other terms are nobody.
+told_sent(To, Msg, P) when is_reference(To) ->
+    _ = [ok = witness_replay_tell:leads({leads, Id}, P)
+         || witness_replay_tell:is_whole(), Id <- [witness_replay_slots:aliased(To)], Id =/= none],
+    surely_sent(To, Msg, P);
+told_sent(To, Msg, P) when is_pid(To); is_port(To) -> surely_sent(To, Msg, P);
+told_sent({Name, Node} = To, Msg, P) when is_atom(Name), is_atom(Node), Node =/= node() -> surely_sent(To, Msg, P);
+told_sent(_, _, P) -> P.
+
+surely_sent(To, Msg, P) ->
+    case witness_replay_tell:is_on() of
+        false -> P;
+        true ->
+            {Entry, P1} = witness_replay_course:looked(P),
+            witness_replay_course:keep(P1),
+            ok = witness_replay_tell:sent(To, Msg, Entry, P1),
+            P1
+    end.
+
+%% What a process sends to itself with options, or by an alias, comes from the log.
+routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
+routed(To, Msg, _, _, P) when is_pid(To) ->
+    case witness_replay_slots:receiver(To) of
+        {_, none} -> ok;
+        {Id, Slot} ->
+            P1 = P#process{peer = {To, Id, Slot}},
+            witness_replay_course:keep(P1),
+            delivered(Id, Slot, none, Msg, P1);
+        none -> outward(Msg)
+    end;
+routed(To, Msg, _, _, P) when is_reference(To) ->
+    case witness_replay_slots:aliased(To) of
+        none -> outward(Msg);
+        Id -> delivered(Id, witness_replay_slots:slot(Id), To, Msg, P)
+    end;
+routed(To, Msg, _, _, _) when is_port(To) -> outward(Msg);
+routed(To, Msg, Function, Args, P) when is_atom(To) -> named(Msg, Function, Args, P);
+routed({Name, Node}, Msg, Function, Args, P) when is_atom(Name), Node =:= node() -> named(Msg, Function, Args, P);
+routed({Name, Node}, Msg, _, _, _) when is_atom(Name), is_atom(Node) -> outward(Msg);
+routed(_, _, Function, Args, _) -> witness_replay_results:raised(error, badarg, erlang, Function, Args).
+
+named(Msg, Function, Args, P) ->
+    MFA = {erlang, Function, length(Args)},
+    case witness_replay_course:peeked(P) of
+        {{named, 0}, P1} ->
+            P2 = witness_replay_process:pop(P1),
+            witness_replay_course:keep(P2),
+            _ = surely_sent(hd(Args), Msg, P2),
+            outward(Msg);
+        {{named, Id}, P1} ->
+            Passed = witness_replay_process:pop(P1),
+            witness_replay_course:keep(Passed),
+            ok = witness_replay_tell:leads({leads, Id}, Passed),
+            P2 = surely_sent(hd(Args), Msg, Passed),
+            case {Args, P2} of
+                {[_, _, _], #process{id = Id}} -> ok;
+                _ -> delivered(Id, witness_replay_slots:slot(Id), none, Msg, P2)
+            end;
+        {{raise, MFA, Class, Reason}, P1} ->
+            witness_replay_course:keep(witness_replay_process:pop(P1)),
+            witness_replay_results:raised(Class, Reason, erlang, Function, Args);
+        {Entry, P1} -> witness_replay_course:unanswered(Entry, {send, hd(Args)}, P1)
+    end.
+
+%% Messages that the recorder keeps with their contents, whoever has sent them, come from the log.
+delivered(_, _, _, {'EXIT', _, _}, _) -> ok;
+delivered(_, _, _, {'DOWN', _, _, _, _}, _) -> ok;
+delivered(_, _, _, {spawn_reply, _, _, _}, _) -> ok;
+delivered(_, _, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
+delivered(Id, _, Via, _, #process{id = Id}) when Via =/= none -> ok;
+delivered(_, none, _, _, _) -> ok;
+delivered(Id, Slot, Via, Msg, #process{id = Me, flow = Flow} = P) ->
+    Slot ! {witness_sent, Me, Via, Msg},
+    case witness_replay_process:may_be_killed(P) of
+        true -> throttled(Slot);
+        false -> witness_replay_flow:sent(Me, Id, Flow)
+    end.
+
+%% A process that was killed while it did nothing but send would go on for ever.
+throttled(Slot) ->
+    case process_info(Slot, message_queue_len) of
+        {message_queue_len, N} when N > ?CROWD -> receive after 10 -> throttled(Slot) end;
+        _ -> ok
+    end.
+
+%% Nobody is told outside but, if that is wanted, whoever watches.
+outward({io_request, _, _, Request}) -> witness_replay_course:printed(Request);
+outward(_) -> ok.

@@ -1,0 +1,183 @@
+-module(witness_replay_results).
+-moduledoc """
+What calls of processes that are replayed return or raise is in their log, and nothing is executed. Calls that act on other processes
+do nothing: what comes of them is in the logs of those.
+""".
+
+-export([result/3, foreign/3, answered/4, returned/4, raised/5, known_funs/1, effect/3, halt/2, leaving/3]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-doc "A call of a function of the table.".
+-spec result(module(), atom(), [term()]) -> term().
+result(Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P -> answered(witness_replay_course:peeked(P), Module, Function, Args);
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+-doc "The same, of a function that is not woven. What it does inside is outside. Processes that it starts are told by the log.".
+-spec foreign(module(), atom(), [term()]) -> term().
+foreign(Module, Function, Args) ->
+    case get(?KEY) of
+        #process{} = P -> foreign_answered(witness_replay_course:peeked(P), Module, Function, Args);
+        _ -> erlang:apply(Module, Function, Args)
+    end.
+
+foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
+    case witness_replay_births:known(Child) of
+        {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
+            ok = witness_replay_flow:begins(P#process.id, P#process.flow),
+            ok = witness_replay_tell:spawned(Child, MFA, P),
+            ok = witness_replay_life:child(Child, MFA),
+            foreign_answered(witness_replay_course:peeked(witness_replay_process:pop(P)), Module, Function, Args);
+        _ -> witness_replay_course:diverged({spawn, Child}, {call, Module, Function, Args}, P)
+    end;
+foreign_answered(Peeked, Module, Function, Args) -> answered(Peeked, Module, Function, Args).
+
+-doc "What the log answers a call with.".
+-spec answered({witness_log_recording:run() | done, witness_replay_process:process()}, module(), atom(), [term()]) -> term().
+answered({Entry, P}, Module, Function, Args) ->
+    MFA = {Module, Function, length(Args)},
+    case Entry of
+        {result, MFA, Value} -> returned(MFA, Args, Value, P);
+        {raise, MFA, Class, Reason} ->
+            ok = witness_replay_tell:did({raise, MFA, Args, Class, Reason}, P),
+            witness_replay_course:keep(witness_replay_process:pop(P)),
+            raised(Class, Reason, Module, Function, Args);
+        _ -> unanswered(Entry, {call, Module, Function, Args}, P, MFA)
+    end.
+
+%% Of calls that make a reference only those that return are in the log. They fail where their arguments are wrong.
+-spec unanswered(witness_log_recording:run() | done, term(), #process{}, mfa()) -> no_return().
+unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Function =:= alias; Function =:= make_ref ->
+    {call, Module, Function, Args} = Call,
+    try erlang:apply(Module, Function, Args) of
+        Ref ->
+            true = is_reference(Ref) andalso erlang:demonitor(Ref, [flush]),
+            witness_replay_course:unanswered(Entry, Call, P)
+    catch
+        error:Reason -> raised(error, Reason, Module, Function, Args)
+    end;
+unanswered(Entry, Call, P, _) -> witness_replay_course:unanswered(Entry, Call, P).
+
+-doc "A call returns this value, which the log has.".
+-spec returned(mfa(), [term()], term(), witness_replay_process:process()) -> term().
+returned(MFA, Args, Value, P) ->
+    ok = witness_replay_tell:did({call, MFA, Args, Value}, P),
+    witness_replay_course:keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
+    real(MFA, Args, Value).
+
+%% What is made of these is only good for functions that are executed.
+real({ets, match_spec_compile, 1}, Args, _) -> erlang:apply(ets, match_spec_compile, Args);
+real(_, _, Value) -> known_funs(Value).
+
+-doc "Funs of the recording as funs of this VM.".
+-spec known_funs(term()) -> term().
+known_funs(Value) when is_atom(Value); is_number(Value); is_pid(Value); is_reference(Value); is_binary(Value) -> Value;
+known_funs(Value) -> witness_replay_course:unseen(witness_replay_fun, local, [Value]).
+
+%% Which aliases are active.
+remembered({erlang, monitor, 3}, [_, _, Options], Ref, P) -> monitored(Options, Ref, P);
+remembered({erlang, alias, 0}, _, Ref, P) -> alias(Ref, explicit, P);
+remembered({erlang, alias, 1}, [Options], Ref, P) ->
+    alias(Ref, case lists:member(reply, Options) of true -> once; false -> explicit end, P);
+remembered({erlang, unalias, 1}, [Ref], _, P) -> witness_replay_process:unalias({any, Ref}, P);
+remembered({erlang, demonitor, 2}, [Ref, _], _, P) -> witness_replay_process:unalias({monitor, Ref}, P);
+remembered({erlang, Spawn, _}, Args, {_, Ref}, P) when Spawn =:= spawn_opt, is_reference(Ref) -> requested(Args, Ref, P);
+remembered({erlang, Spawn, _}, Args, Ref, P) when Spawn =:= spawn_request, is_reference(Ref) -> requested(Args, Ref, P);
+remembered(_, _, _, P) -> P.
+
+requested(Args, Ref, P) ->
+    case lists:last(Args) of
+        Options when is_list(Options) ->
+            case lists:keyfind(monitor, 1, [Option || Option <- Options, is_tuple(Option)]) of
+                {monitor, Given} when is_list(Given) -> monitored(Given, Ref, P);
+                _ -> P
+            end;
+        _ -> P
+    end.
+
+monitored(Options, Ref, P) ->
+    case lists:keyfind(alias, 1, Options) of
+        {alias, explicit_unalias} -> alias(Ref, explicit, P);
+        {alias, demonitor} -> alias(Ref, monitor, P);
+        {alias, reply_demonitor} -> alias(Ref, once, P);
+        _ -> P
+    end.
+
+alias(Ref, How, #process{id = Id, owners = Owners} = P) ->
+    New = witness_replay_slots:alias(Ref, Id),
+    witness_replay_process:alias(Ref, How, P#process{owners = New ++ Owners}).
+
+-doc "Raises what the call of a function has raised.".
+-spec raised(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
+raised(Class, Reason, Module, Function, Args) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    erlang:raise(Class, Reason, [{Module, Function, Args, []} | witness_replay_course:stack(Stack)]).
+
+-doc "The program ends its VM, which is the last thing that it does.".
+-spec halt([term()], witness_replay_process:process() | undefined) -> no_return().
+halt(Args, Process) ->
+    case Process of
+        #process{} = P ->
+            {Entry, P1} = witness_replay_course:peeked(P),
+            witness_replay_course:unanswered(Entry, {call, erlang, halt, Args}, P1);
+        _ -> erlang:apply(erlang, halt, Args)
+    end.
+
+-doc "A signal to another process, or output of the VM itself.".
+-spec effect(atom(), [term()], witness_replay_process:process() | undefined) -> term().
+effect(Function, Args, Process) ->
+    case Process of
+        #process{} = P ->
+            true = possible(Function, Args),
+            ok = witness_replay_tell:acts({effect, {erlang, Function, length(Args)}, Args}, P),
+            effected(Function, Args, P);
+        _ -> erlang:apply(erlang, Function, Args)
+    end.
+
+possible(Function, [To | _] = Args) when Function =:= exit; Function =:= exit_signal ->
+    is_pid(To) orelse is_port(To) orelse is_reference(To) orelse raised(error, badarg, erlang, Function, Args);
+possible(unlink, [To] = Args) -> is_pid(To) orelse is_port(To) orelse raised(error, badarg, erlang, unlink, Args);
+possible(demonitor, [Ref] = Args) -> is_reference(Ref) orelse raised(error, badarg, erlang, demonitor, Args);
+possible(_, _) -> true.
+
+%% A signal to itself has come when the call returns.
+effected(Function, [Pid | _], #process{pid = Pid} = P) when Function =:= exit; Function =:= exit_signal ->
+    case witness_replay_course:peeked(P) of
+        {{exit, _}, P1} -> witness_replay_course:stopped(killed, witness_replay_process:pop(P1));
+        {_, P1} ->
+            witness_replay_course:keep(P1),
+            true
+    end;
+effected(Function, [Pid, Reason | _], _) when Function =:= exit; Function =:= exit_signal ->
+    witness_replay_course:has_sent_exit(Pid, Reason);
+effected(demonitor, [Ref], P) ->
+    witness_replay_course:keep(witness_replay_process:unalias({monitor, Ref}, P)),
+    true;
+effected(display, [Term], _) ->
+    witness_replay_course:printed({put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}),
+    true;
+effected(_, _, _) -> true.
+
+-doc "A call that raises an exit is about to be made.".
+-spec leaving(atom(), [term()], witness_replay_process:process() | undefined) -> ok.
+leaving(exit, [normal], _) -> ok;
+leaving(raise, [exit, normal, _], _) -> ok;
+leaving(Function, [Class | _] = Args, Process) when Function =:= exit; Class =:= exit ->
+    case Process of
+        #process{} = P -> leaving(witness_replay_course:given(), Function, Args, P);
+        _ -> ok
+    end;
+leaving(raise, _, _) -> ok.
+
+leaving(#{marked := true}, Function, Args, P) ->
+    MFA = {erlang, Function, length(Args)},
+    case witness_replay_course:peeked(P) of
+        {{result, MFA, ok}, P1} ->
+            witness_replay_course:keep(witness_replay_process:pop(P1)),
+            ok;
+        {Entry, P1} -> witness_replay_course:unanswered(Entry, {call, erlang, Function, Args}, P1)
+    end;
+leaving(#{marked := false}, _, _, _) -> ok.

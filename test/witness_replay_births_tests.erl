@@ -1,0 +1,112 @@
+-module(witness_replay_births_tests).
+-moduledoc "Who was born in a recording, and who stands for whom while it is replayed.".
+-include_lib("eunit/include/eunit.hrl").
+
+%% A pid of a VM that is no node.
+pid(Number, Serial) ->
+    Own = term_to_binary(self()),
+    Size = byte_size(Own) - 12,
+    <<Node:Size/binary, _:64, Incarnation:4/binary>> = Own,
+    binary_to_term(<<Node/binary, Number:32, Serial:32, Incarnation/binary>>).
+
+birth(Id, Pid) -> birth(Id, Pid, max(0, Id - 7)).
+
+birth(Id, Pid, Parent) -> #{id => Id, parent => Parent, place => 0, pid => Pid, signature => {m, f, [Id]}}.
+
+with(Births, Fun) ->
+    Dir = witness_recording_sample:folder("births"),
+    Parts = witness_recording_sample:births([{Birth, []} || Birth <- Births]),
+    ok = witness_recording_sample:write(Dir, Parts, #{header => witness_recording_sample:header(false)}),
+    {ok, Recording} = witness_log_recording:open(Dir),
+    Reader = witness_replay_log:start(Recording),
+    receive {witness_replay_log, ready} -> ok end,
+    try
+        Fun(witness_replay_births:read(Recording))
+    after
+        true = unlink(Reader),
+        Monitor = monitor(process, Reader),
+        true = exit(Reader, kill),
+        receive {'DOWN', Monitor, process, Reader, _} -> ok end,
+        _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases], ets:info(Table) =/= undefined],
+        witness_recording_sample:delete(Dir)
+    end.
+
+%% In any order, with some whose births are missing, and pids that are far from each other or next to each other.
+all_are_found_test() ->
+    Ids = shuffled([Id || Id <- lists:seq(1, 3000), Id rem 10 =/= 0]),
+    Numbers = shuffled(lists:uniq([{rand:uniform(1 bsl 28) - 1, rand:uniform(1 bsl 20)} || _ <- Ids]
+                                  ++ [{N, 0} || N <- lists:seq(100, 4000)])),
+    Born = [birth(Id, pid(Number, Serial)) || {Id, {Number, Serial}} <- lists:zip(Ids, Numbers, trim)],
+    with(Born, fun(Read) ->
+        ?assertEqual({ok, [{Id, {m, f, [Id]}} || Id <- lists:seq(1, 7)]}, Read),
+        ?assertEqual(2999, witness_replay_births:last()),
+        lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
+            ?assertEqual({Pid, Id}, {witness_replay_births:pid(Id), witness_replay_births:id(Pid)}),
+            Id rem 100 =:= 1 andalso ?assertEqual({Pid, Signature}, witness_replay_births:known(Id))
+        end, Born),
+        [?assertEqual({none, none}, {witness_replay_births:pid(Id), witness_replay_births:known(Id)}) || Id <- [10, 2990, 3000, 1_000_000]],
+        Others = [pid(Number, 1 bsl 21) || {Number, _} <- Numbers],
+        ?assertEqual([], [Pid || Pid <- [whereis(init) | Others], witness_replay_births:id(Pid) =/= none])
+    end).
+
+shuffled(List) -> [Element || {_, Element} <- lists:sort([{rand:uniform(), Element} || Element <- List])].
+
+who_cannot_be_told_apart_is_refused_test() ->
+    Pid = pid(77, 1),
+    with([birth(1, pid(76, 1)), birth(2, Pid), birth(3, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
+    with([birth(1, Pid), birth(2, none)], fun(Read) -> ?assertEqual({error, {no_pid, ~"none"}}, Read) end),
+    with([birth(1, whereis(init))], fun(Read) -> ?assertMatch({error, {no_pid, _}}, Read) end),
+    with([], fun(Read) -> ?assertEqual({error, no_processes}, Read) end).
+
+%% While some look for a process again and again, it begins and ends: in the end nothing is left of it.
+nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
+    Count = 2000,
+    with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
+        ok = witness_replay_slots:start(),
+        ok = witness_replay_flow:start(Count),
+        Flow = witness_replay_flow:here(),
+        Turn = atomics:new(1, []),
+        Looking = [spawn_monitor(fun() -> look(Turn, Count) end) || _ <- [1, 2, 3]],
+        lists:foreach(fun(Id) ->
+            Pid = witness_replay_births:pid(Id),
+            ok = atomics:put(Turn, 1, Id),
+            Id rem 2 =:= 0 andalso erlang:yield(),
+            Slot = witness_replay_slots:slot(Id),
+            ok = witness_replay_slots:begun(Id, Pid, Slot),
+            ok = witness_replay_flow:begun(Id, Flow),
+            ?assertEqual({Id, Slot}, witness_replay_slots:receiver(Pid)),
+            true = exit(Slot, kill),
+            ok = witness_replay_flow:ended(Id, Flow),
+            ok = witness_replay_slots:ended(Id, Pid),
+            %% One that came too late may still be there for a moment.
+            until(fun() -> witness_replay_slots:receiver(Pid) =:= {Id, none} end)
+        end, lists:seq(1, Count)),
+        ok = atomics:put(Turn, 1, Count + 1),
+        [receive {'DOWN', Monitor, process, Looker, Reason} -> ?assertEqual(normal, Reason) end || {Looker, Monitor} <- Looking],
+        ?assertEqual([0, 0], [ets:info(Table, size) || Table <- [witness_replay_slots, witness_replay_pids]]),
+        until(fun() -> [P || P <- processes(), {_, {witness_replay_life, place, 1}} <- [process_info(P, initial_call)]] =:= [] end),
+        ?assertEqual(none, witness_replay_slots:receiver(whereis(init)))
+    end)
+end}.
+
+look(Turn, Count) ->
+    case atomics:get(Turn, 1) of
+        0 -> look(Turn, Count);
+        Id when Id > Count -> ok;
+        Id ->
+            _ = witness_replay_slots:slot(Id),
+            look(Turn, Count)
+    end.
+
+until(Reached) -> Reached() orelse begin erlang:yield(), until(Reached) end.
+
+aliases_go_with_their_process_test() ->
+    with([birth(1, pid(1, 1))], fun({ok, _}) ->
+        ok = witness_replay_slots:start(),
+        [First, Second] = [alias(), alias()],
+        [Owner] = witness_replay_slots:alias(First, 1),
+        ?assertEqual([], witness_replay_slots:alias(Second, 1)),
+        ?assertEqual([1, 1], [witness_replay_slots:aliased(Ref) || Ref <- [First, Second]]),
+        ok = witness_replay_slots:forget([Owner]),
+        ?assertEqual([none, none], [witness_replay_slots:aliased(Ref) || Ref <- [First, Second]])
+    end).
