@@ -9,8 +9,8 @@ result is shared with the compiler. Slow and direct.
 
 -export([actions/1, machine/2, machine/3, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
          heavy/1, drop/2, definition/1, satisfies/3, binding/2, match/3, slice/2,
-         variables/1]).
--export_type([property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0]).
+         variables/1, normal/1]).
+-export_type([property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
 
 -doc "Without a signature it is about all processes: what it reads are the events of all of them.".
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
@@ -414,7 +414,9 @@ taken(Event, #{number := Number} = Modality) ->
     end;
 taken(_, Constant) -> {Constant, []}.
 
-%% N1 to N4, until nothing changes. `True` and `False` are the obligations that combinations around demand or offer.
+-type residual() :: tt | ff | {ob, Place :: term(), env(), Loops :: map()} | {'and' | 'or', [residual()]}.
+-doc "N1 to N4, until nothing changes.".
+-spec normal(residual()) -> residual().
 normal(Residual) when is_tuple(Residual), tuple_size(Residual) =:= 2 ->
     case reduced(Residual, [], []) of
         Residual -> Residual;
@@ -422,6 +424,7 @@ normal(Residual) when is_tuple(Residual), tuple_size(Residual) =:= 2 ->
     end;
 normal(Residual) -> Residual.
 
+%% `True` and `False` are the obligations that combinations around demand or offer.
 reduced({ob, _, _, _} = Obligation, True, False) ->
     case {lists:member(Obligation, True), lists:member(Obligation, False)} of
         {true, _} -> tt;
@@ -452,7 +455,13 @@ reduced(Constant, _, _) -> Constant.
 
 %% Not lists:usort/1: it takes 1 and 1.0 for the same, which obligations that hold them are not.
 distinct(Members) ->
-    lists:foldr(fun(M, Acc) -> case lists:member(M, Acc) of true -> Acc; false -> [M | Acc] end end, [], Members).
+    lists:foldr(fun(M, Acc) -> case lists:any(fun(Other) -> same(M, Other) end, Acc) of true -> Acc; false -> [M | Acc] end end,
+                [], Members).
+
+%% The members of a combination have no order. They are distinct in both.
+same({Op, Members}, {Op, Others}) when length(Members) =:= length(Others) ->
+    lists:all(fun(M) -> lists:any(fun(Other) -> same(M, Other) end, Others) end, Members);
+same(One, Other) -> One =:= Other.
 
 size_of({_, Residuals}) when is_list(Residuals) -> lists:sum([size_of(R) || R <- Residuals]);
 size_of(_) -> 1.

@@ -1,7 +1,8 @@
 -module(witness_spec_props_tests).
 -moduledoc """
 Properties of the compiler on random input: generated monitors agree with the oracle (`m:witness_spec_oracle_run`),
-actions that are said to exclude each other do, and combinations of obligations keep their meaning.
+actions that are said to exclude each other do, and combinations of obligations keep their meaning and have the normal form
+of the oracle.
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -25,6 +26,9 @@ monitors_agree_with_the_oracle_test_() ->
 
 combinations_are_normal_and_keep_their_meaning_test_() ->
     {timeout, 300, ?_assert(check(combinations_keep_their_meaning(), 2000))}.
+
+normal_forms_are_those_of_the_oracle_test_() ->
+    {timeout, 300, ?_assert(check(normal_forms_agree(), 20000))}.
 
 certain_answers_about_overlapping_are_right_test_() ->
     {timeout, 300, ?_assert(check(overlaps_are_right(), 5000))}.
@@ -113,6 +117,29 @@ combinations_keep_their_meaning() ->
             normal(Result) andalso
                 lists:all(fun(Bits) -> value(Result, Bits) =:= value(Expr, Bits) end, lists:seq(0, 31))
         end).
+
+%% Which obligations are left decides what is vacuous, so the form is compared, not only its value.
+normal_forms_agree() ->
+    ?FORALL(Expr, ?SIZED(Size, expr(Size)), compiled_form(combined(Expr)) =:= oracle_form(witness_spec_oracle:normal(residual(Expr)))).
+
+residual({verdict, yes, _}) -> tt;
+residual({verdict, no, _}) -> ff;
+residual({ok, Leaf}) -> {ob, Leaf, #{}, #{}};
+residual({Operator, Left, Right}) ->
+    {case Operator of conj -> 'and'; disj -> 'or' end, [residual(Left), residual(Right)]}.
+
+compiled_form({verdict, Verdict, _}) -> Verdict;
+compiled_form({ok, State}) -> state_form(State).
+
+%% As sets, not sorted lists: `1` and `1.0` are different data.
+state_form({Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
+    {Operator, #{state_form(Member) => [] || Member <- members(Members)}};
+state_form(Leaf) -> Leaf.
+
+oracle_form(tt) -> yes;
+oracle_form(ff) -> no;
+oracle_form({ob, Leaf, _, _}) -> Leaf;
+oracle_form({Operator, Members}) -> {Operator, #{oracle_form(Member) => [] || Member <- Members}}.
 
 expr(Size) when Size < 2 ->
     frequency([{1, {verdict, yes, #{}}}, {1, {verdict, no, #{}}} | [{3, {ok, leaf(N)}} || N <- lists:seq(1, 5)]]);
