@@ -84,6 +84,8 @@ patterns_and_guards_are_erlangs_own_test_() ->
              {"{A, B} when A + length(B) >= 3; B =:= x", {1, [a, b]}, {1, [a]}},
              {"{A, B} when <<A, 1>> =:= B", {0, <<0, 1>>}, {0, <<0, 2>>}},
              {"X when erlang:is_atom(X), not is_boolean(X)", a, true},
+             {"{A, B} when (A > B) or (is_tuple(B) andalso length(b) > 1)", {2, 1}, {#{}, {}}},
+             {"{A, B} when not ((is_tuple(B) andalso length(b) > 1) and (A > B))", {2, 1}, {2, {}}},
              {"[_, {'é', \"ü→\"}]", [0, {'é', "ü→"}], [0, {'é', "ü"}]}],
     [{Text, ?_assertEqual({no, yes}, {element(1, verdict(["with m:f(_) monitor [P ? ", Text, "] ff."], [recv(Good)])),
                                       element(1, verdict(["with m:f(_) monitor [P ? ", Text, "] ff."], [recv(Bad)]))})} ||

@@ -52,9 +52,27 @@ actions(#{leaves := Leaves} = Node, FirstId) ->
 -doc "The forms of the module with their comments.".
 -spec forms(module(), [witness_spec_code:unit()], options()) -> [{Comment :: binary(), erl_parse:abstract_form()}].
 forms(Module, Units, Options) ->
-    Patterns = [[Pattern, Guard] || Unit <- Units, #{pattern := Pattern, guard := Guard} <- parts(Unit)],
-    witness_spec_code:generate(Module, Units, maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
-                               witness_spec_pattern:variables(Patterns)).
+    Parts = [Part || Unit <- Units, Part <- parts(Unit)],
+    Patterns = [[Pattern, Guard] || #{pattern := Pattern, guard := Guard} <- Parts],
+    [Name | Forms] = witness_spec_code:generate(Module, Units, maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
+                                                witness_spec_pattern:variables(Patterns)),
+    [Name] ++ [{~"The pass of the compiler that this leaves out takes some guards that fail for true.", {attribute, erl_anno:new(0), compile, no_bool_opt}}
+               || is_misread([Guard || #{guard := Guard} <- Parts])] ++ Forms.
+
+%% In `X or (Y andalso Z)`, where the compiler sees that `Z` fails, its pass for Boolean expressions (beam_ssa_bool, in 27 and 29)
+%% takes `Y andalso Z` for false, and then the guard for true where `X` is. Without this pass guards cost more, so it is
+%% left out only where an operator that evaluates both sides has one inside that does not.
+is_misread(Guards) ->
+    has(fun(Op) -> Op =:= 'or' orelse Op =:= 'and' orelse Op =:= 'xor' orelse Op =:= 'not' end,
+        fun(Inner) -> has(fun(Op) -> Op =:= 'andalso' orelse Op =:= 'orelse' end, fun(_) -> true end, Inner) end,
+        Guards).
+
+%% Whether an operator of this kind has operands of that kind.
+has(Is, Operands, {op, _, Op, One}) -> Is(Op) andalso Operands([One]) orelse has(Is, Operands, One);
+has(Is, Operands, {op, _, Op, One, Other}) -> Is(Op) andalso Operands([One, Other]) orelse has(Is, Operands, [One, Other]);
+has(Is, Operands, Expr) when is_tuple(Expr) -> has(Is, Operands, tuple_to_list(Expr));
+has(Is, Operands, [Expr | Exprs]) -> has(Is, Operands, Expr) orelse has(Is, Operands, Exprs);
+has(_, _, _) -> false.
 
 parts(#{signatures := Signatures, nodes := Nodes, over := Over}) ->
     Signatures ++ [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
