@@ -54,6 +54,7 @@ shuffled(List) -> [Element || {_, Element} <- lists:sort([{rand:uniform(), Eleme
 who_cannot_be_told_apart_is_refused_test() ->
     Pid = pid(77, 1),
     with([birth(1, pid(76, 1)), birth(2, Pid), birth(3, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
+    with([birth(1, pid(76, 1)), birth(2, pid(78, 1)), birth(2, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
     with([birth(1, Pid), birth(2, none)], fun(Read) -> ?assertEqual({error, {no_pid, ~"none"}}, Read) end),
     with([birth(1, whereis(init))], fun(Read) -> ?assertMatch({error, {no_pid, _}}, Read) end),
     with([], fun(Read) -> ?assertEqual({error, no_processes}, Read) end).

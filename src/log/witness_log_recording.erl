@@ -386,7 +386,7 @@ entries(Id, R) -> known(Id, fun(#{entries := Entries}) -> Entries end, 0, R).
 demand(Id, R) -> known(Id, fun(#{demand := Demand}) -> Demand end, #{}, R).
 
 known(Id, Field, Default, #{index := Index} = R) ->
-    case witness_log_recording_index:lookup(Id, Index) of
+    case witness_log_recording_index:lookup(Id, Index, none) of
         {ok, Process} -> {ok, Field(Process)};
         none -> {ok, Default};
         malformed -> damaged_index(R)
@@ -452,7 +452,7 @@ with_files(Fun, #{dir := Dir}) ->
     end.
 
 cursor(Id, Blocks, {OrderFile, DataFile}, #{info := #{complete := Complete}, index := Index} = R) ->
-    case witness_log_recording_index:lookup(Id, Index) of
+    case witness_log_recording_index:lookup(Id, Index, Blocks) of
         {ok, #{order := Order, data := Data}} ->
             {ok, witness_log_recording_cursor:new((maps:with([full, calls, atoms], R))#{
                 id => Id, blocks => Blocks, complete => Complete, order => {OrderFile, Order}, data => {DataFile, Data}})};

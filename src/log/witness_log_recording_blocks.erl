@@ -7,7 +7,7 @@ What is kept has a limit in bytes, whatever the size of the blocks; the block th
 that has made it.
 """.
 
--export([new/0, delete/1, read/3]).
+-export([new/0, delete/1, read/3, kept/3]).
 
 -export_type([cache/0]).
 
@@ -17,7 +17,7 @@ that has made it.
 %% Bytes that are kept, but for the last block, which is always there.
 -define(LIMIT, 8_388_608).
 
-%% Blocks by file and offset, with their numbers; files and offsets by these numbers; and what there is.
+%% Blocks by their keys, with what comes with them; keys by the numbers of blocks; and what there is.
 -define(STATE, state).
 
 -doc "An empty one.".
@@ -34,18 +34,23 @@ delete({cache, Table}) ->
     ok.
 
 -doc "The block at an offset of a file, as `witness_log_recording_file:read/2` gives it.".
--spec read(non_neg_integer(), witness_log_recording_file:file(), cache()) ->
+-spec read(non_neg_integer(), witness_log_recording_file:file(), none | cache()) ->
     {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, witness_log_recording_file:error()}.
-read(At, File, {cache, Table}) ->
-    case ets:lookup(Table, {block, File, At}) of
-        [{_, Block, Next}] -> {ok, Block, Next};
+read(At, File, Cache) -> kept({File, At}, fun() -> witness_log_recording_file:read(At, File) end, Cache).
+
+-doc "What is kept under a key, or is made, and kept. Of a recording these are its blocks, and the pieces of its index.".
+-spec kept(term(), fun(() -> {ok, binary(), Also :: term()} | Other), none | cache()) -> {ok, binary(), Also :: term()} | Other.
+kept(_, Make, none) -> Make();
+kept(Key, Make, {cache, Table}) ->
+    case ets:lookup(Table, {block, Key}) of
+        [{_, Block, Also}] -> {ok, Block, Also};
         [] ->
-            case witness_log_recording_file:read(At, File) of
-                {ok, Block, Next} = Read ->
+            case Make() of
+                {ok, Block, Also} = Made ->
                     [{_, First, Last, Bytes}] = ets:lookup(Table, ?STATE),
-                    ets:insert(Table, [{{block, File, At}, Block, Next}, {Last, {block, File, At}}]),
+                    ets:insert(Table, [{{block, Key}, Block, Also}, {Last, {block, Key}}]),
                     made_room(First, Last + 1, Bytes + byte_size(Block), Table),
-                    Read;
+                    Made;
                 Other -> Other
             end
     end.

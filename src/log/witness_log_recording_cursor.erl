@@ -154,11 +154,7 @@ more(#stream{positions = Positions, at = At} = Stream) ->
 
 loaded(At, #stream{at = At, block = Block}) when Block =/= none -> {ok, At, Block};
 loaded(At, #stream{file = File, blocks = Blocks}) ->
-    Read = case Blocks of
-        none -> witness_log_recording_file:read(At, File);
-        _ -> witness_log_recording_blocks:read(At, File, Blocks)
-    end,
-    case Read of
+    case witness_log_recording_blocks:read(At, File, Blocks) of
         {ok, Block, _} -> {ok, At, Block};
         {error, _} = Error -> Error;
         _ -> witness_log_recording_file:damage(At, {contents, ~"the index names a block that is not there"}, File)

@@ -11,7 +11,7 @@ come out than its head says, and no block has more than 256 MiB.
 
 -include_lib("kernel/include/file.hrl").
 
--export([name/2, head/2, head_size/0, compressor/0, block/2]).
+-export([name/2, head/2, head_size/0, compressor/0, compressed/2, block/2]).
 -export([open/2, close/1, read/2, size/1, first/0, recording/1, fold/4, ends/1, damage/3]).
 
 -export_type([kind/0, file/0, id/0, what/0, error/0]).
@@ -70,6 +70,13 @@ compressor() ->
     ok = zlib:deflateInit(Z, best_speed),
     Z.
 
+-doc "These bytes, compressed, for `zlib:uncompress/1`.".
+-spec compressed(iodata(), zlib:zstream()) -> binary().
+compressed(Bytes, Z) ->
+    Compressed = iolist_to_binary(zlib:deflate(Z, Bytes, finish)),
+    ok = zlib:deflateReset(Z),
+    Compressed.
+
 -doc "A block of these bytes; compressed, where that makes it smaller.".
 -spec block(iodata(), zlib:zstream() | none) -> iolist().
 block(Bytes, Compressor) ->
@@ -81,9 +88,8 @@ block(Bytes, Compressor) ->
 
 stored(Bytes, Length, Compressor) when Compressor =:= none; Length < ?SMALL -> {0, Bytes};
 stored(Bytes, Length, Z) ->
-    Stored = zlib:deflate(Z, Bytes, finish),
-    ok = zlib:deflateReset(Z),
-    case iolist_size(Stored) < Length of
+    Stored = compressed(Bytes, Z),
+    case byte_size(Stored) < Length of
         true -> {1, Stored};
         false -> {0, Bytes}
     end.

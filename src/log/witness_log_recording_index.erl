@@ -5,16 +5,16 @@ messages it took from whom (`docs/internals/record.md`).
 
 An index is made from the two files, which it takes a pass over each of them to do, by the writer when a recording ends,
 or by a reader that finds none. Sub-traces of a process may stand in any order; the index has those from the first
-one up to the first that is missing. In memory it is bytes, some for each sub-trace, and a process is looked up by
-bisection.
+one up to the first that is missing. In memory it is compressed bytes, some for each process; one is looked up by bisection,
+and then in the piece that it must be in.
 """.
 
--export([empty/0, build/3, encode/2, load/1, lookup/2, ids/1, position/2, subtrace/1]).
+-export([empty/0, build/3, encode/2, load/1, lookup/3, ids/1, position/2, subtrace/1]).
 
 -export_type([index/0, process/0, sizes/0, positions/0, subtrace/0]).
 
--doc "Blocks of records, each with the id of its first one.".
--opaque index() :: {Processes :: non_neg_integer(), Blocks :: tuple()}.
+-doc "Pieces of records, compressed, each with the id of its first one.".
+-opaque index() :: {Processes :: non_neg_integer(), Pieces :: tuple()}.
 
 -doc """
 A process: entries; its sub-traces in both files, with the bytes that they have together; from whom it took how many
@@ -37,8 +37,8 @@ messages.
 %% Bytes of a block, about.
 -define(BLOCK, 65_536).
 
-%% Bytes of the pieces of a block that was read, about. One is looked through for each process.
--define(PIECE, 1_024).
+%% Bytes of a piece in memory, about, before it is compressed. One is looked through for each process.
+-define(PIECE, 2_048).
 
 %% Sub-traces of a process in a file, so far: the number of the one that comes next, later ones that wait for it, where
 %% the others are, in the end with the offset of the last one's block, and their bytes.
@@ -65,6 +65,7 @@ empty() -> {0, {}}.
 build(Order, Data, Full) ->
     %% On the heap, what is known of some hundred thousand processes would be copied again and again by its collections.
     Tables = [Orders, Datas, Demand] = [ets:new(?MODULE, [private, Type]) || Type <- [set, set, ordered_set]],
+    Z = witness_log_recording_file:compressor(),
     try
         Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
         maybe
@@ -72,13 +73,25 @@ build(Order, Data, Full) ->
                                                        (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand) end),
             {DataEnd, _, _} ?= scan(Data, Datas, fun(_, _, _) -> none end),
             Ids = lists:umerge(ids_in(Orders), ids_in(Datas)),
-            Records = [record(Id, known(Id, Orders), known(Id, Datas), Demand) || Id <- Ids],
+            Pieces = pieces(Ids, fun(Id) -> record(Id, known(Id, Orders), known(Id, Datas), Demand) end, none, Z),
             Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
-            {ok, {length(Ids), list_to_tuple(blocks(Records, [], 0, []))}, Cut}
+            {ok, {length(Ids), list_to_tuple(Pieces)}, Cut}
         end
     after
+        zlib:close(Z),
         lists:foreach(fun ets:delete/1, Tables)
     end.
+
+%% `Piece`: the first id of the one that is being made, and its bytes.
+pieces([Id | Ids], Record, none, Z) -> pieces(Ids, Record, {Id, Record(Id)}, Z);
+pieces([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE ->
+    pieces(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
+pieces([], _, none, _) -> [];
+pieces(Ids, Record, Piece, Z) -> [compressed(Piece, Z) | pieces(Ids, Record, none, Z)].
+
+compressed({First, Bytes}, Z) -> {First, witness_log_recording_file:compressed(Bytes, Z)}.
+
+expanded({_, Compressed}) -> zlib:uncompress(Compressed).
 
 ids_in(Traces) -> lists:sort(ets:select(Traces, [{{'$1', '_', '_'}, [], ['$1']}])).
 
@@ -177,7 +190,7 @@ record(Id, {Order, Entries}, {Data, _}, Demand) ->
     Senders = ets:select(Demand, [{{{Id, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]),
     Record = iolist_to_binary([leb(Id), leb(Count), trace(Order), trace(Data),
                                leb(length(Senders)), demand(Senders, 0)]),
-    {Id, <<(leb(byte_size(Record)))/binary, Record/binary>>}.
+    <<(leb(byte_size(Record)))/binary, Record/binary>>.
 
 leb(N) -> witness_log_recording_number:leb(N).
 
@@ -188,42 +201,44 @@ trace(#trace{next = Count, bytes = Bytes, positions = Pieces}) ->
 demand([{Sender, Count} | Senders], Before) -> [leb(Sender - Before), leb(Count) | demand(Senders, Sender)];
 demand([], _) -> [].
 
-blocks([{_, Record} | Records], Gathered, Size, Blocks) when Gathered =/= [], Size + byte_size(Record) =< ?BLOCK ->
-    blocks(Records, [Record | Gathered], Size + byte_size(Record), Blocks);
-blocks([{Id, Record} | Records], [], 0, Blocks) ->
-    blocks(Records, [Record], byte_size(Record), [{Id, none} | Blocks]);
-blocks(Records, [_ | _] = Gathered, _, [{First, none} | Blocks]) ->
-    blocks(Records, [], 0, [{First, iolist_to_binary(lists:reverse(Gathered))} | Blocks]);
-blocks([], [], 0, Blocks) ->
-    lists:reverse(Blocks).
-
 -doc "The contents of the blocks of the file `index`.".
 -spec encode(index(), sizes()) -> [binary(), ...].
-encode({Processes, Blocks}, #{order := Order, data := Data, processes := Births}) ->
+encode({Processes, Pieces}, #{order := Order, data := Data, processes := Births}) ->
     [<<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>
-     | [Block || {_, Block} <- tuple_to_list(Blocks)]].
+     | blocks([expanded(Piece) || Piece <- tuple_to_list(Pieces)], <<>>)].
+
+blocks([Piece | Pieces], Block) when Block =:= <<>>; byte_size(Block) + byte_size(Piece) =< ?BLOCK ->
+    blocks(Pieces, <<Block/binary, Piece/binary>>);
+blocks([], <<>>) -> [];
+blocks(Pieces, Block) -> [Block | blocks(Pieces, <<>>)].
 
 -doc "The index in a file. `cut`: it is not all there.".
 -spec load(file()) -> {ok, index(), sizes()} | cut | {error, witness_log_recording_file:error()}.
 load(File) ->
-    Loaded = witness_log_recording_file:fold(fun
-        (_, <<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>, none) ->
-            {ok, {#{order => Order, data => Data, processes => Births}, Processes, 0, 0, []}};
-        (At, _, none) ->
-            witness_log_recording_file:damage(At, {contents, ~"an index begins with sizes"}, File);
-        (At, Block, {Sizes, Processes, Count, Last, Blocks}) ->
-            case checked(Block, Block, none, Count, Last, Blocks) of
-                {Pieces, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, Pieces}};
-                malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
-            end
-    end, none, witness_log_recording_file:first(), File),
+    Z = witness_log_recording_file:compressor(),
+    Loaded = try
+        witness_log_recording_file:fold(fun(At, Block, Before) -> block(At, Block, Before, Z, File) end, none,
+                                        witness_log_recording_file:first(), File)
+    after
+        zlib:close(Z)
+    end,
     case Loaded of
-        {ok, {Sizes, Processes, Processes, _, Blocks}, _} ->
-            {ok, {Processes, list_to_tuple(lists:reverse(Blocks))}, Sizes};
+        {ok, {Sizes, Processes, Processes, _, Pieces}, _} ->
+            {ok, {Processes, list_to_tuple(lists:reverse(Pieces))}, Sizes};
         {ok, {_, Processes, Count, _, _}, End} when Count > Processes ->
             witness_log_recording_file:damage(End, {contents, ~"the index has too many processes"}, File);
         {error, _} = Error -> Error;
         _ -> cut
+    end.
+
+block(_, <<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>, none, _, _) ->
+    {ok, {#{order => Order, data => Data, processes => Births}, Processes, 0, 0, []}};
+block(At, _, none, _, File) ->
+    witness_log_recording_file:damage(At, {contents, ~"an index begins with sizes"}, File);
+block(At, Block, {Sizes, Processes, Count, Last, Pieces}, Z, File) ->
+    case checked(Block, Block, none, Count, Last, []) of
+        {New, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, [compressed(Piece, Z) || Piece <- New] ++ Pieces}};
+        malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
     end.
 
 %% Records stand by their ids. A piece, which begins with the record of `First', is put before the ones that there are.
@@ -246,35 +261,39 @@ checked(Block, Piece, First, Count, Last, Pieces) ->
 
 -doc "The ids of the processes that have entries, in their order.".
 -spec ids(index()) -> [pos_integer()].
-ids({_, Blocks}) -> lists:append([block_ids(Block) || {_, Block} <- tuple_to_list(Blocks)]).
+ids({_, Pieces}) -> lists:append([ids_of(expanded(Piece)) || Piece <- tuple_to_list(Pieces)]).
 
-block_ids(<<>>) -> [];
-block_ids(Block) ->
-    {Size, Rest} = witness_log_recording_number:read(Block),
+ids_of(<<>>) -> [];
+ids_of(Piece) ->
+    {Size, Rest} = witness_log_recording_number:read(Piece),
     <<Record:Size/binary, Rest1/binary>> = Rest,
     {Id, _} = witness_log_recording_number:read(Record),
-    [Id | block_ids(Rest1)].
+    [Id | ids_of(Rest1)].
 
--doc "What is known of a process. `none`: it has no entries.".
--spec lookup(pos_integer(), index()) -> {ok, process()} | none | malformed.
-lookup(Id, {_, Blocks}) ->
-    case bisect(Id, Blocks, 0, tuple_size(Blocks)) of
+-doc "What is known of a process. `none`: it has no entries. Who looks up many has a cache.".
+-spec lookup(pos_integer(), index(), none | witness_log_recording_blocks:cache()) -> {ok, process()} | none | malformed.
+lookup(Id, {_, Pieces}, Cache) ->
+    case bisect(Id, Pieces, 0, tuple_size(Pieces)) of
         0 -> none;
-        Place -> found(Id, element(2, element(Place, Blocks)))
+        Place ->
+            {ok, Bytes, _} = witness_log_recording_blocks:kept({piece, Place}, fun() ->
+                {ok, expanded(element(Place, Pieces)), none}
+            end, Cache),
+            found(Id, Bytes)
     end.
 
-%% The last block whose first id is not above; it is one of those in (Low, High], or none (0).
+%% The last piece whose first id is not above; it is one of those in (Low, High], or none (0).
 bisect(_, _, Same, Same) -> Same;
-bisect(Id, Blocks, Low, High) ->
+bisect(Id, Pieces, Low, High) ->
     Middle = (Low + High + 1) div 2,
-    case element(1, element(Middle, Blocks)) =< Id of
-        true -> bisect(Id, Blocks, Middle, High);
-        false -> bisect(Id, Blocks, Low, Middle - 1)
+    case element(1, element(Middle, Pieces)) =< Id of
+        true -> bisect(Id, Pieces, Middle, High);
+        false -> bisect(Id, Pieces, Low, Middle - 1)
     end.
 
 found(_, <<>>) -> none;
-found(Id, Block) ->
-    {Size, Rest} = witness_log_recording_number:read(Block),
+found(Id, Piece) ->
+    {Size, Rest} = witness_log_recording_number:read(Piece),
     <<Record:Size/binary, Rest1/binary>> = Rest,
     case witness_log_recording_number:read(Record) of
         {Id, Fields} -> process(Fields);

@@ -3,10 +3,10 @@
 Who was born in a recording: pids of processes, processes by their pids, and what they were spawned with.
 
 All births are known from the beginning, since what a log has from outside may name a process that nobody has spawned yet. So this, and
-two numbers in `m:witness_replay_flow`, is what a replay has of each process that ever lived: some thirty bytes here. A pid
-of a VM that is no node is two numbers, which are one word. `pids` and `places` have a word for each process, its pid and where its birth stands in the recording;
-`ids` is a hash table of processes by their pids, in which the pids of processes that were spawned one after the other do not collide. What a process was spawned
-with is read again when it is asked for.
+two numbers in `m:witness_replay_flow`, is what a replay has of each process that ever lived: some twenty bytes here. A pid
+of a VM that is no node is two numbers, which are one word. `pids` has a word for each process, and `places` half a word: which of the blocks of
+births its own is in. `ids` is a hash table of processes by their pids, half a word each, in which the pids of processes that were
+spawned one after the other do not collide. What a process was spawned with is read again when it is asked for.
 """.
 
 -export([read/1, last/0, pid/1, id/1, known/1]).
@@ -15,11 +15,12 @@ with is read again when it is asked for.
 -record(births, {last :: non_neg_integer(),
                  pids :: atomics:atomics_ref(),
                  places :: atomics:atomics_ref(),
+                 blocks :: tuple(),
                  ids :: atomics:atomics_ref(),
                  size :: pos_integer()}).
 
 %% Bytes of a birth while all are gathered: the process, its pid, and its place.
--define(BIRTH, 20).
+-define(BIRTH, 16).
 
 -doc "Reads all births, for all processes of this VM. Those that nobody has spawned who was recorded, with what they began with.".
 -spec read(witness_log_recording:recording()) ->
@@ -33,16 +34,20 @@ read(Recording) ->
 -spec file(witness_log_recording:recording()) -> no_return().
 file(Recording) ->
     Gathered = witness_log_recording:fold_births(fun
-        (Place, #{id := Id, parent := Parent, pid := Pid, signature := Signature}, {Last, Firsts, Births}) ->
+        (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature}, {Last, Firsts, Blocks, Births}) ->
+            Known = case Blocks of [{_, Block} | _] -> Blocks; _ -> [{length(Blocks), Block} | Blocks] end,
             case word(Pid) of
                 none -> exit({births, {error, {no_pid, witness_event:format_term(Pid, 100)}}});
-                Word -> {max(Id, Last), [{Id, Signature} || Parent =:= 0] ++ Firsts, <<Births/binary, Id:48, Word:64, Place:48>>}
+                Word ->
+                    {max(Id, Last), [{Id, Signature} || Parent =:= 0] ++ Firsts, Known,
+                     <<Births/binary, Id:32, Word:64, (element(1, hd(Known))):32>>}
             end
-    end, {0, [], <<>>}, Recording),
+    end, {0, [], [], <<>>}, Recording),
     exit({births, maybe
-        {ok, {Last, Firsts, All}} ?= Gathered,
+        {ok, {Last, Firsts, Blocks, All}} ?= Gathered,
         true ?= Last > 0,
-        {ok, Births} ?= filed(All, new(Last, byte_size(All) div ?BIRTH)),
+        Places = list_to_tuple([Place || {_, Place} <- lists:reverse(Blocks)]),
+        {ok, Births} ?= filed(All, new(Last, byte_size(All) div ?BIRTH, Places)),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}
     else
@@ -50,35 +55,39 @@ file(Recording) ->
         {error, _} = Error -> Error
     end}).
 
-new(Last, Count) ->
+new(Last, Count, Blocks) ->
     Size = Count * 4 div 3 + 1,
-    [Pids, Places, Ids] = [atomics:new(N, [{signed, false}]) || N <- [Last, Last, Size]],
-    #births{last = Last, pids = Pids, places = Places, ids = Ids, size = Size}.
+    [Pids, Places, Ids] = [atomics:new(N, [{signed, false}]) || N <- [Last, Last div 2 + 1, Size div 2 + 1]],
+    #births{last = Last, pids = Pids, places = Places, blocks = Blocks, ids = Ids, size = Size}.
 
 filed(<<>>, Births) -> {ok, Births};
-filed(<<Id:48, Word:64, Place:48, Rest/binary>>, #births{pids = Pids, places = Places} = Births) ->
-    ok = atomics:put(Pids, Id, Word),
-    ok = atomics:put(Places, Id, Place),
-    case filed_at(first(Word, Births), Id, Word, Births) of
-        ok -> filed(Rest, Births);
-        same -> {error, {two, witness_event:format_term(of_word(Word), 100)}}
+filed(<<Id:32, Word:64, Block:32, Rest/binary>>, #births{pids = Pids, places = Places, ids = Ids} = Births) ->
+    case {atomics:get(Pids, Id), found(first(Word, Births), Word, Births)} of
+        {0, {empty, At}} ->
+            ok = atomics:put(Pids, Id, Word),
+            ok = put_half(Places, Id, Block),
+            ok = put_half(Ids, At, Id),
+            filed(Rest, Births);
+        _ -> {error, {two, witness_event:format_term(of_word(Word), 100)}}
     end.
 
-filed_at(At, Id, Word, #births{ids = Ids, pids = Pids} = Births) ->
-    case atomics:get(Ids, At) of
-        0 -> atomics:put(Ids, At, Id);
-        Id -> filed_at(next(At, Births), Id, Word, Births);
-        Other ->
-            case atomics:get(Pids, Other) of
-                Word -> same;
-                _ -> filed_at(next(At, Births), Id, Word, Births)
+%% Half a word, which is put once.
+put_half(Halves, N, Value) -> atomics:add(Halves, N div 2 + 1, Value bsl (N rem 2 * 32)).
+
+half(Halves, N) -> (atomics:get(Halves, N div 2 + 1) bsr (N rem 2 * 32)) band 16#ffffffff.
+
+first(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size.
+
+%% The process with this pid, or the empty place where it would be. There is an empty place behind each.
+found(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
+    case half(Ids, At) of
+        0 -> {empty, At};
+        Id ->
+            case atomics:get(Pids, Id) of
+                Word -> Id;
+                _ -> found((At + 1) rem Size, Word, Births)
             end
     end.
-
-first(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size + 1.
-
-next(At, #births{size = At}) -> 1;
-next(At, _) -> At + 1.
 
 -doc "The greatest number of a process.".
 -spec last() -> pos_integer().
@@ -99,17 +108,9 @@ id(Pid) ->
         none -> none;
         Word ->
             Births = here(),
-            found(first(Word, Births), Word, Births)
-    end.
-
-%% There is an empty place behind each.
-found(At, Word, #births{ids = Ids, pids = Pids} = Births) ->
-    case atomics:get(Ids, At) of
-        0 -> none;
-        Id ->
-            case atomics:get(Pids, Id) of
-                Word -> Id;
-                _ -> found(next(At, Births), Word, Births)
+            case found(first(Word, Births), Word, Births) of
+                {empty, _} -> none;
+                Id -> Id
             end
     end.
 
@@ -119,8 +120,8 @@ known(Id) ->
     maybe
         Pid = pid(Id),
         true ?= is_pid(Pid),
-        #births{places = Places} = here(),
-        {ok, #{signature := Signature}} ?= witness_replay_log:birth(atomics:get(Places, Id), Id),
+        #births{places = Places, blocks = Blocks} = here(),
+        {ok, #{signature := Signature}} ?= witness_replay_log:birth(element(half(Places, Id) + 1, Blocks), Id),
         {Pid, Signature}
     else
         _ -> none

@@ -62,4 +62,3 @@ imports_load_nif(Module, Binary) ->
         {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
         _ -> false
     end.
-
