@@ -13,8 +13,11 @@ and then in the piece that it must be in.
 
 -export_type([index/0, process/0, sizes/0, positions/0, subtrace/0]).
 
--doc "Pieces of records, compressed, each with the id of its first one.".
--opaque index() :: {Processes :: non_neg_integer(), Pieces :: tuple()}.
+-doc """
+Pieces of records, compressed, one behind the other; and for each of them the id of its first record, and where it begins. Two
+binaries, so that processes share them, whatever the number of pieces.
+""".
+-opaque index() :: {Processes :: non_neg_integer(), Pieces :: binary(), Places :: binary()}.
 
 -doc """
 A process: entries; its sub-traces in both files, with the bytes that they have together; from whom it took how many
@@ -57,7 +60,7 @@ messages.
 
 -doc "An index of no processes.".
 -spec empty() -> index().
-empty() -> {0, {}}.
+empty() -> {0, <<>>, <<>>}.
 
 -doc "An index of the whole blocks of two files. `Full`: ids take eight bytes. `cut`: there is something behind them.".
 -spec build(file(), file(), Full :: boolean()) ->
@@ -73,9 +76,9 @@ build(Order, Data, Full) ->
                                                        (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand) end),
             {DataEnd, _, _} ?= scan(Data, Datas, fun(_, _, _) -> none end),
             Ids = lists:umerge(ids_in(Orders), ids_in(Datas)),
-            Pieces = pieces(Ids, fun(Id) -> record(Id, known(Id, Orders), known(Id, Datas), Demand) end, none, Z),
+            Pieces = made(Ids, fun(Id) -> record(Id, known(Id, Orders), known(Id, Datas), Demand) end, none, Z),
             Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
-            {ok, {length(Ids), list_to_tuple(Pieces)}, Cut}
+            {ok, packed(length(Ids), Pieces), Cut}
         end
     after
         zlib:close(Z),
@@ -83,15 +86,30 @@ build(Order, Data, Full) ->
     end.
 
 %% `Piece`: the first id of the one that is being made, and its bytes.
-pieces([Id | Ids], Record, none, Z) -> pieces(Ids, Record, {Id, Record(Id)}, Z);
-pieces([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE ->
-    pieces(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
-pieces([], _, none, _) -> [];
-pieces(Ids, Record, Piece, Z) -> [compressed(Piece, Z) | pieces(Ids, Record, none, Z)].
+made([Id | Ids], Record, none, Z) -> made(Ids, Record, {Id, Record(Id)}, Z);
+made([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE ->
+    made(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
+made([], _, none, _) -> [];
+made(Ids, Record, Piece, Z) -> [compressed(Piece, Z) | made(Ids, Record, none, Z)].
 
 compressed({First, Bytes}, Z) -> {First, witness_log_recording_file:compressed(Bytes, Z)}.
 
-expanded({_, Compressed}) -> zlib:uncompress(Compressed).
+packed(Processes, Pieces) ->
+    {Places, _} = lists:mapfoldl(fun({First, Bytes}, At) -> {<<First:64, At:64>>, At + byte_size(Bytes)} end, 0, Pieces),
+    {Processes, iolist_to_binary([Bytes || {_, Bytes} <- Pieces]), iolist_to_binary(Places)}.
+
+%% Pieces by their numbers; the first one has 0.
+pieces(Index) -> [piece(N, Index) || N <- lists:seq(0, count(Index) - 1)].
+
+count({_, _, Places}) -> byte_size(Places) div 16.
+
+piece(N, {_, Pieces, Places}) ->
+    <<_:N/binary-unit:128, _:64, At:64, Rest/binary>> = Places,
+    End = case Rest of
+        <<_:64, Next:64, _/binary>> -> Next;
+        <<>> -> byte_size(Pieces)
+    end,
+    zlib:uncompress(binary:part(Pieces, At, End - At)).
 
 ids_in(Traces) -> lists:sort(ets:select(Traces, [{{'$1', '_', '_'}, [], ['$1']}])).
 
@@ -203,9 +221,9 @@ demand([], _) -> [].
 
 -doc "The contents of the blocks of the file `index`.".
 -spec encode(index(), sizes()) -> [binary(), ...].
-encode({Processes, Pieces}, #{order := Order, data := Data, processes := Births}) ->
+encode({Processes, _, _} = Index, #{order := Order, data := Data, processes := Births}) ->
     [<<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>
-     | blocks([expanded(Piece) || Piece <- tuple_to_list(Pieces)], <<>>)].
+     | blocks(pieces(Index), <<>>)].
 
 blocks([Piece | Pieces], Block) when Block =:= <<>>; byte_size(Block) + byte_size(Piece) =< ?BLOCK ->
     blocks(Pieces, <<Block/binary, Piece/binary>>);
@@ -224,7 +242,7 @@ load(File) ->
     end,
     case Loaded of
         {ok, {Sizes, Processes, Processes, _, Pieces}, _} ->
-            {ok, {Processes, list_to_tuple(lists:reverse(Pieces))}, Sizes};
+            {ok, packed(Processes, lists:reverse(Pieces)), Sizes};
         {ok, {_, Processes, Count, _, _}, End} when Count > Processes ->
             witness_log_recording_file:damage(End, {contents, ~"the index has too many processes"}, File);
         {error, _} = Error -> Error;
@@ -261,7 +279,7 @@ checked(Block, Piece, First, Count, Last, Pieces) ->
 
 -doc "The ids of the processes that have entries, in their order.".
 -spec ids(index()) -> [pos_integer()].
-ids({_, Pieces}) -> lists:append([ids_of(expanded(Piece)) || Piece <- tuple_to_list(Pieces)]).
+ids(Index) -> lists:append([ids_of(Piece) || Piece <- pieces(Index)]).
 
 ids_of(<<>>) -> [];
 ids_of(Piece) ->
@@ -272,23 +290,22 @@ ids_of(Piece) ->
 
 -doc "What is known of a process. `none`: it has no entries. Who looks up many has a cache.".
 -spec lookup(pos_integer(), index(), none | witness_log_recording_blocks:cache()) -> {ok, process()} | none | malformed.
-lookup(Id, {_, Pieces}, Cache) ->
-    case bisect(Id, Pieces, 0, tuple_size(Pieces)) of
-        0 -> none;
-        Place ->
-            {ok, Bytes, _} = witness_log_recording_blocks:kept({piece, Place}, fun() ->
-                {ok, expanded(element(Place, Pieces)), none}
-            end, Cache),
+lookup(Id, {_, _, Places} = Index, Cache) ->
+    case bisect(Id, Places, -1, count(Index) - 1) of
+        -1 -> none;
+        N ->
+            {ok, Bytes, _} = witness_log_recording_blocks:kept({piece, N}, fun() -> {ok, piece(N, Index), none} end, Cache),
             found(Id, Bytes)
     end.
 
-%% The last piece whose first id is not above; it is one of those in (Low, High], or none (0).
+%% The last piece whose first id is not above; it is one of those in (Low, High], or none (-1).
 bisect(_, _, Same, Same) -> Same;
-bisect(Id, Pieces, Low, High) ->
+bisect(Id, Places, Low, High) ->
     Middle = (Low + High + 1) div 2,
-    case element(1, element(Middle, Pieces)) =< Id of
-        true -> bisect(Id, Pieces, Middle, High);
-        false -> bisect(Id, Pieces, Low, Middle - 1)
+    <<_:Middle/binary-unit:128, First:64, _/binary>> = Places,
+    case First =< Id of
+        true -> bisect(Id, Places, Middle, High);
+        false -> bisect(Id, Places, Low, Middle - 1)
     end.
 
 found(_, <<>>) -> none;

@@ -29,10 +29,9 @@ prepare(Recording, Options) ->
                            #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => "",
                              outside => maps:get(outside, maps:get(options, Header, #{}), [])}),
         ok ?= there(maps:get(pa, Given)),
-        {ok, Dirs} ?= folders(Given),
+        {ok, Objects} ?= objects(Given, Options),
         {ok, Loaded} ?= witness_log_recording:modules(Recording),
         {ok, []} ?= witness_log_recording:unwoven(Recording),
-        {ok, Objects} ?= objects(Dirs, Options),
         Code = #{calls := Calls} = plan(Objects),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
         Now = witness_record_code:digests(Objects),
@@ -51,15 +50,12 @@ there(Dirs) ->
         [Dir | _] -> {error, {folder, Dir}}
     end.
 
-folders(Given) ->
-    case witness_record_code:folders(Given) of
-        {ok, Dirs} -> {ok, Dirs};
-        {error, Reason} -> {error, {code, Reason}}
-    end.
-
-objects(Dirs, Options) ->
-    case witness_record_code:objects(Dirs, Options) of
-        {ok, Objects} -> {ok, Objects};
+objects(Given, Options) ->
+    maybe
+        {ok, Dirs} ?= witness_record_code:folders(Given),
+        {ok, Objects} ?= witness_record_code:objects(Dirs, Options),
+        {ok, Objects}
+    else
         {error, Reason} -> {error, {code, Reason}}
     end.
 
