@@ -59,6 +59,9 @@ who_cannot_be_told_apart_is_refused_test() ->
     with([birth(1, whereis(init))], fun(Read) -> ?assertMatch({error, {no_pid, _}}, Read) end),
     with([], fun(Read) -> ?assertEqual({error, no_processes}, Read) end).
 
+a_number_that_no_table_can_have_is_refused_test() ->
+    with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end).
+
 %% While some look for a process again and again, it begins and ends: in the end nothing is left of it.
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,

@@ -61,7 +61,7 @@ Where a process did not do what it did.
 -doc "Why a recording cannot be replayed.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
                 | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | tracing_only | no_code | no_processes
-                | {two | no_pid, binary()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
+                | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
                 | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
 -doc "Replays a recording to its end, or to the first divergence.".
@@ -211,6 +211,7 @@ format_error({node, Node}) ->
     [~"it was recorded on a distributed node, ", atom_to_binary(Node), ~", which cannot be replayed"];
 format_error(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";
 format_error(no_processes) -> ~"there is no process in it";
+format_error({number, Id}) -> [~"a process in it has the number ", integer_to_binary(Id), ~", and the greatest that can be replayed is 4294967295"];
 format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", Pid, ~", which cannot be replayed"];
 format_error({no_pid, Term}) -> [~"the identifier of a process in it is none of its VM: ", Term];
 format_error({folder, Dir}) ->

@@ -22,13 +22,20 @@ spawned one after the other do not collide. What a process was spawned with is r
 %% Bytes of a birth while all are gathered: the process, its pid, and its place.
 -define(BIRTH, 16).
 
+%% The greatest number of a process that half a word has room for.
+-define(MOST, 16#ffffffff).
+
 -doc "Reads all births, for all processes of this VM. Those that nobody has spawned who was recorded, with what they began with.".
 -spec read(witness_log_recording:recording()) ->
-    {ok, [{pos_integer(), Signature :: term()}]} | {error, witness_log_recording:error() | no_processes | {two | no_pid, binary()}}.
+    {ok, [{pos_integer(), Signature :: term()}]}
+        | {error, witness_log_recording:error() | no_processes | {two | no_pid, binary()} | {number, pos_integer()}}.
 read(Recording) ->
     %% What is thrown away when all is read goes with a process of its own.
     {Reader, Monitor} = spawn_monitor(?MODULE, file, [Recording]),
-    receive {'DOWN', Monitor, process, Reader, {births, Result}} -> Result end.
+    receive
+        {'DOWN', Monitor, process, Reader, {births, Result}} -> Result;
+        {'DOWN', Monitor, process, Reader, Reason} -> exit(Reason)
+    end.
 
 -doc false.
 -spec file(witness_log_recording:recording()) -> no_return().
@@ -38,6 +45,7 @@ file(Recording) ->
             Known = case Blocks of [{_, Block} | _] -> Blocks; _ -> [{length(Blocks), Block} | Blocks] end,
             case word(Pid) of
                 none -> exit({births, {error, {no_pid, witness_event:format_term(Pid, 100)}}});
+                _ when Id > ?MOST -> exit({births, {error, {number, Id}}});
                 Word ->
                     {max(Id, Last), [{Id, Signature} || Parent =:= 0] ++ Firsts, Known,
                      <<Births/binary, Id:32, Word:64, (element(1, hd(Known))):32>>}
