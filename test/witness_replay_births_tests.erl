@@ -32,10 +32,15 @@ with(Births, Fun) ->
     end.
 
 %% In any order, with some whose births are missing, and pids that are far from each other or next to each other.
-all_are_found_test() ->
+all_are_found_test() -> all_are_found(1 bsl 20).
+
+%% Several numbers in a word.
+all_are_found_of_a_short_run_test() -> all_are_found(1).
+
+all_are_found(Serials) ->
     Ids = shuffled([Id || Id <- lists:seq(1, 3000), Id rem 10 =/= 0]),
-    Numbers = shuffled(lists:uniq([{rand:uniform(1 bsl 28) - 1, rand:uniform(1 bsl 20)} || _ <- Ids]
-                                  ++ [{N, 0} || N <- lists:seq(100, 4000)])),
+    Numbers = shuffled(lists:uniq([{rand:uniform(1 bsl 28) - 1, rand:uniform(Serials) - 1} || _ <- Ids]
+                                  ++ [{N, 0} || N <- lists:seq(100, 4000)]) -- [{0, 0}]),
     Born = [birth(Id, pid(Number, Serial)) || {Id, {Number, Serial}} <- lists:zip(Ids, Numbers, trim)],
     with(Born, fun(Read) ->
         ?assertEqual({ok, [{Id, {m, f, [Id]}} || Id <- lists:seq(1, 7)]}, Read),
@@ -62,25 +67,43 @@ who_cannot_be_told_apart_is_refused_test() ->
 a_number_that_no_table_can_have_is_refused_test() ->
     with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end).
 
+%% All bits are those of others too.
+ends_are_told_side_by_side_test() ->
+    Count = 1_500_000,
+    with([birth(1, pid(1, 1))], fun({ok, _}) ->
+        ok = witness_replay_slots:start(Count),
+        Places = atomics:new(2, []),
+        Ending = [spawn_monitor(fun() -> lists:foreach(fun(Id) -> end_together(Id, Own, Places) end, lists:seq(Own, Count, 5)) end)
+                  || Own <- [1, 2]],
+        [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Monitor} <- Ending],
+        ?assertEqual([], [Id || First <- [1, 2], Id <- lists:seq(First, Count, 5), ended =/= witness_replay_slots:known(Id)]),
+        ?assertEqual([], [Id || Id <- lists:seq(0, Count, 5), not_begun =/= witness_replay_slots:known(Id)])
+    end).
+
+%% When the other one is at the same place.
+end_together(Id, Own, Places) ->
+    ok = atomics:put(Places, Own, Id),
+    until(fun() -> atomics:get(Places, 3 - Own) >= Id - 2 end),
+    ok = witness_replay_slots:ended(Id, self()).
+
 %% While some look for a process again and again, it begins and ends: in the end nothing is left of it.
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
-        ok = witness_replay_slots:start(),
-        ok = witness_replay_flow:start(Count),
-        Flow = witness_replay_flow:here(),
+        ok = witness_replay_slots:start(Count),
+        ok = witness_replay_flow:start(),
         Turn = atomics:new(1, []),
         Looking = [spawn_monitor(fun() -> look(Turn, Count) end) || _ <- [1, 2, 3]],
         lists:foreach(fun(Id) ->
             Pid = witness_replay_births:pid(Id),
             ok = atomics:put(Turn, 1, Id),
             Id rem 2 =:= 0 andalso erlang:yield(),
-            Slot = witness_replay_slots:slot(Id),
+            {Place, Flow} = Slot = witness_replay_slots:slot(Id),
             ok = witness_replay_slots:begun(Id, Pid, Slot),
-            ok = witness_replay_flow:begun(Id, Flow),
+            ok = witness_replay_flow:begun(Flow),
             ?assertEqual({Id, Slot}, witness_replay_slots:receiver(Pid)),
-            true = exit(Slot, kill),
-            ok = witness_replay_flow:ended(Id, Flow),
+            true = exit(Place, kill),
+            ok = witness_replay_flow:ended(Flow),
             ok = witness_replay_slots:ended(Id, Pid),
             %% One that came too late may still be there for a moment.
             until(fun() -> witness_replay_slots:receiver(Pid) =:= {Id, none} end)
@@ -106,7 +129,7 @@ until(Reached) -> Reached() orelse begin erlang:yield(), until(Reached) end.
 
 aliases_go_with_their_process_test() ->
     with([birth(1, pid(1, 1))], fun({ok, _}) ->
-        ok = witness_replay_slots:start(),
+        ok = witness_replay_slots:start(1),
         [First, Second] = [alias(), alias()],
         [Owner] = witness_replay_slots:alias(First, 1),
         ?assertEqual([], witness_replay_slots:alias(Second, 1)),

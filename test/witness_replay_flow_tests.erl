@@ -4,23 +4,42 @@
 
 -define(CROWD, 4096).
 
-%% Processes 1, 2 and so on, which have begun.
+%% Processes 1, 2 and so on, which have begun. Each is this one here.
 flow(N) ->
-    ok = witness_replay_flow:start(N),
-    Flow = witness_replay_flow:here(),
-    [ok = witness_replay_flow:begun(Id, Flow) || Id <- lists:seq(1, N)],
+    ok = begin_all(N),
+    [ok = witness_replay_flow:begun(of_(Id)) || Id <- lists:seq(1, N)],
+    ok.
+
+begin_all(N) ->
+    _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases], ets:info(Table) =/= undefined],
+    ok = witness_replay_slots:start(N),
+    ok = witness_replay_flow:start().
+
+%% The numbers of a process.
+of_(Id) ->
+    {Pid, Flow} = witness_replay_slots:slot(Id),
+    true = exit(Pid, kill),
     Flow.
 
-fill(From, To, Flow) -> [ok = witness_replay_flow:sent(From, To, Flow) || _ <- lists:seq(1, ?CROWD)].
+waits(Id, From) -> witness_replay_flow:waits(From, of_(Id)).
+took(Id) -> witness_replay_flow:took(of_(Id)).
+sent(From, To) -> witness_replay_flow:sent(From, of_(From), To, of_(To)).
+begins(Id) -> witness_replay_flow:begins(of_(Id)).
+
+ended(Id) ->
+    ok = witness_replay_flow:ended(of_(Id)),
+    witness_replay_slots:ended(Id, self()).
+
+fill(From, To) -> [ok = sent(From, To) || _ <- lists:seq(1, ?CROWD)].
 
 %% One more: a process that ends when it may go on.
-sending(From, To, Flow) -> spawn_monitor(fun() -> ok = witness_replay_flow:sent(From, To, Flow) end).
+sending(From, To) -> spawn_monitor(fun() -> ok = sent(From, To) end).
 
 %% Until it says so.
-until_held(Id, To, Flow) ->
-    case witness_replay_flow:states([Id], Flow) of
+until_held(Id, To) ->
+    case witness_replay_flow:states([Id]) of
         #{Id := {held, To}} -> ok;
-        _ -> erlang:yield(), until_held(Id, To, Flow)
+        _ -> erlang:yield(), until_held(Id, To)
     end.
 
 goes_on({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, normal} -> ok end.
@@ -28,153 +47,162 @@ goes_on({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, normal} -> ok end.
 is_held({_, Ref}) -> receive {'DOWN', Ref, _, _, _} -> false after 20 -> true end.
 
 held_until_half_is_taken_test() ->
-    Flow = flow(2),
-    fill(1, 2, Flow),
-    Sender = sending(1, 2, Flow),
-    until_held(1, 2, Flow),
-    [ok = witness_replay_flow:took(2, Flow) || _ <- lists:seq(1, ?CROWD div 2)],
+    ok = flow(2),
+    fill(1, 2),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    [ok = took(2) || _ <- lists:seq(1, ?CROWD div 2)],
     ?assert(is_held(Sender)),
-    ok = witness_replay_flow:took(2, Flow),
+    ok = took(2),
     goes_on(Sender),
-    ?assertEqual(#{}, witness_replay_flow:states([1, 2], Flow)).
+    ?assertEqual(#{}, witness_replay_flow:states([1, 2])).
 
 %% The receiver wants something else of the sender, itself or through a third.
 goes_on_for_who_waits_test() ->
-    Flow = flow(3),
-    fill(1, 2, Flow),
-    ok = witness_replay_flow:waits(2, 3, Flow),
-    Sender = sending(1, 2, Flow),
-    until_held(1, 2, Flow),
-    ok = witness_replay_flow:waits(3, 1, Flow),
+    ok = flow(3),
+    fill(1, 2),
+    ok = waits(2, 3),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    ok = waits(3, 1),
     goes_on(Sender),
-    ?assertEqual(#{2 => {waits, 3}, 3 => {waits, 1}}, witness_replay_flow:states([1, 2, 3], Flow)),
+    ?assertEqual(#{2 => {waits, 3}, 3 => {waits, 1}}, witness_replay_flow:states([1, 2, 3])),
     %% Not again at once.
-    fill(1, 2, Flow).
+    fill(1, 2).
 
 held_by_each_other_test() ->
-    Flow = flow(2),
-    fill(1, 2, Flow),
-    fill(2, 1, Flow),
-    Senders = [{_, One}, {_, Two}] = [sending(1, 2, Flow), sending(2, 1, Flow)],
+    ok = flow(2),
+    fill(1, 2),
+    fill(2, 1),
+    Senders = [{_, One}, {_, Two}] = [sending(1, 2), sending(2, 1)],
     %% One is enough: the other one waits for that it takes what lies there, or ends.
     First = receive {'DOWN', Ref, process, _, normal} when Ref =:= One; Ref =:= Two -> Ref end,
     [Left] = [Sender || {_, Other} = Sender <- Senders, Other =/= First],
-    [ok = witness_replay_flow:ended(Id, Flow) || Id <- [1, 2]],
+    [ok = ended(Id) || Id <- [1, 2]],
     goes_on(Left).
 
 nobody_else_goes_on_test() ->
     Stuck = fun(Do) ->
-        Flow = flow(4),
-        fill(1, 2, Flow),
-        Sender = sending(1, 2, Flow),
-        until_held(1, 2, Flow),
-        Do(Flow),
+        ok = flow(4),
+        fill(1, 2),
+        Sender = sending(1, 2),
+        until_held(1, 2),
+        Do(),
         goes_on(Sender)
     end,
     %% Who has ended, who waits for one that has, and who takes nothing any more.
-    Stuck(fun(Flow) -> ok = witness_replay_flow:ended(2, Flow) end),
-    Stuck(fun(Flow) -> ok = witness_replay_flow:ended(3, Flow), ok = witness_replay_flow:waits(2, 3, Flow) end),
-    Stuck(fun(Flow) -> ok = witness_replay_flow:last(2, Flow) end).
+    Stuck(fun() -> ok = ended(2) end),
+    Stuck(fun() -> ok = ended(3), ok = waits(2, 3) end),
+    Stuck(fun() -> ok = witness_replay_flow:last(of_(2)) end).
 
 %% A message may be on its way to one of them, as long as something runs.
 round_in_circles_test() ->
-    Flow = flow(4),
-    fill(1, 2, Flow),
-    Sender = sending(1, 2, Flow),
-    until_held(1, 2, Flow),
-    [ok = witness_replay_flow:waits(Id, For, Flow) || {Id, For} <- [{3, 4}, {4, 3}, {2, 3}]],
+    ok = flow(4),
+    fill(1, 2),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    [ok = waits(Id, For) || {Id, For} <- [{3, 4}, {4, 3}, {2, 3}]],
     ?assert(is_held(Sender)),
-    ok = witness_replay_flow:let_go(Flow),
+    ok = witness_replay_flow:let_go(),
     goes_on(Sender).
 
 who_is_told_of_an_end_waits_for_it_test() ->
     Follows = fun(Do) ->
-        Flow = flow(3),
+        ok = flow(3),
         Other = spawn(fun() -> receive stop -> ok end end),
-        Told = spawn_monitor(fun() -> ok = witness_replay_flow:follows(1, 2, Other, Flow) end),
-        until_held(1, 2, Flow),
+        Told = spawn_monitor(fun() -> ok = witness_replay_flow:follows(1, of_(1), 2, Other, of_(2)) end),
+        until_held(1, 2),
         ?assert(is_held(Told)),
-        Do(Flow, Other),
+        Do(Other),
         goes_on(Told),
-        ?assertEqual(#{}, witness_replay_flow:states([1], Flow))
+        ?assertEqual(#{}, witness_replay_flow:states([1]))
     end,
     %% It ends, has nothing left, or wants a message of who is told, also through another one.
-    Follows(fun(_, Other) -> Other ! stop end),
-    Follows(fun(Flow, _) -> ok = witness_replay_flow:last(2, Flow) end),
-    Follows(fun(Flow, _) -> ok = witness_replay_flow:waits(2, 1, Flow) end),
-    Follows(fun(Flow, _) -> ok = witness_replay_flow:waits(3, 1, Flow), ok = witness_replay_flow:waits(2, 3, Flow) end),
-    Follows(fun(Flow, _) -> ok = witness_replay_flow:let_go(Flow) end),
+    Follows(fun(Other) -> Other ! stop end),
+    Follows(fun(_) -> ok = witness_replay_flow:last(of_(2)) end),
+    Follows(fun(_) -> ok = waits(2, 1) end),
+    Follows(fun(_) -> ok = waits(3, 1), ok = waits(2, 3) end),
+    Follows(fun(_) -> ok = witness_replay_flow:let_go() end),
     %% It has not begun.
-    ok = witness_replay_flow:start(2),
-    ok = witness_replay_flow:follows(1, 2, self(), witness_replay_flow:here()).
+    ok = begin_all(2),
+    ok = witness_replay_flow:follows(1, of_(1), 2, self(), of_(2)).
 
 nobody_is_held_by_itself_test() ->
-    Flow = flow(1),
-    fill(1, 1, Flow),
-    fill(1, 1, Flow).
+    ok = flow(1),
+    fill(1, 1),
+    fill(1, 1).
 
 %% --- births ----------------------------------------------------------------------
 
 -define(MAY_LIVE, 1024).
 
-%% As many live as may; all but the first one are after it in the array.
+%% As many live as may.
 crowd() ->
-    Flow = flow(?MAY_LIVE),
-    [ok = witness_replay_flow:first(Flow) || _ <- lists:seq(1, ?MAY_LIVE)],
-    Flow.
+    ok = flow(?MAY_LIVE),
+    lists:foreach(fun(_) -> ok = witness_replay_flow:first() end, lists:seq(1, ?MAY_LIVE)).
 
-beginning(Id, Flow) -> spawn_monitor(fun() -> ok = witness_replay_flow:begins(Id, Flow) end).
+beginning(Id) -> spawn_monitor(fun() -> ok = begins(Id) end).
 
-until_begins(Id, Flow) ->
-    case witness_replay_flow:states([Id], Flow) of
+until_begins(Id) ->
+    case witness_replay_flow:states([Id]) of
         #{Id := begins} -> ok;
-        _ -> erlang:yield(), until_begins(Id, Flow)
+        _ -> erlang:yield(), until_begins(Id)
     end.
 
 nobody_is_begun_until_half_have_ended_test() ->
-    Flow = crowd(),
-    Parent = beginning(1, Flow),
-    until_begins(1, Flow),
-    [ok = witness_replay_flow:ended(Id, Flow) || Id <- lists:seq(2, ?MAY_LIVE div 2)],
+    ok = crowd(),
+    Parent = beginning(1),
+    until_begins(1),
+    [ok = ended(Id) || Id <- lists:seq(2, ?MAY_LIVE div 2)],
     ?assert(is_held(Parent)),
-    ok = witness_replay_flow:ended(?MAY_LIVE div 2 + 1, Flow),
+    ok = ended(?MAY_LIVE div 2 + 1),
     goes_on(Parent),
-    ?assertEqual(#{}, witness_replay_flow:states([1], Flow)).
+    ?assertEqual(#{}, witness_replay_flow:states([1])).
+
+an_end_that_is_told_twice_counts_once_test() ->
+    ok = crowd(),
+    Parent = beginning(1),
+    until_begins(1),
+    Numbers = [of_(Id) || Id <- lists:seq(2, ?MAY_LIVE div 2)],
+    [ok = witness_replay_flow:ended(Flow) || Flow <- Numbers ++ Numbers],
+    ?assert(is_held(Parent)),
+    ok = ended(?MAY_LIVE div 2 + 1),
+    goes_on(Parent).
 
 %% All the others wait for it, or are held as it is: more may live, but not without a bound.
 more_are_begun_when_nobody_runs_test() ->
-    Flow = crowd(),
-    [ok = witness_replay_flow:waits(Id, 1, Flow) || Id <- lists:seq(4, ?MAY_LIVE)],
-    Parents = [beginning(Id, Flow) || Id <- [1, 2]],
-    [until_begins(Id, Flow) || Id <- [1, 2]],
+    ok = crowd(),
+    [ok = waits(Id, 1) || Id <- lists:seq(4, ?MAY_LIVE)],
+    Parents = [beginning(Id) || Id <- [1, 2]],
+    [until_begins(Id) || Id <- [1, 2]],
     [?assert(is_held(Parent)) || Parent <- Parents],
-    ok = witness_replay_flow:waits(3, 1, Flow),
+    ok = waits(3, 1),
     [goes_on(Parent) || Parent <- Parents],
-    [ok = witness_replay_flow:begins(1, Flow) || _ <- lists:seq(3, ?MAY_LIVE)],
-    Again = beginning(1, Flow),
-    until_begins(1, Flow),
+    [ok = begins(1) || _ <- lists:seq(3, ?MAY_LIVE)],
+    Again = beginning(1),
+    until_begins(1),
     ?assert(is_held(Again)),
     %% Whoever looks after all knows that the one that runs does not get on.
-    ok = witness_replay_flow:more(Flow),
+    ok = witness_replay_flow:more(),
     goes_on(Again).
 
 %% Some have ended meanwhile, though not half of them: a quarter more than live are fewer than might.
 more_are_begun_when_some_have_ended_test() ->
-    Flow = flow(2502),
-    [ok = witness_replay_flow:first(Flow) || _ <- lists:seq(1, 8000)],
-    ok = witness_replay_flow:more(Flow),
-    [ok = witness_replay_flow:begins(1, Flow) || _ <- lists:seq(8001, 10_000)],
-    Parent = beginning(1, Flow),
-    until_begins(1, Flow),
-    [ok = witness_replay_flow:ended(Id, Flow) || Id <- lists:seq(3, 2502)],
+    ok = flow(2502),
+    [ok = witness_replay_flow:first() || _ <- lists:seq(1, 8000)],
+    ok = witness_replay_flow:more(),
+    [ok = begins(1) || _ <- lists:seq(8001, 10_000)],
+    Parent = beginning(1),
+    until_begins(1),
+    [ok = ended(Id) || Id <- lists:seq(3, 2502)],
     ?assert(is_held(Parent)),
-    ok = witness_replay_flow:waits(2, 1, Flow),
+    ok = waits(2, 1),
     goes_on(Parent).
 
 nobody_is_held_where_processes_stop_test() ->
-    Flow = crowd(),
-    Parent = beginning(1, Flow),
-    until_begins(1, Flow),
-    ok = witness_replay_flow:let_go(Flow),
+    ok = crowd(),
+    Parent = beginning(1),
+    until_begins(1),
+    ok = witness_replay_flow:let_go(),
     goes_on(Parent),
-    ok = witness_replay_flow:begins(2, Flow).
+    ok = begins(2).

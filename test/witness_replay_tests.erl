@@ -5,9 +5,9 @@
 -define(P, witness_replay_process).
 
 channel(Sent) ->
-    ok = witness_replay_flow:start(3),
+    ok = witness_replay_flow:start(),
     lists:foldl(fun({From, Via, Msg}, P) -> ?P:arrived(From, Via, Msg, P) end,
-                ?P:new(1, self(), witness_replay_flow:here(), false), Sent).
+                ?P:new(1, self(), witness_replay_flow:new(), false), Sent).
 
 the_earliest_message_of_a_sender_that_matches_is_taken_test() ->
     P = channel([{2, none, {a, 1}}, {3, none, {b, 1}}, {2, none, {b, 2}}, {2, none, {b, 3}}]),

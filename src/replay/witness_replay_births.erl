@@ -2,10 +2,10 @@
 -moduledoc """
 Who was born in a recording: pids of processes, processes by their pids, and what they were spawned with.
 
-All births are known from the beginning, since what a log has from outside may name a process that nobody has spawned yet. So this, and
-two numbers in `m:witness_replay_flow`, is what a replay has of each process that ever lived: some twenty bytes here. A pid
-of a VM that is no node is two numbers, which are one word. `pids` has a word for each process, and `places` half a word: which of the blocks of
-births its own is in. `ids` is a hash table of processes by their pids, half a word each, in which the pids of processes that were
+All births are known from the beginning, since what a log has from outside may name a process that nobody has spawned yet. So this is what
+a replay has of each process that ever lived: some ten bytes, as each number takes as many bits as the greatest of its kind. A pid
+of a VM that is no node is two numbers, which are one word. `pids` has that of each process, and `places` which of the blocks of
+births its own is in. `ids` is a hash table of processes by their pids, in which the pids of processes that were
 spawned one after the other do not collide. What a process was spawned with is read again when it is asked for.
 """.
 
@@ -13,16 +13,19 @@ spawned one after the other do not collide. What a process was spawned with is r
 -export([file/1]).
 
 -record(births, {last :: non_neg_integer(),
-                 pids :: atomics:atomics_ref(),
-                 places :: atomics:atomics_ref(),
+                 pids :: packed(),
+                 places :: packed(),
                  blocks :: tuple(),
-                 ids :: atomics:atomics_ref(),
+                 ids :: packed(),
                  size :: pos_integer()}).
+
+%% Numbers of so many bits, so many in a word, which are 0 until they are put.
+-type packed() :: {Bits :: 1..64, InWord :: 1..64, atomics:atomics_ref()}.
 
 %% Bytes of a birth while all are gathered: the process, its pid, and its place.
 -define(BIRTH, 16).
 
-%% The greatest number of a process that half a word has room for.
+%% The greatest number of a process that there is room for while all are gathered.
 -define(MOST, 16#ffffffff).
 
 -doc "Reads all births, for all processes of this VM. Those that nobody has spawned who was recorded, with what they began with.".
@@ -41,21 +44,22 @@ read(Recording) ->
 -spec file(witness_log_recording:recording()) -> no_return().
 file(Recording) ->
     Gathered = witness_log_recording:fold_births(fun
-        (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature}, {Last, Firsts, Blocks, Births}) ->
+        (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature},
+            {Last, Most, Firsts, Blocks, Births}) ->
             Known = case Blocks of [{_, Block} | _] -> Blocks; _ -> [{length(Blocks), Block} | Blocks] end,
             case word(Pid) of
                 none -> exit({births, {error, {no_pid, witness_event:format_term(Pid, 100)}}});
                 _ when Id > ?MOST -> exit({births, {error, {number, Id}}});
                 Word ->
-                    {max(Id, Last), [{Id, Signature} || Parent =:= 0] ++ Firsts, Known,
+                    {max(Id, Last), max(Word, Most), [{Id, Signature} || Parent =:= 0] ++ Firsts, Known,
                      <<Births/binary, Id:32, Word:64, (element(1, hd(Known))):32>>}
             end
-    end, {0, [], [], <<>>}, Recording),
+    end, {0, 0, [], [], <<>>}, Recording),
     exit({births, maybe
-        {ok, {Last, Firsts, Blocks, All}} ?= Gathered,
+        {ok, {Last, Most, Firsts, Blocks, All}} ?= Gathered,
         true ?= Last > 0,
         Places = list_to_tuple([Place || {_, Place} <- lists:reverse(Blocks)]),
-        {ok, Births} ?= filed(All, new(Last, byte_size(All) div ?BIRTH, Places)),
+        {ok, Births} ?= filed(All, new(Last, Most, byte_size(All) div ?BIRTH, Places)),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}
     else
@@ -63,39 +67,44 @@ file(Recording) ->
         {error, _} = Error -> Error
     end}).
 
-new(Last, Count, Blocks) ->
+new(Last, Most, Count, Blocks) ->
     Size = Count * 4 div 3 + 1,
-    [Pids, Places, Ids] = [atomics:new(N, [{signed, false}]) || N <- [Last, Last div 2 + 1, Size div 2 + 1]],
-    #births{last = Last, pids = Pids, places = Places, blocks = Blocks, ids = Ids, size = Size}.
+    #births{last = Last, pids = packed(Last, Most), places = packed(Last, tuple_size(Blocks)), blocks = Blocks, ids = packed(Size, Last),
+            size = Size}.
 
 filed(<<>>, Births) -> {ok, Births};
 filed(<<Id:32, Word:64, Block:32, Rest/binary>>, #births{pids = Pids, places = Places, ids = Ids} = Births) ->
-    case {atomics:get(Pids, Id), found(first(Word, Births), Word, Births)} of
+    case {number(Id, Pids), found(first(Word, Births), Word, Births)} of
         {0, {empty, At}} ->
-            ok = atomics:put(Pids, Id, Word),
-            ok = put_half(Places, Id, Block),
-            ok = put_half(Ids, At, Id),
+            ok = put_once(Id, Word, Pids),
+            ok = put_once(Id, Block, Places),
+            ok = put_once(At, Id, Ids),
             filed(Rest, Births);
         _ -> {error, {two, witness_event:format_term(of_word(Word), 100)}}
     end.
-
-%% Half a word, which is put once.
-put_half(Halves, N, Value) -> atomics:add(Halves, N div 2 + 1, Value bsl (N rem 2 * 32)).
-
-half(Halves, N) -> (atomics:get(Halves, N div 2 + 1) bsr (N rem 2 * 32)) band 16#ffffffff.
 
 first(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size.
 
 %% The process with this pid, or the empty place where it would be. There is an empty place behind each.
 found(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
-    case half(Ids, At) of
+    case number(At, Ids) of
         0 -> {empty, At};
         Id ->
-            case atomics:get(Pids, Id) of
+            case number(Id, Pids) of
                 Word -> Id;
                 _ -> found((At + 1) rem Size, Word, Births)
             end
     end.
+
+%% From 0 to the last one, none of which is greater.
+packed(Last, Most) ->
+    Bits = length(integer_to_list(Most, 2)),
+    InWord = 64 div Bits,
+    {Bits, InWord, atomics:new(Last div InWord + 1, [{signed, false}])}.
+
+put_once(N, Value, {Bits, InWord, Words}) -> atomics:add(Words, N div InWord + 1, Value bsl (N rem InWord * Bits)).
+
+number(N, {Bits, InWord, Words}) -> (atomics:get(Words, N div InWord + 1) bsr (N rem InWord * Bits)) band (1 bsl Bits - 1).
 
 -doc "The greatest number of a process.".
 -spec last() -> pos_integer().
@@ -105,7 +114,7 @@ last() -> (here())#births.last.
 -spec pid(pos_integer()) -> pid() | none.
 pid(Id) ->
     case here() of
-        #births{last = Last, pids = Pids} when Id =< Last -> of_word(atomics:get(Pids, Id));
+        #births{last = Last, pids = Pids} when Id =< Last -> of_word(number(Id, Pids));
         #births{} -> none
     end.
 
@@ -129,7 +138,7 @@ known(Id) ->
         Pid = pid(Id),
         true ?= is_pid(Pid),
         #births{places = Places, blocks = Blocks} = here(),
-        {ok, #{signature := Signature}} ?= witness_replay_log:birth(element(half(Places, Id) + 1, Blocks), Id),
+        {ok, #{signature := Signature}} ?= witness_replay_log:birth(element(number(Id, Places) + 1, Blocks), Id),
         {Pid, Signature}
     else
         _ -> none

@@ -25,9 +25,9 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 -spec begin_all(#{calls := #{mfa() => non_neg_integer()}, checked := boolean(), announced := boolean(), marked := boolean(),
                   mirror := boolean()}) -> ok.
 begin_all(Given) ->
-    ok = witness_replay_slots:start(),
+    ok = witness_replay_slots:start(witness_replay_births:last()),
     _ = ets:new(?SIGNALS, [named_table, public, bag]),
-    ok = witness_replay_flow:start(witness_replay_births:last()),
+    ok = witness_replay_flow:start(),
     persistent_term:put(?MODULE, Given#{controller => self()}).
 
 -doc "What `begin_all/1` was given, and its caller, `controller`.".
@@ -130,7 +130,7 @@ signalled(Pid, Reason) ->
 -doc "It has nobody to tell but whoever looks after all, and runs no code of the program any more.".
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
 stopped(How, #process{id = Id, pid = Pid, at = At, flow = Flow, owners = Owners} = P) ->
-    ok = witness_replay_flow:ended(Id, Flow),
+    ok = witness_replay_flow:ended(Flow),
     ok = witness_replay_slots:ended(Id, Pid),
     ok = witness_replay_slots:forget(Owners),
     ok = witness_replay_tell:ended(How, P),

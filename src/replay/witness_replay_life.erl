@@ -13,9 +13,8 @@ of a child is in the log of its parent.
 -spec place(pos_integer()) -> no_return().
 place(Id) ->
     receive
-        {witness_begin, {Module, Function, Args}} ->
+        {witness_begin, Flow, {Module, Function, Args}} ->
             Pid = witness_replay_births:pid(Id),
-            Flow = witness_replay_flow:here(),
             #{checked := Checked, announced := Announced} = witness_replay_course:given(),
             Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
             {_, P} = witness_replay_course:looked(witness_replay_process:new(Id, Pid, Flow, Plain)),
@@ -41,7 +40,7 @@ spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_course:peeke
 by_log(Function, Args, {{spawn, Child}, P}) ->
     %% Where the recording was cut, its birth may be missing.
     Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
-    ok = witness_replay_flow:begins(P#process.id, P#process.flow),
+    ok = witness_replay_flow:begins(P#process.flow),
     Start = started_with(Args),
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
     ok = witness_replay_tell:spawned(Child, Start, P),
@@ -65,18 +64,19 @@ started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
 -doc "Begins a process that another one has spawned: whoever looks after all hears of it before it can do anything.".
 -spec child(pos_integer(), {module(), atom(), [term()]}) -> ok.
 child(Id, MFA) ->
-    witness_replay_course:told({begun, Id, witness_replay_slots:slot(Id)}),
-    _ = begun(Id, MFA),
+    {Pid, _} = witness_replay_slots:slot(Id),
+    witness_replay_course:told({begun, Id, Pid}),
+    Pid = begun(Id, MFA),
     ok.
 
 -doc "Begins a process: who stands for it.".
 -spec begun(pos_integer(), {module(), atom(), [term()]}) -> pid().
 begun(Id, MFA) ->
-    Slot = witness_replay_slots:slot(Id),
+    {Pid, Flow} = Slot = witness_replay_slots:slot(Id),
     ok = witness_replay_slots:begun(Id, witness_replay_births:pid(Id), Slot),
-    ok = witness_replay_flow:begun(Id, witness_replay_flow:here()),
-    Slot ! {witness_begin, MFA},
-    Slot.
+    ok = witness_replay_flow:begun(Flow),
+    Pid ! {witness_begin, Flow, MFA},
+    Pid.
 
 -doc "The process sleeps until a message comes, and goes on with this function. In a replay it goes on at once.".
 -spec hibernate([term()]) -> ok | no_return().

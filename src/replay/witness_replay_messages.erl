@@ -68,7 +68,7 @@ taken(Match, Time, P) ->
 
 followed({'DOWN', _, process, Pid, _}, #process{id = Id, flow = Flow}) when is_pid(Pid) ->
     case witness_replay_slots:receiver(Pid) of
-        {Other, Slot} when Other =/= Id, Slot =/= none -> witness_replay_flow:follows(Id, Other, Slot, Flow);
+        {Other, {Slot, OtherFlow}} when Other =/= Id -> witness_replay_flow:follows(Id, Flow, Other, Slot, OtherFlow);
         _ -> ok
     end;
 followed(_, _) -> ok.
@@ -97,8 +97,8 @@ next(From, Match, P) ->
         {Sender, Via, Msg} -> next(From, Match, witness_replay_process:arrived(Sender, Via, Msg, P))
     end.
 
-took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
-    ok = witness_replay_flow:took(Id, Flow),
+took(From, Msg, #process{flow = Flow, plain = Plain} = P) ->
+    ok = witness_replay_flow:took(Flow),
     Passed = witness_replay_process:pop(P),
     case Plain of
         true -> taken_is(Msg, Passed);
@@ -106,14 +106,14 @@ took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
     end.
 
 %% The next message of anybody.
-arrival(From, #process{id = Id, flow = Flow}) ->
+arrival(From, #process{flow = Flow}) ->
     receive
         {witness_sent, Sender, Via, Msg} -> {Sender, Via, Msg}
     after 0 ->
-        ok = witness_replay_flow:waits(Id, From, Flow),
+        ok = witness_replay_flow:waits(From, Flow),
         receive
             {witness_sent, Sender, Via, Msg} ->
-                ok = witness_replay_flow:runs(Id, Flow),
+                ok = witness_replay_flow:runs(Flow),
                 {Sender, Via, Msg}
         end
     end.
@@ -256,11 +256,11 @@ delivered(_, _, _, {spawn_reply, _, _, _}, _) -> ok;
 delivered(_, _, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pid(Child) -> ok;
 delivered(Id, _, Via, _, #process{id = Id}) when Via =/= none -> ok;
 delivered(_, none, _, _, _) -> ok;
-delivered(Id, Slot, Via, Msg, #process{id = Me, flow = Flow} = P) ->
+delivered(Id, {Slot, Other}, Via, Msg, #process{id = Me, flow = Flow} = P) ->
     Slot ! {witness_sent, Me, Via, Msg},
     case witness_replay_process:may_be_killed(P) of
         true -> throttled(Slot);
-        false -> witness_replay_flow:sent(Me, Id, Flow)
+        false -> witness_replay_flow:sent(Me, Flow, Id, Other)
     end.
 
 %% A process that was killed while it did nothing but send would go on for ever.

@@ -112,7 +112,7 @@ tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Start = witness_replay_fun:local(MFA),
-    ok = witness_replay_flow:first(witness_replay_flow:here()),
+    ok = witness_replay_flow:first(),
     ok = witness_replay_tell:born(Id, Start),
     first(Firsts, living(Id, witness_replay_life:begun(Id, Start), State));
 first([{Id, _} | _], _) ->
@@ -176,7 +176,7 @@ asked({look, Ref, Id}, #state{port = Port, living = Living} = State) ->
     replayed(State);
 %% It may not have begun yet.
 asked({ask, Ref, Id}, State) ->
-    _ = [ok = witness_replay_stop:ask(Slot, Ref) || Slot <- [witness_replay_slots:slot(Id)], is_pid(Slot)],
+    _ = [ok = witness_replay_stop:ask(Pid, Ref) || {Pid, _} <- [witness_replay_slots:slot(Id)]],
     replayed(State).
 
 %% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
@@ -209,7 +209,7 @@ looked(#state{seen = none} = State) ->
 %% often whether it still is. Looked at several times: a message may be on its way, and code
 %% may be being loaded.
 looked(#state{living = Living, seen = Seen} = State) ->
-    States = witness_replay_flow:states(maps:keys(Living), witness_replay_flow:here()),
+    States = witness_replay_flow:states(maps:keys(Living)),
     Waits = maps:map(fun(_, {_, For}) -> For; (_, begins) -> none end, States),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
     Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
@@ -220,7 +220,7 @@ looked(#state{living = Living, seen = Seen} = State) ->
             %% Those who would be begun may be what the others wait for.
             case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
                 true ->
-                    ok = witness_replay_flow:more(witness_replay_flow:here()),
+                    ok = witness_replay_flow:more(),
                     replayed(State#state{seen = none});
                 false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
             end;
@@ -233,12 +233,11 @@ looked(#state{living = Living, seen = Seen} = State) ->
 %% anything to take. One of which nobody knows here was begun by one that is known, or that somebody began who is: who begins another one tells it here
 %% first, and nothing that was told has not been heard.
 at_rest(#state{living = Living}) ->
-    Flow = witness_replay_flow:here(),
     Ids = maps:keys(Living),
     maybe
-        {true, Waits} ?= waits(Ids, Flow),
+        {true, Waits} ?= waits(Ids),
         {true, Resting} ?= resting(maps:values(Living), []),
-        {true, Waits} ?= waits(Ids, Flow),
+        {true, Waits} ?= waits(Ids),
         {true, Resting} ?= resting(maps:values(Living), []),
         {message_queue_len, 0} ?= process_info(self(), message_queue_len),
         {true, Waits}
@@ -246,8 +245,8 @@ at_rest(#state{living = Living}) ->
         _ -> false
     end.
 
-waits(Ids, Flow) ->
-    Waits = #{Id => For || Id := {waits, For} <- witness_replay_flow:states(Ids, Flow)},
+waits(Ids) ->
+    Waits = #{Id => For || Id := {waits, For} <- witness_replay_flow:states(Ids)},
     {map_size(Waits) =:= length(Ids), Waits}.
 
 %% How much they have run so far.
@@ -275,16 +274,15 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
         false -> replayed(maps:fold(fun(Id, Slot, S) ->
             ok = witness_replay_tell:killed(replayed_process(Slot)),
             exit(Slot, kill),
-            ok = witness_replay_flow:ended(Id, witness_replay_flow:here()),
+            _ = [ok = witness_replay_flow:ended(Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
             ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
             ended(Id, killed, 0, S)
         end, State, Spinning))
     end;
 still(N, Waits, Busy, _, #state{living = Living, let_go = false} = State) when N >= ?LOOKS, map_size(Busy) =:= 0 ->
-    Flow = witness_replay_flow:here(),
-    case lists:keymember(held, 1, maps:values(witness_replay_flow:states(maps:keys(Living), Flow))) of
+    case lists:keymember(held, 1, maps:values(witness_replay_flow:states(maps:keys(Living)))) of
         true ->
-            ok = witness_replay_flow:let_go(Flow),
+            ok = witness_replay_flow:let_go(),
             replayed(State#state{let_go = true, seen = none});
         false -> stuck(Waits, State)
     end;

@@ -52,8 +52,8 @@ pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
 
 %% From here on it takes nothing: who sends to it need not wait for that.
 last(#process{entries = [_, _ | _]} = P) -> P;
-last(#process{id = Id, flow = Flow} = P) ->
-    _ = [witness_replay_flow:last(Id, Flow) || ended(P)],
+last(#process{flow = Flow} = P) ->
+    _ = [witness_replay_flow:last(Flow) || ended(P)],
     P.
 
 first({from, Id, 1}, Entries) -> {{from, Id}, Entries};

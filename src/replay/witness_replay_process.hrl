@@ -12,7 +12,7 @@
                   at = 0 :: non_neg_integer(),
                   limit = infinity :: non_neg_integer() | infinity,
                   channels = #{} :: #{pos_integer() => {[{none | reference(), term()}], [{none | reference(), term()}]}},
-                  peer = none :: none | {pid(), pos_integer(), pid()},
+                  peer = none :: none | {pid(), pos_integer(), witness_replay_slots:slot()},
                   flow :: witness_replay_flow:flow(),
                   plain :: boolean(),
                   aliases = #{} :: #{reference() => explicit | monitor | once},

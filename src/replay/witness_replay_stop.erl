@@ -23,7 +23,7 @@ start(Limits) ->
     ok = persistent_term:put(?MODULE, on),
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
     %% One that has stopped takes nothing and does not end, and who sends to it or begins others has to come to its own limit.
-    witness_replay_flow:let_go(witness_replay_flow:here()).
+    witness_replay_flow:let_go().
 
 -spec is_on() -> boolean().
 is_on() -> persistent_term:get(?MODULE, off) =:= on.
