@@ -111,13 +111,9 @@ index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element e
 %% The exit reason of the first process, which is its result, is part of what is compared.
 program(Case, Config) ->
     {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
-    Recordings = case lists:member(Function, [many, ahead, savina]) of
-        true -> 1;
-        false -> times("WITNESS_REPLAY_RECORDINGS", 1)
-    end,
     Replays = times("WITNESS_REPLAYS", 2),
     One = fun(_) -> recorded_and_replayed([Module, Function], Replays, Config) end,
-    Numbers = lists:seq(1, Recordings),
+    Numbers = lists:seq(1, times("WITNESS_REPLAY_RECORDINGS", 1)),
     case os:getenv("WITNESS_REPLAY_DONE", "") of
         "" -> lists:foreach(One, Numbers);
         Done ->

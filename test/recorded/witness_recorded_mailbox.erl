@@ -9,7 +9,7 @@
 -define(SENDERS, 5).
 -define(ROUNDS, 40).
 %% More than may lie before one whose senders wait.
--define(AHEAD, 10_000).
+-define(AHEAD, 5_000).
 
 -doc "Five senders race; the receiver takes what it likes best first, looks without waiting, and waits a moment.".
 selective() ->
