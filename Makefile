@@ -76,8 +76,8 @@ record-savina: ## Record the benchmarks of the Savina suite with SOMns's paramet
 record-soak: ## Record at full message rate for ten minutes: memory does not grow; slow and full disks end recordings only
 	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE
 
-replays: ## Record each program of the tests ten times, and replay each recording ten times; ends after some 35 minutes, and goes on there
-	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${REBAR_BASE_DIR##*/} rebar3 ct --suite=test/witness_replay_SUITE --group=programs
+replays: ## Record each program of the tests ten times, and replay each recording a hundred times; ends after some 35 minutes, and goes on there
+	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=100 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${REBAR_BASE_DIR##*/} rebar3 ct --suite=test/witness_replay_SUITE --group=programs
 
 replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \

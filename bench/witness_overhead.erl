@@ -14,6 +14,8 @@ saturated master-worker load (`witness_load:flat/4`), in one run and interleaved
 - `native history`: `native sequence` with the history that a report has;
 - `native tenth`: the same with one that reads one message in ten, so that the VM leaves
   out the others (`m:witness_overhead_tenth`);
+- `native workers`, `native workers tenth`: `native sequence` and `native tenth` with monitors for the workers alone, not
+  for the master, who takes part in every message;
 - `predecessor`: detectEr, where it is on the code path (`m:witness_overhead_predecessor`).
 
 Beside it stand the time until the last monitor had its verdict, and the most that the whole
@@ -68,11 +70,11 @@ repeated(I, V, Load) ->
 table(Variants, Results) ->
     Medians = #{V => #{Key => median([maps:get(Key, R) || R <- Rs]) || Key <- [system, done, peak, undecided]}
                 || V := Rs <- Results},
-    io:format("~-16s ~9s ~11s ~14s ~13s ~11s   system s, all~n",
+    io:format("~-20s ~9s ~11s ~14s ~13s ~11s   system s, all~n",
               ["", "system s", "x untraced", "x drop native", "done after s", "x memory"]),
     lists:foreach(fun(V) ->
         #{V := #{system := T, done := Done, peak := Peak, undecided := Undecided}} = Medians,
-        io:format("~-16ts ~9.2f ~11s ~14s ~13.2f ~11s   ~ts~ts~n",
+        io:format("~-20ts ~9.2f ~11s ~14s ~13.2f ~11s   ~ts~ts~n",
                   [V, T / 1.0e6, ratio(T, system, "untraced", Medians), ratio(T, system, "drop native", Medians), Done / 1.0e6,
                    ratio(Peak, peak, "untraced", Medians),
                    lists:join(" ", [io_lib:format("~.2f", [S / 1.0e6]) || #{system := S} <- maps:get(V, Results)]),
@@ -125,7 +127,9 @@ run("drop process", Load) ->
     receive {'DOWN', Ref, process, _, _} -> Result end;
 run("native empty", Load) -> watched(native, {witness_load_monitor, empty}, Load);
 run("native sequence", Load) -> watched(native, {witness_load_monitor, check}, Load);
-run("native history", Load) -> watched(native, {witness_load_monitor, check}, #{history => true}, Load);
+run("native workers", Load) -> watched(native, {witness_load_monitor, check}, #{}, [node], Load);
+run("native workers tenth", Load) -> watched(native, {witness_overhead_tenth, none}, #{}, [node], Load);
+run("native history", Load) -> watched(native, {witness_load_monitor, check}, #{history => true}, [flat, node], Load);
 run("native tenth", Load) -> watched(native, {witness_overhead_tenth, none}, Load);
 run("evm empty", Load) -> watched(evm, {witness_load_monitor, empty}, Load);
 run("evm sequence", Load) -> watched(evm, {witness_load_monitor, check}, Load);
@@ -141,18 +145,18 @@ dropped(Tracer, Load) ->
     trace:session_destroy(Session),
     {T, T, 0}.
 
-watched(Source, Monitor, Load) -> watched(Source, Monitor, #{}, Load).
+watched(Source, Monitor, Load) -> watched(Source, Monitor, #{}, [flat, node], Load).
 
-watched(Source, Monitor, More, Load) ->
+watched(Source, Monitor, More, Functions, Load) ->
     Begin = erlang:monotonic_time(microsecond),
     {ok, Run} = witness:start(More#{system => {witness_load, flat, [self() | Load]}, source => Source, max_verdicts => 0,
                                     drain => infinity, log => false,
-                                    monitors => [{{witness_load, F, '_'}, Monitor} || F <- [flat, node]]}),
+                                    monitors => [{{witness_load, F, '_'}, Monitor} || F <- Functions]}),
     T = system(),
     {ok, #{verdicts := #{no := 0, inconclusive := 0, yes := Sound}}} = witness:await(Run, infinity),
     Done = erlang:monotonic_time(microsecond) - Begin,
     {ok, _} = witness:stop(Run),
-    Sound = hd(Load) + 1,
+    Sound = hd(Load) + length(Functions) - 1,
     {T, Done, 0}.
 
 system() -> receive {done, _, _, T} -> T end.

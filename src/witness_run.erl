@@ -55,16 +55,19 @@ run itself dies, the links take everything with it, and with the tracers their s
               starting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
+%% What lanes and runners report comes in bursts, and is garbage when it is handled.
+-define(OPTIONS, [{fullsweep_after, 10}, {message_queue_data, off_heap}]).
+
 -doc "Starts a run, which has to be asked whether it has begun (`begun/1`): others may start meanwhile.".
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
-start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, [{fullsweep_after, 10}]}]).
+start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, ?OPTIONS}]).
 
 -doc """
 Starts a run without a supervisor: it ends when its owner does, whoever kills that, and says nothing. With a link the exit
 of the owner, as the run's parent, might come first, and be reported as a crash.
 """.
 -spec start(witness_options:options()) -> gen_server:start_ret().
-start(Options) -> gen_server:start(?MODULE, Options, [{spawn_opt, [{fullsweep_after, 10}]}]).
+start(Options) -> gen_server:start(?MODULE, Options, [{spawn_opt, ?OPTIONS}]).
 
 -doc "Waits until a run has begun. One that could not is no more.".
 -spec begun(pid()) -> ok | {error, Reason :: term()}.
