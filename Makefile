@@ -77,7 +77,9 @@ record-soak: ## Record at full message rate for ten minutes: memory does not gro
 	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE
 
 replays: ## Record each program of the tests ten times, and replay each recording a hundred times; ends after some 35 minutes, and goes on there
-	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=100 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${REBAR_BASE_DIR##*/} rebar3 ct --suite=test/witness_replay_SUITE --group=programs
+	@$(toolchain) && export WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=100 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${REBAR_BASE_DIR##*/} \
+	  WITNESS_REPLAY_UNTIL=$$(($$(date +%s) + 2100)) && rebar3 ct --suite=test/witness_replay_SUITE --group=programs && \
+	  rebar3 ct --suite=test/witness_replay_elixir_SUITE --group=programs
 
 replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \

@@ -4,7 +4,8 @@ Programs of `test/recorded`, recorded several times, and each recording replayed
 did, and the first one ends with the same result. And what is told when that is not so.
 
 `WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, those are done that the
-file does not say are done, for some half an hour.
+file does not say are done, for some half an hour, or until `WITNESS_REPLAY_UNTIL`, in seconds since 1970. `m:witness_replay_elixir_SUITE` has
+more of them.
 """.
 -include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
@@ -58,7 +59,9 @@ init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
     ok = filelib:ensure_path(Out),
     ok = witness_record_programs:compile(Out),
-    [{programs, Out}, {until, erlang:monotonic_time(second) + ?SLICE} | Config].
+    [{programs, Out}, {pa, [Out]}, {until, until()} | Config].
+
+until() -> erlang:monotonic_time(second) + times("WITNESS_REPLAY_UNTIL", erlang:system_time(second) + ?SLICE) - erlang:system_time(second).
 
 end_per_suite(_) -> ok.
 
@@ -111,6 +114,9 @@ index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element e
 %% The exit reason of the first process, which is its result, is part of what is compared.
 program(Case, Config) ->
     {Case, Module, Function} = lists:keyfind(Case, 1, programs()),
+    program(Case, Module, Function, Config).
+
+program(Case, Module, Function, Config) ->
     Replays = times("WITNESS_REPLAYS", 2),
     One = fun(_) -> recorded_and_replayed([Module, Function], Replays, Config) end,
     Numbers = lists:seq(1, times("WITNESS_REPLAY_RECORDINGS", 1)),
@@ -118,7 +124,7 @@ program(Case, Config) ->
         "" -> lists:foreach(One, Numbers);
         Done ->
             ct:timetrap({minutes, 40}),
-            Digest = witness_replay_fuzz:digest(Function, Module, proplists:get_value(programs, Config)),
+            Digest = witness_replay_fuzz:digest(Function, Module, hd(proplists:get_value(pa, Config))),
             {Left, []} = witness_replay_fuzz:each(One, Numbers, fun(N) -> {Case, N, Replays, Digest} end, Done,
                                                   proplists:get_value(until, Config)),
             io:format(user, "~s: ~b left~n", [Case, Left])
@@ -129,7 +135,7 @@ recorded_and_replayed(Arguments, Replays, Config) ->
     Processes = processes(Dir),
     Counts = [begin
                   {ok, Report} = witness_replay:replay(#{dir => Dir}),
-                  ?assertMatch({identical, #{complete := true, cut := 0, processes := Processes}},
+                  ?assertMatch({identical, #{complete := true, cut := 0, changed := [], processes := Processes}},
                                {maps:get(outcome, Report), Report}),
                   maps:get(entries, Report)
               end || _ <- lists:seq(1, Replays)],
@@ -144,8 +150,7 @@ times(Name, Default) ->
 
 recorded(Run, Options, Config) ->
     Dir = dir(Config),
-    Out = proplists:get_value(programs, Config),
-    {ok, #{outcome := _}} = witness_record:record(maps:merge(#{run => Run, dir => Dir, pa => [Out]}, Options)),
+    {ok, #{outcome := _}} = witness_record:record(maps:merge(#{run => Run, dir => Dir, pa => proplists:get_value(pa, Config)}, Options)),
     Dir.
 
 dir(Config) ->

@@ -6,8 +6,9 @@
 
 suite() -> [{timetrap, {minutes, 15}}].
 
-all() -> [servers_and_their_clients, supervisors_tasks_agents_and_registries, the_application_of_a_mix_project,
-          a_data_source, a_server_that_is_recorded].
+all() -> [{group, programs}, the_application_of_a_mix_project, a_data_source, a_server_that_is_recorded].
+
+groups() -> [{programs, [], [servers_and_their_clients, supervisors_tasks_agents_and_registries]}].
 
 init_per_suite(Config) ->
     case witness_record_elixir_SUITE:init_per_suite(Config) of
@@ -15,20 +16,17 @@ init_per_suite(Config) ->
         Prepared ->
             {ok, _} = application:ensure_all_started(inets),
             [_, Programs] = proplists:get_value(pa, Prepared),
-            [{programs, Programs} | Prepared]
+            [{programs, Programs}, {until, witness_replay_SUITE:until()} | Prepared]
     end.
 
 end_per_suite(_) -> application:stop(inets).
 
-servers_and_their_clients(Config) -> program(exactly, Config).
+servers_and_their_clients(Config) -> program(?FUNCTION_NAME, exactly, Config).
 
-supervisors_tasks_agents_and_registries(Config) -> program(main, Config).
+supervisors_tasks_agents_and_registries(Config) -> program(?FUNCTION_NAME, main, Config).
 
-program(Function, Config) ->
-    {_, Dir} = witness_record_elixir_SUITE:names(Function, Config),
-    {ok, #{outcome := recorded}} = witness_record:record(#{
-        run => {witness_recorded_root, run, ['Elixir.Recorded', Function]}, dir => Dir, pa => proplists:get_value(pa, Config)}),
-    replayed(Dir).
+%% As often as those of Erlang.
+program(Case, Function, Config) -> witness_replay_SUITE:program(Case, 'Elixir.Recorded', Function, Config).
 
 %% Each twice: what a replay does not know of, it may get right by chance.
 replayed(Dir) ->
