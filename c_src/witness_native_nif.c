@@ -215,13 +215,13 @@ static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
 /* Events that become terms at a time: so many take about a millisecond. */
 #define MOST_EVENTS 10000u
 
-/* Something is in hand: false, if there is nothing. */
-static bool in_hand(wn_handle *handle, uintptr_t self)
+/* Something is in hand: false, if there is nothing. `only_gap`: as long as there is anything else, there is nothing. */
+static bool in_hand(wn_handle *handle, uintptr_t self, bool only_gap)
 {
     if (handle->rest.batch && !wn_partition_is_unread(handle->partition))
-        return true;
+        return !only_gap;
     forget_rest(handle);
-    if (!wn_partition_take(handle->partition, self, &handle->rest))
+    if (!(only_gap ? wn_partition_take_gap : wn_partition_take)(handle->partition, self, &handle->rest))
         return false;
     if (handle->rest.batch)
         handle->reading = wn_batch_begin(&handle->rest);
@@ -232,11 +232,10 @@ static bool in_hand(wn_handle *handle, uintptr_t self)
  * The batch goes to the caller as a message with an environment of its own, so that nothing is copied once more. A large
  * one goes in pieces: what is left stays in hand.
  */
-static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+static ERL_NIF_TERM taken(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool only_gap)
 {
     wn_handle *handle = handle_of(env, argv[0]);
     ErlNifPid self;
-    (void)argc;
     if (!handle || !enif_self(env, &self))
         return enif_make_badarg(env);
     /* A handle is used by one process at a time; which one that is may change. */
@@ -244,7 +243,7 @@ static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         handle->consumer = self.pid;
         enif_monitor_process(env, handle, &self, NULL);
     }
-    if (!in_hand(handle, self.pid))
+    if (!in_hand(handle, self.pid, only_gap))
         return am_empty;
     ErlNifEnv *from = enif_alloc_env();
     ERL_NIF_TERM events = enif_make_list(from, 0);
@@ -256,6 +255,18 @@ static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
               enif_make_tuple3(from, am_witness_batch, events, more ? am_open : status(from, &handle->rest)));
     enif_free_env(from);
     return am_ok;
+}
+
+static ERL_NIF_TERM take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return taken(env, argv, false);
+}
+
+static ERL_NIF_TERM take_gap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    return taken(env, argv, true);
 }
 
 /* --- lanes ----------------------------------------------------------------------- */
@@ -664,6 +675,7 @@ static ErlNifFunc functions[] = {
     {"new_run", 9, new_run, 0},
     {"central_of", 2, central_of, 0},
     {"take", 1, take, 0},
+    {"take_gap", 1, take_gap, 0},
     {"unread", 1, unread, 0},
     {"narrow_to", 2, narrow_to, 0},
     {"lane_take", 2, lane_take, 0},

@@ -146,14 +146,20 @@ static unsigned list(wn_partition *p)
     return wn_hub_wake(hub);
 }
 
-/* Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. */
+/*
+ * Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. A consumer of its
+ * own is told in any case: it may have been told of what it is not to read any more.
+ */
 static unsigned gap(wn_partition *p, wn_reason reason, uint64_t missing, void **batch, uintptr_t *consumer)
 {
     p->missing += missing + p->count;
     *batch = emptied(p);
     p->end = WN_GAP;
     p->reason = (uint8_t)reason;
-    return tell(p, consumer);
+    if (p->lane || !p->told)
+        return tell(p, consumer);
+    *consumer = p->consumer;
+    return p->consumer ? WN_TELL : 0;
 }
 
 /* Locked. */
@@ -331,16 +337,35 @@ static bool taken_from(wn_partition *p, wn_taken *taken)
     return true;
 }
 
-bool wn_partition_take(wn_partition *p, uintptr_t consumer, wn_taken *taken)
+/* Locked. */
+static bool take(wn_partition *p, wn_taken *taken)
 {
-    wn_lock_take(&p->lock);
     wn_budget_give(&p->hub->budget, p->lent);
     p->lent = 0;
     bool something = taken_from(p, taken);
     if (something)
         p->lent = taken->charged;
+    return something;
+}
+
+bool wn_partition_take(wn_partition *p, uintptr_t consumer, wn_taken *taken)
+{
+    wn_lock_take(&p->lock);
+    bool something = take(p, taken);
     if (!p->unread)
         p->consumer = consumer;
+    wn_lock_give(&p->lock);
+    return something;
+}
+
+bool wn_partition_take_gap(wn_partition *p, uintptr_t consumer, wn_taken *taken)
+{
+    wn_lock_take(&p->lock);
+    bool something = p->end == WN_GAP && !p->batch && !p->birth && take(p, taken);
+    if (!p->unread) {
+        p->consumer = consumer;
+        p->told |= !something && !p->ended && (p->batch || p->birth || p->end != WN_OPEN);
+    }
     wn_lock_give(&p->lock);
     return something;
 }

@@ -171,6 +171,8 @@ typedef struct {
 
 /* False: there is nothing, and the consumer is told when there is. What was taken before is given back to the budget. */
 bool wn_partition_take(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
+/* The same for a gap with nothing before it. False: there is none. The consumer is told when there is, but not of what is there now. */
+bool wn_partition_take_gap(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
 
 /* --- partitions of a lane -------------------------------------------------------- */
 

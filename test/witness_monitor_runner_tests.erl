@@ -266,6 +266,68 @@ a_run_may_end_a_runner_that_takes_test() ->
     ok = witness_monitor_runner:gap(Runner, tracer_lost),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, tracer_lost}}, outcome(Runner)).
 
+%% All turns are the test's.
+with_turns(Test) ->
+    Run = spawn(fun() -> receive stop -> ok end end),
+    Turns = witness_monitor_turns:start_link(Run, infinity),
+    Ask = fun() -> witness_monitor_turns:ask({?MODULE, other}, Turns) end,
+    Taken = [Ask() || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
+    [receive {Turn, turn} -> ok end || Turn <- Taken],
+    Test(Turns, Ask, fun() -> witness_monitor_turns:give(hd(Taken), Turns) end),
+    Run ! stop.
+
+take(Kind, Answer) ->
+    Test = self(),
+    fun(Asked) -> Test ! {takes, Asked, self()}, case Asked of Kind -> Answer; _ -> empty end end.
+
+whose_monitor_is_not_known_waits_for_a_turn_test() ->
+    with_turns(fun(Turns, _, Give) ->
+        {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{take => take(all, ok), turns => Turns}),
+        receive {takes, gap, Runner} -> ok end,
+        %% What it is told of meanwhile is no gap.
+        Runner ! witness_data,
+        receive {takes, gap, Runner} -> ok end,
+        Give(),
+        receive {takes, all, Runner} -> ok end,
+        Runner ! {witness_batch, [recv(a)], open},
+        %% It is quick, and needs none any more.
+        receive {takes, all, Runner} -> ok end,
+        Runner ! {witness_batch, [recv(b)], complete},
+        ?assertMatch(#{verdict := yes, info := 2}, outcome(Runner))
+    end).
+
+who_waits_for_a_turn_is_told_of_a_gap_test() ->
+    with_turns(fun(Turns, _, _) ->
+        {Runner, Ref} = start(#{}, #{take => take(gap, ok), turns => Turns}),
+        receive {takes, gap, Runner} -> ok end,
+        Runner ! {witness_batch, [], {gap, memory, 3}},
+        ?assertMatch(#{verdict := inconclusive, reason := {gap, memory}, steps := []}, outcome(Runner)),
+        ?assertEqual(normal, down(Ref))
+    end).
+
+a_slow_monitor_gives_way_after_some_events_test() ->
+    with_turns(fun(Turns, Ask, Give) ->
+        Test = self(),
+        Event = fun({recv, _, _, N, _}) -> lists:seq(1, 10_000), Test ! {read, N}, N =:= 1 andalso receive go -> ok end, ok end,
+        {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => Test, turns => Turns}),
+        ok = witness_monitor_runner:batch(Runner, [recv(N) || N <- lists:seq(1, 100)], 0, Test),
+        Give(),
+        receive {read, 1} -> ok end,
+        Turn = Ask(),
+        Runner ! go,
+        receive {Turn, turn} -> ok end,
+        receive {read, 64} -> ok end,
+        %% It answers while it waits, since it has nothing else to do.
+        _ = sys:get_state(Runner),
+        receive {read, 65} -> error(too_early) after 0 -> ok end,
+        ok = witness_monitor_turns:give(Turn, Turns),
+        receive {read, Runner, 0} -> ok end,
+        receive {read, 100} -> ok end,
+        ?assertEqual({priority, low}, process_info(Runner, priority)),
+        ok = witness_monitor_runner:complete(Runner),
+        ?assertMatch(#{verdict := yes, info := 100}, outcome(Runner))
+    end).
+
 slices_are_taken_too_test() ->
     {Runner, _} = sliced(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{take => take(ok)}),
     Runner ! {witness_batch, [recv({1, a}), recv({2, a}), recv({1, b})], open},
@@ -308,7 +370,7 @@ another_process_that_ends_is_no_tracer_test() ->
 
 take(Answer) ->
     Test = self(),
-    fun() -> Test ! {takes, self()}, Answer end.
+    fun(all) -> Test ! {takes, self()}, Answer end.
 
 asks(Runner) -> receive {takes, Runner} -> ok end.
 

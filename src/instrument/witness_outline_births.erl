@@ -45,7 +45,7 @@ all processes; `drain`: how long it is waited for at the end.
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_outline_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    partition_memory := pos_integer(), central => [witness_outline_map:entry()], drain => timeout()}.
+                    partition_memory := pos_integer(), turns => witness_monitor_turns:turns(), central => [witness_outline_map:entry()], drain => timeout()}.
 
 %% runners: how many read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
@@ -120,9 +120,10 @@ counts(Session) -> maps:with([processes, events, held], witness_trace_native:cou
 
 -doc false.
 -spec init(config()) -> {ok, #births{}, {continue, take}}.
-init(Config = #{source_options := Options}) ->
+init(Given = #{source_options := Options, run := Run}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_births),
+    Config = Given#{turns => witness_monitor_turns:start_link(Run)},
     Session = witness_trace_native:open(Options),
     Lanes = #{witness_outline_lane:start_link(Lane, Config) => Lane || Lane <- witness_trace_native:lanes(Session)},
     {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session),
@@ -266,8 +267,8 @@ item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := M
             B;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             B1 = narrow(Partition, Monitor, B),
-            Given = maps:with([run, explain, max_slices, slice_idle], Config),
-            Take = fun() -> witness_trace_native:take(Partition) end,
+            Given = maps:with([run, explain, max_slices, slice_idle, turns], Config),
+            Take = witness_outline_readers:taking(Partition),
             Runner = witness_outline_readers:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),
             B1#births{runners = B1#births.runners + 1};

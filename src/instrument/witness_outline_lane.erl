@@ -285,14 +285,14 @@ move_out(Place, L = #lane{lane = Lane, live = Live}) ->
     case Live of
         #{Place := [Member]} ->
             Partition = witness_trace_native:detach(Lane, Place),
-            moved(Member, fun() -> witness_trace_native:take(Partition) end, dropped(Place, L));
+            moved(Member, witness_outline_readers:taking(Partition), dropped(Place, L));
         %% Those that read a partition together stay together.
         #{} -> L
     end.
 
 moved({N, Property, P, Signature, _, Machine}, Take, L = #lane{config = Config, moved = Moved}) ->
     {Monitor, _} = Property,
-    Given = maps:with([run, explain, max_slices, slice_idle], Config),
+    Given = maps:with([run, explain, max_slices, slice_idle, turns], Config),
     Runner = witness_monitor_runner:start(
                Given#{process => P, signature => Signature, monitor => Monitor, ordered => false, take => Take,
                       machine => Machine, reader => {self(), N}, covered => covered(Property, L)}),

@@ -6,7 +6,7 @@ A monitor that is no group reads one process. A group's monitor reads those of i
 and is told of the end when the last of them has ended.
 """.
 
--export([start/4, start/5, meta/3, joined/3, ended/2]).
+-export([start/4, start/5, taking/1, meta/3, joined/3, ended/2]).
 
 -export_type([config/0, alive/0]).
 
@@ -16,7 +16,7 @@ may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 """.
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
                     slice_idle => pos_integer() | infinity,
-                    take => witness_monitor_runner:take(), tracer => pid(), attached => mfa()}.
+                    take => witness_monitor_runner:take(), tracer => pid(), turns => witness_monitor_turns:turns(), attached => mfa()}.
 
 -doc "How many processes the monitor of each group still waits for.".
 -type alive() :: #{witness_outline_map:reader() => pos_integer()}.
@@ -29,6 +29,13 @@ start(P, Signature, #{monitor := Monitor, group := Group} = Entry, Config) ->
                                                   ordered := Group andalso Ordered}),
     Run ! {monitor, Runner, meta(P, Signature, Entry)},
     Runner.
+
+-doc "How a runner takes what is in a partition of the native source.".
+-spec taking(witness_trace_native:partition()) -> witness_monitor_runner:take().
+taking(Partition) ->
+    fun(all) -> witness_trace_native:take(Partition);
+       (gap) -> witness_trace_native:take_gap(Partition)
+    end.
 
 -doc "What the run is told of a monitor.".
 -spec meta(witness_event:proc(), witness_event:signature(), witness_outline_map:entry()) -> map().

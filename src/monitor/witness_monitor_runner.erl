@@ -13,7 +13,8 @@ link to the tracer, so a monitor can do nothing to it.
 
 Those whose events wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
 it is busy. Those of a bounded partition, where a monitor that falls behind misses events, have the priority of the system
-once their first batch has shown that they need little time for an event. The others fall behind anyway.
+once their first batch has shown that they need little time for an event. The others fall behind anyway: they wait for turns
+(`m:witness_monitor_turns`), as they do before that is known of their monitor.
 """.
 
 -export([start/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
@@ -31,6 +32,8 @@ is in the mailbox of the runner, `empty` when the message `witness_data` will sa
 `tracer`, the process that hands over events by `batch/4`: when that dies without having said how the partition ended,
 events are missing.
 
+`turns`: of the run, where it has any.
+
 A monitor that has run elsewhere goes on as its `machine`, which has `covered` these actions, and reports as this `reader`.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
@@ -44,12 +47,13 @@ A monitor that has run elsewhere goes on as its `machine`, which has `covered` t
                   attached => mfa(),
                   take => take(),
                   tracer => pid(),
+                  turns => witness_monitor_turns:turns(),
                   machine => witness_monitor_machine:machine(),
                   covered => non_neg_integer(),
                   reader => {pid(), term()}}.
 
--doc "Asks for the next batch of a partition.".
--type take() :: fun(() -> ok | empty).
+-doc "Asks for the next batch of a partition, or for a gap if that is what comes next.".
+-type take() :: fun((all | gap) -> ok | empty).
 
 -doc """
 What ends a monitor. `ignored`: it refused its process. With slices, which have reported their own outcomes before: how
@@ -71,6 +75,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -define(HEAP, 2000).
 %% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
 -define(SLOW, 500).
+%% Events of a slow monitor in a turn.
+-define(TURN, 64).
 %% Events that are worth a collection.
 -define(GARBAGE, 32).
 
@@ -81,7 +87,10 @@ outcome of a slice the same applies as to any other, but for `covered`.
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
                  garbage = 0 :: non_neg_integer(),    % events that were read since the last collection
-                 allowed :: undefined | pos_integer() | told,
+                 monitor :: {module(), Arg :: term()},
+                 turns :: undefined | witness_monitor_turns:turns(),
+                 turn = none :: none | witness_monitor_turns:turn(),
+                 pace = unknown :: unknown | quick | slow,
                  machine :: undefined | witness_monitor_machine:machine()}).
 
 -doc "Starts a monitor.".
@@ -124,11 +133,11 @@ gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
 
 -doc false.
 -spec init(spec()) -> ok.
-init(#{monitor := {Module, _}, process := P, run := Run, ordered := Ordered} = Spec) ->
+init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Ordered} = Spec) ->
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
     R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
-                take = maps:get(take, Spec, undefined), tracer = watch(Spec),
+                monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined), tracer = watch(Spec),
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
     case begun(Spec) of
         {decided, Final} -> report(Final, R);
@@ -144,9 +153,9 @@ watch(#{}) -> undefined.
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> run(resolved(Events), Status, counted(Events, R));
+        {witness_batch, Events, Status} -> batch(resolved(Events), Status, R);
         witness_data -> proceed(open, R);
-        {batch, Events, Size, Tracer} -> run(resolved(Events), {read, Size, Tracer}, counted(Events, R));
+        {batch, Events, Size, Tracer} -> batch(resolved(Events), {read, Size, Tracer}, R);
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> hold(Events, R);
         {clock, Time} ->
@@ -163,17 +172,9 @@ loop(R = #runner{order = Order}) ->
 
 %% What follows when the events at hand were read: `open', `complete', `stopped' and a gap are the status of a partition.
 proceed(wait, R) -> loop(R);
-proceed(open, R0 = #runner{take = Take}) ->
-    R = gone_on(R0),
-    case Take() of
-        empty when R#runner.garbage >= ?GARBAGE ->
-            %% Next to nothing else is here now: collected at any other time, what waits would be copied first.
-            erlang:garbage_collect(),
-            loop(R#runner{garbage = 0});
-        _ -> loop(R)
-    end;
-proceed({read, Size, Tracer}, R0) ->
-    R = gone_on(R0),
+%% What there is stays where it is counted until it can be read.
+proceed(open, R) -> turn(take, R);
+proceed({read, Size, Tracer}, R) ->
     Tracer ! {read, self(), Size},
     loop(R);
 proceed({gap, Reason, _}, R) -> inconclusive({gap, Reason}, R);
@@ -186,19 +187,72 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-counted(Events, R = #runner{garbage = Garbage, allowed = Allowed}) ->
-    Count = length(Events),
-    R1 = R#runner{garbage = Garbage + Count},
-    %% Until how many reductions of this process its first batch should be read.
-    case Allowed of
-        undefined -> R1#runner{allowed = reductions() + ?SLOW * (Count + 1)};
-        _ -> R1
+batch(Events, Next, R = #runner{pace = quick, garbage = Garbage}) ->
+    run(Events, Next, R#runner{garbage = Garbage + length(Events)});
+batch(Events, Next, R) ->
+    turn({batch, Events, Next}, R).
+
+%% Does this when it is the turn of a monitor that is slow, or not known to be quick.
+turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monitor}) when Pace =/= quick, Turns =/= undefined ->
+    case Pace =:= unknown andalso witness_monitor_turns:is_quick(Monitor, Turns) of
+        true -> in_turn(What, R);
+        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_turns:ask(Monitor, Turns)});
+        false -> waiting(What, R#runner{turn = witness_monitor_turns:ask(Monitor, Turns)})
+    end;
+turn(What, R) -> in_turn(What, R).
+
+%% Whoever waits with nothing in hand may be told of a gap, which needs no time.
+waiting(What, R = #runner{turn = Turn}) ->
+    receive
+        {Turn, turn} -> in_turn(What, R);
+        %% Nobody is left to wait for.
+        {'DOWN', Turn, process, _, _} -> in_turn(What, R);
+        witness_data when What =:= take -> unless_gap(R);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun(R1) -> waiting(What, R1) end, R)
     end.
 
-gone_on(R = #runner{allowed = Allowed}) when is_integer(Allowed) ->
-    _ = reductions() < Allowed andalso process_flag(priority, normal),
-    R#runner{allowed = told};
-gone_on(R) -> R.
+unless_gap(R = #runner{take = Take}) ->
+    case Take(gap) of
+        empty -> waiting(take, R);
+        ok -> receive {witness_batch, [], Gap} -> proceed(Gap, R) end
+    end.
+
+in_turn(take, R = #runner{take = Take}) ->
+    case Take(all) of
+        empty when R#runner.garbage >= ?GARBAGE ->
+            %% Next to nothing else is here now: collected at any other time, what waits would be copied first.
+            erlang:garbage_collect(),
+            loop(rested(R#runner{garbage = 0}));
+        empty -> loop(rested(R));
+        ok -> loop(R)
+    end;
+in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}) ->
+    {Now, Later} = split(Events),
+    Before = reductions(),
+    {Slices, Result} = witness_monitor_machine:run(Now, Machine),
+    R1 = rested(paced(reductions() - Before, length(Now), R#runner{garbage = Garbage + length(Now)})),
+    case Result of
+        {ok, Machine1} when Later =/= [] ->
+            slices(Slices, R1),
+            batch(Later, Next, R1#runner{machine = Machine1});
+        _ -> read({Slices, Result}, Next, R1)
+    end.
+
+rested(R = #runner{turn = none}) -> R;
+rested(R = #runner{turn = Turn, turns = Turns}) ->
+    ok = witness_monitor_turns:give(Turn, Turns),
+    R#runner{turn = none}.
+
+split(Events) when length(Events) =< ?TURN -> {Events, []};
+split(Events) -> lists:split(?TURN, Events).
+
+%% What its first events have shown.
+paced(Reductions, Count, R = #runner{pace = unknown, monitor = Monitor, turns = Turns}) ->
+    Quick = Reductions < ?SLOW * (Count + 1),
+    _ = Quick andalso process_flag(priority, normal),
+    _ = Turns =:= undefined orelse witness_monitor_turns:says(Quick, Monitor, Turns),
+    R#runner{pace = case Quick of true -> quick; false -> slow end};
+paced(_, _, R) -> R.
 
 reductions() ->
     {reductions, Reductions} = process_info(self(), reductions),
@@ -226,14 +280,13 @@ has_birth([E | Events]) ->
     end;
 has_birth([]) -> false.
 
-run(Events, Next, R = #runner{machine = Machine}) ->
-    case witness_monitor_machine:run(Events, Machine) of
-        {Slices, {ok, Machine1}} ->
-            slices(Slices, R),
-            proceed(Next, R#runner{machine = Machine1});
-        {Slices, {decided, Final}} ->
-            last({Slices, Final}, R)
-    end.
+run(Events, Next, R = #runner{machine = Machine}) -> read(witness_monitor_machine:run(Events, Machine), Next, R).
+
+read({Slices, {ok, Machine}}, Next, R) ->
+    slices(Slices, R),
+    proceed(Next, R#runner{machine = Machine});
+read({Slices, {decided, Final}}, _, R) ->
+    last({Slices, Final}, R).
 
 ended(How, R = #runner{machine = Machine}) -> last(witness_monitor_machine:ended(How, Machine), R).
 

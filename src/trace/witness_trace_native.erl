@@ -40,7 +40,7 @@ spawn: the match specification of a call that spawns switches the trace of the c
 is not reported. Who is dead is found by looking (`sweep/2`).
 """.
 
--export([available/0, open/1, births/1, central/2, take/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
+-export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
          traced/2, sweep/2, close/1, counts/1, resources/0, guarantees/0]).
 -export([lanes/1, take_lane/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
@@ -50,7 +50,7 @@ is not reported. Who is dead is found by looking (`sweep/2`).
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0, lane/0, place/0, piece/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/9, central_of/2, narrow_to/2, take/1, unread/1,
+       new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
        lane_take/2, lane_unread/3, lane_narrow/4, lane_detach/3, lane_reset/2, add_launcher/2, add_parent/2, watch/1, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, resources/0]).
 -on_load(load/0).
@@ -185,6 +185,13 @@ handled it, unless the status says that nothing comes any more. `empty`: it will
 """.
 -spec take(partition()) -> ok | empty.
 take(_) -> erlang:nif_error(not_loaded).
+
+-doc """
+The same for one who cannot handle anything now but a gap before which there is nothing. Of what there is now, and is none, it is not told; it has to
+take that by itself. Of a gap it is, with `witness_data`.
+""".
+-spec take_gap(partition()) -> ok | empty.
+take_gap(_) -> erlang:nif_error(not_loaded).
 
 -doc "Nobody reads the partition any more: what it holds goes, and nothing is added.".
 -spec unread(partition()) -> ok.

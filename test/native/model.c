@@ -85,6 +85,8 @@ static bool gap_tells(model *m, wn_reason reason, uint64_t missing)
     forget_events(m);
     m->end = WN_GAP;
     m->reason = reason;
+    /* Also of a gap that comes in the place of what it has been told of. */
+    m->told = false;
     return must_tell(m);
 }
 
@@ -150,16 +152,22 @@ static void op_add(model *m, size_t bytes, bool at_once, bool failing)
     }
 }
 
-static void op_take(model *m, uintptr_t consumer)
+static void op_take(model *m, uintptr_t consumer, bool only_gap)
 {
     wn_taken taken;
     memset(&taken, 0xAA, sizeof taken);
-    bool something = !m->unread && !m->ended && (m->count > 0 || m->end != WN_OPEN);
-    EQUAL(wn_partition_take(m->real, consumer, &taken), something);
-    m->lent = 0;
-    m->told = false;
-    if (!m->unread)
+    bool tried = !only_gap || (m->end == WN_GAP && m->count == 0);
+    bool something = tried && !m->unread && !m->ended && (m->count > 0 || m->end != WN_OPEN);
+    EQUAL((only_gap ? wn_partition_take_gap : wn_partition_take)(m->real, consumer, &taken), something);
+    if (tried) {
+        m->lent = 0;
+        m->told = false;
+    }
+    if (!m->unread) {
         m->consumer = consumer;
+        if (!tried && !m->ended && (m->count > 0 || m->end != WN_OPEN))
+            m->told = true;
+    }
     if (!something)
         return;
     EQUAL(taken.count, m->count);
@@ -322,7 +330,8 @@ static void step(input *in, uint32_t number)
         return;
     }
     switch (what % 20u) {
-    case 8: case 9: case 10: case 11: op_take(m, consumer); break;
+    case 8: case 9: case 10: op_take(m, consumer, false); break;
+    case 11: op_take(m, consumer, true); break;
     case 12: op_tick(how % 4u); break;
     case 13: op_tick(how % 4u); break;
     case 14:

@@ -1,0 +1,126 @@
+-module(witness_monitor_turns_tests).
+-moduledoc "Turns of slow monitors: as many as schedulers, in the order in which they were asked for, whatever those do who have them.".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SLOW, {slow, none}).
+-define(T, witness_monitor_turns).
+
+%% For a run that ends when the test does.
+with(Test) -> with(infinity, Test).
+
+with(Long, Test) ->
+    Run = spawn(fun() -> receive stop -> ok end end),
+    Turns = {Pid, _} = ?T:start_link(Run, Long),
+    Monitor = monitor(process, Pid),
+    try Test(Turns) after
+        Run ! stop,
+        receive {'DOWN', Monitor, process, Pid, Reason} -> ?assert(Reason =:= normal orelse Reason =:= killed) end
+    end.
+
+%% Somebody who asks, tells when the turn has come, and keeps it until it is told to give it back.
+asks(Monitor, Turns) ->
+    Test = self(),
+    spawn(fun() ->
+        Turn = ?T:ask(Monitor, Turns),
+        Test ! {asked, self()},
+        receive {Turn, turn} -> ok; {'DOWN', Turn, process, _, _} -> ok end,
+        Test ! {has, self()},
+        receive give -> ok = ?T:give(Turn, Turns), Test ! {gave, self()} end
+    end).
+
+has(Pid) -> receive {has, Pid} -> ok end.
+
+gives(Pid) ->
+    Pid ! give,
+    receive {gave, Pid} -> ok end.
+
+%% What was asked for before was heard.
+heard({Pid, _}) -> sys:get_state(Pid).
+
+waits(Pid, Turns) ->
+    receive {asked, Pid} -> ok end,
+    _ = heard(Turns),
+    receive {has, Pid} -> error({has, Pid}) after 0 -> ok end.
+
+%% So many turns are nobody's, when those that were given have rested.
+free(Count, Turns) ->
+    case heard(Turns) of
+        State when element(5, State) =:= Count -> ok;
+        _ -> erlang:yield(), free(Count, Turns)
+    end.
+
+%% All turns but this many are taken.
+taken(But, Turns) ->
+    Pids = [asks(?SLOW, Turns) || _ <- lists:seq(1, erlang:system_info(schedulers_online) - But)],
+    lists:foreach(fun has/1, Pids),
+    Pids.
+
+in_the_order_in_which_they_were_asked_for_test() ->
+    with(fun(Turns) ->
+        _ = taken(1, Turns),
+        [First | Others] = [begin Pid = asks(?SLOW, Turns), receive {asked, Pid} -> Pid end end || _ <- lists:seq(1, 5)],
+        has(First),
+        lists:foldl(fun(Next, Before) ->
+            _ = heard(Turns),
+            receive {has, Next} -> error(too_early) after 0 -> ok end,
+            gives(Before),
+            has(Next),
+            Next
+        end, First, Others)
+    end).
+
+who_dies_has_no_turn_test() ->
+    with(fun(Turns) ->
+        [Has | _] = taken(0, Turns),
+        [One, Two] = [asks(?SLOW, Turns) || _ <- [1, 2]],
+        [waits(Pid, Turns) || Pid <- [One, Two]],
+        exit(One, kill),
+        exit(Has, kill),
+        has(Two)
+    end).
+
+%% Nor is it counted when it comes back.
+who_keeps_a_turn_for_long_is_not_waited_for_test() ->
+    with(10, fun(Turns) ->
+        Keep = taken(0, Turns) ++ taken(0, Turns) ++ taken(0, Turns),
+        lists:foreach(fun gives/1, Keep),
+        lists:foreach(fun gives/1, taken(0, Turns)),
+        free(erlang:system_info(schedulers_online), Turns)
+    end).
+
+what_turns_out_to_be_quick_needs_no_turn_test() ->
+    with(fun(Turns) ->
+        [Has | _] = taken(0, Turns),
+        Quick = asks({quick, none}, Turns),
+        Slow = asks(?SLOW, Turns),
+        [waits(Pid, Turns) || Pid <- [Quick, Slow]],
+        ?assertNot(?T:is_quick({quick, none}, Turns)),
+        ok = ?T:says(true, {quick, none}, Turns),
+        has(Quick),
+        ?assert(?T:is_quick({quick, none}, Turns)),
+        ?assertNot(?T:is_quick(?SLOW, Turns)),
+        %% It has had none to give.
+        gives(Quick),
+        _ = heard(Turns),
+        receive {has, Slow} -> error(too_early) after 0 -> ok end,
+        gives(Has),
+        has(Slow),
+        %% Until it is seen to be slow.
+        ok = ?T:says(false, {quick, none}, Turns),
+        _ = heard(Turns),
+        ?assertNot(?T:is_quick({quick, none}, Turns))
+    end).
+
+nobody_waits_for_what_is_not_there_test() ->
+    with(fun({Pid, _} = Turns) ->
+        _ = taken(0, Turns),
+        Waits = asks(?SLOW, Turns),
+        waits(Waits, Turns),
+        true = unlink(Pid),
+        exit(Pid, kill),
+        has(Waits),
+        gives(Waits),
+        has(asks(?SLOW, Turns)),
+        ?assertNot(?T:is_quick(?SLOW, Turns)),
+        ok = ?T:says(true, ?SLOW, Turns)
+    end).
