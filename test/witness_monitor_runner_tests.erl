@@ -270,7 +270,7 @@ a_run_may_end_a_runner_that_takes_test() ->
 with_turns(Test) ->
     Run = spawn(fun() -> receive stop -> ok end end),
     Turns = witness_monitor_turns:start_link(Run, infinity),
-    Ask = fun() -> witness_monitor_turns:ask({?MODULE, other}, Turns) end,
+    Ask = fun() -> witness_monitor_turns:ask(slow, {?MODULE, other}, Turns) end,
     Taken = [Ask() || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
     [receive {Turn, turn} -> ok end || Turn <- Taken],
     Test(Turns, Ask, fun() -> witness_monitor_turns:give(hd(Taken), Turns) end),
@@ -326,6 +326,42 @@ a_slow_monitor_gives_way_after_some_events_test() ->
         ?assertEqual({priority, low}, process_info(Runner, priority)),
         ok = witness_monitor_runner:complete(Runner),
         ?assertMatch(#{verdict := yes, info := 100}, outcome(Runner))
+    end).
+
+%% Nothing is known by a birth alone, nor is what is known for ever.
+a_monitor_is_what_it_is_now_test() ->
+    with_turns(fun(Turns, Ask, Give) ->
+        Test = self(),
+        Event = fun({recv, _, _, slow, _}) -> lists:seq(1, 100_000), ok; (_) -> ok end,
+        Ended = fun(complete, Seen) -> {yes, length(Seen)} end,
+        {Runner, _} = start(#{event => Event, ended => Ended}, #{tracer => Test, turns => Turns}),
+        Read = fun(Events) -> ok = witness_monitor_runner:batch(Runner, Events, 0, Test) end,
+        Is = fun(Pace, Priority) ->
+            receive {read, Runner, 0} -> ok end,
+            ?assertEqual({priority, Priority}, process_info(Runner, priority)),
+            {Pid, Table} = Turns,
+            _ = sys:get_state(Pid),
+            ?assertEqual(Pace, [Quick || {_, Quick} <- ets:tab2list(Table)])
+        end,
+        Read([{init, self(), self(), {m, f, []}, 1}]),
+        Give(),
+        Is([], low),
+        Read([recv(quick)]),
+        Is([true], normal),
+        %% All turns are the test's again, and it needs none.
+        Turn = Ask(),
+        receive {Turn, turn} -> ok end,
+        Read([recv(slow) || _ <- lists:seq(1, 64)]),
+        Is([true], normal),
+        Read([recv(slow)]),
+        Is([false], low),
+        Read([recv(quick)]),
+        _ = sys:get_state(Runner),
+        receive {read, Runner, 0} -> error(too_early) after 0 -> ok end,
+        ok = witness_monitor_turns:give(Turn, Turns),
+        Is([true], normal),
+        ok = witness_monitor_runner:complete(Runner),
+        ?assertMatch(#{verdict := yes, info := 68}, outcome(Runner))
     end).
 
 slices_are_taken_too_test() ->

@@ -1,5 +1,8 @@
 -module(witness_monitor_turns_tests).
--moduledoc "Turns of slow monitors: as many as schedulers, in the order in which they were asked for, whatever those do who have them.".
+-moduledoc """
+Turns of slow monitors: as many as schedulers, one monitor after the other, for each in the order in which they were asked
+for, whatever those do who have them.
+""".
 -include_lib("eunit/include/eunit.hrl").
 
 -define(SLOW, {slow, none}).
@@ -18,10 +21,12 @@ with(Long, Test) ->
     end.
 
 %% Somebody who asks, tells when the turn has come, and keeps it until it is told to give it back.
-asks(Monitor, Turns) ->
+asks(Monitor, Turns) -> asks(unknown, Monitor, Turns).
+
+asks(Pace, Monitor, Turns) ->
     Test = self(),
     spawn(fun() ->
-        Turn = ?T:ask(Monitor, Turns),
+        Turn = ?T:ask(Pace, Monitor, Turns),
         Test ! {asked, self()},
         receive {Turn, turn} -> ok; {'DOWN', Turn, process, _, _} -> ok end,
         Test ! {has, self()},
@@ -69,6 +74,19 @@ in_the_order_in_which_they_were_asked_for_test() ->
         end, First, Others)
     end).
 
+%% However many ask for another one.
+each_monitor_in_its_turn_test() ->
+    with(fun(Turns) ->
+        [Has | _] = taken(0, Turns),
+        Asks = fun(Monitor) -> Pid = asks(Monitor, Turns), receive {asked, Pid} -> Pid end end,
+        [A1, A2, A3, B1, B2, C1] = [Asks({Monitor, none}) || Monitor <- [a, a, a, b, b, c]],
+        lists:foldl(fun(Next, Before) ->
+            gives(Before),
+            has(Next),
+            Next
+        end, Has, [A1, B1, C1, A2, B2, A3])
+    end).
+
 who_dies_has_no_turn_test() ->
     with(fun(Turns) ->
         [Has | _] = taken(0, Turns),
@@ -90,25 +108,33 @@ who_keeps_a_turn_for_long_is_not_waited_for_test() ->
 
 what_turns_out_to_be_quick_needs_no_turn_test() ->
     with(fun(Turns) ->
+        Monitor = {quick, none},
         [Has | _] = taken(0, Turns),
-        Quick = asks({quick, none}, Turns),
-        Slow = asks(?SLOW, Turns),
-        [waits(Pid, Turns) || Pid <- [Quick, Slow]],
-        ?assertNot(?T:is_quick({quick, none}, Turns)),
-        ok = ?T:says(true, {quick, none}, Turns),
+        Quick = asks(Monitor, Turns),
+        %% One of the same monitor that has seen itself to be slow.
+        Slow = asks(slow, Monitor, Turns),
+        Other = asks(?SLOW, Turns),
+        [waits(Pid, Turns) || Pid <- [Quick, Slow, Other]],
+        ?assertNot(?T:is_quick(Monitor, Turns)),
+        ok = ?T:says(true, Monitor, Turns),
         has(Quick),
-        ?assert(?T:is_quick({quick, none}, Turns)),
+        ?assert(?T:is_quick(Monitor, Turns)),
         ?assertNot(?T:is_quick(?SLOW, Turns)),
-        %% It has had none to give.
+        %% It has had none to give, and neither has who is heard later.
         gives(Quick),
-        _ = heard(Turns),
-        receive {has, Slow} -> error(too_early) after 0 -> ok end,
+        Late = asks(Monitor, Turns),
+        has(Late),
+        gives(Late),
+        waits(asks(slow, Monitor, Turns), Turns),
+        [receive {has, Pid} -> error(too_early) after 0 -> ok end || Pid <- [Slow, Other]],
         gives(Has),
         has(Slow),
+        gives(Slow),
+        has(Other),
         %% Until it is seen to be slow.
-        ok = ?T:says(false, {quick, none}, Turns),
-        _ = heard(Turns),
-        ?assertNot(?T:is_quick({quick, none}, Turns))
+        ok = ?T:says(false, Monitor, Turns),
+        waits(asks(Monitor, Turns), Turns),
+        ?assertNot(?T:is_quick(Monitor, Turns))
     end).
 
 nobody_waits_for_what_is_not_there_test() ->

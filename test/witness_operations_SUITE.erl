@@ -321,7 +321,7 @@ seen_by(Appmon) ->
 
 kinds(Config) ->
     lists:sort([witness_run, witness_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
-        native -> [witness_births, witness_lane, witness_timer, witness_tracer];
+        native -> [witness_births, witness_lane, witness_timer, witness_tracer, witness_turns];
         evm -> [witness_tracers, witness_tracer, witness_budget]
     end]).
 

@@ -13,8 +13,8 @@ link to the tracer, so a monitor can do nothing to it.
 
 Those whose events wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
 it is busy. Those of a bounded partition, where a monitor that falls behind misses events, have the priority of the system
-once their first batch has shown that they need little time for an event. The others fall behind anyway: they wait for turns
-(`m:witness_monitor_turns`), as they do before that is known of their monitor.
+once a batch has shown that they need little time for an event, and as long as later ones show it too. The others fall
+behind anyway: they wait for turns (`m:witness_monitor_turns`), as they do before that is known of their monitor.
 """.
 
 -export([start/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
@@ -75,7 +75,7 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -define(HEAP, 2000).
 %% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
 -define(SLOW, 500).
-%% Events of a slow monitor in a turn.
+%% Events of a slow monitor in a turn, and after which that of a quick one is looked at again.
 -define(TURN, 64).
 %% Events that are worth a collection.
 -define(GARBAGE, 32).
@@ -91,6 +91,7 @@ outcome of a slice the same applies as to any other, but for `covered`.
                  turns :: undefined | witness_monitor_turns:turns(),
                  turn = none :: none | witness_monitor_turns:turn(),
                  pace = unknown :: unknown | quick | slow,
+                 unmeasured = 0 :: non_neg_integer(), % events that were read since the pace was measured
                  machine :: undefined | witness_monitor_machine:machine()}).
 
 -doc "Starts a monitor.".
@@ -137,7 +138,8 @@ init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Or
     link(Run),
     proc_lib:set_label({witness_monitor, Module, P}),
     R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
-                monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined), tracer = watch(Spec),
+                monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined),
+                tracer = watch(Spec),
                 order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
     case begun(Spec) of
         {decided, Final} -> report(Final, R);
@@ -187,8 +189,9 @@ hold([S | Events], R = #runner{order = Order}) ->
         late -> inconclusive({gap, late}, R)
     end.
 
-batch(Events, Next, R = #runner{pace = quick, garbage = Garbage}) ->
-    run(Events, Next, R#runner{garbage = Garbage + length(Events)});
+batch(Events, Next, R = #runner{pace = quick, garbage = Garbage, unmeasured = Unmeasured}) when Unmeasured < ?TURN ->
+    Count = length(Events),
+    run(Events, Next, R#runner{garbage = Garbage + Count, unmeasured = Unmeasured + Count});
 batch(Events, Next, R) ->
     turn({batch, Events, Next}, R).
 
@@ -196,8 +199,8 @@ batch(Events, Next, R) ->
 turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monitor}) when Pace =/= quick, Turns =/= undefined ->
     case Pace =:= unknown andalso witness_monitor_turns:is_quick(Monitor, Turns) of
         true -> in_turn(What, R);
-        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_turns:ask(Monitor, Turns)});
-        false -> waiting(What, R#runner{turn = witness_monitor_turns:ask(Monitor, Turns)})
+        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_turns:ask(Pace, Monitor, Turns)});
+        false -> waiting(What, R#runner{turn = witness_monitor_turns:ask(Pace, Monitor, Turns)})
     end;
 turn(What, R) -> in_turn(What, R).
 
@@ -230,7 +233,7 @@ in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}
     {Now, Later} = split(Events),
     Before = reductions(),
     {Slices, Result} = witness_monitor_machine:run(Now, Machine),
-    R1 = rested(paced(reductions() - Before, length(Now), R#runner{garbage = Garbage + length(Now)})),
+    R1 = rested(paced(reductions() - Before, Now, R#runner{garbage = Garbage + length(Now)})),
     case Result of
         {ok, Machine1} when Later =/= [] ->
             slices(Slices, R1),
@@ -246,13 +249,15 @@ rested(R = #runner{turn = Turn, turns = Turns}) ->
 split(Events) when length(Events) =< ?TURN -> {Events, []};
 split(Events) -> lists:split(?TURN, Events).
 
-%% What its first events have shown.
-paced(Reductions, Count, R = #runner{pace = unknown, monitor = Monitor, turns = Turns}) ->
-    Quick = Reductions < ?SLOW * (Count + 1),
-    _ = Quick andalso process_flag(priority, normal),
-    _ = Turns =:= undefined orelse witness_monitor_turns:says(Quick, Monitor, Turns),
-    R#runner{pace = case Quick of true -> quick; false -> slow end};
-paced(_, _, R) -> R.
+%% What these events have shown; a birth alone shows nothing of what follows.
+paced(_, [E], R = #runner{pace = unknown}) when element(1, E) =:= init -> R;
+paced(Reductions, Events, R = #runner{pace = Before, monitor = Monitor, turns = Turns}) ->
+    Pace = case Reductions < ?SLOW * (length(Events) + 1) of true -> quick; false -> slow end,
+    _ = Pace =:= Before orelse begin
+        process_flag(priority, case Pace of quick -> normal; slow -> low end),
+        Turns =:= undefined orelse witness_monitor_turns:says(Pace =:= quick, Monitor, Turns)
+    end,
+    R#runner{pace = Pace, unmeasured = 0}.
 
 reductions() ->
     {reductions, Reductions} = process_info(self(), reductions),
