@@ -11,7 +11,8 @@ Two loads of `m:witness_load`:
 
 Three analyses (`m:witness_load_monitor`), by a monitor for each process: `none` reads every event and does nothing with
 it; `sequence` checks that the trace is sound; `5us` computes for five microseconds at each event. `workers` beside a mode:
-the master has no monitor.
+the master has no monitor; `nobody`: nobody has one. `predecessor` is the inline mode of detectEr, where it is on the code
+path (`m:witness_modes_predecessor`); none of its monitors has a verdict, which counts as gaps.
 
 In every run with `sequence` each monitor must find its trace sound. Where a mode reaches its budget under load, monitors
 have gaps: these are counted, and never a wrong verdict.
@@ -29,8 +30,9 @@ main([Load, Repetitions, Modes, Analyses | Numbers]) ->
     io:format("OTP ~s, ~w scheduler(s), ~s load ~s, medians of ~w~n",
               [erlang:system_info(otp_release), erlang:system_info(schedulers_online), Load,
                lists:join(" ", Numbers), N]),
-    Variants = [{untraced, none} | [{Mode, analysis(A, Rounds)} || A <- string:split(Analyses, ",", all),
-                                                                   Mode <- string:split(Modes, ",", all)]],
+    Here = [Mode || Mode <- string:split(Modes, ",", all),
+                    not lists:prefix("predecessor", Mode) orelse witness_modes_predecessor:available()],
+    Variants = [{untraced, none} | [{Mode, analysis(A, Rounds)} || A <- string:split(Analyses, ",", all), Mode <- Here]],
     Given = {list_to_existing_atom(Load), [list_to_integer(A) || A <- Numbers]},
     lists:foreach(fun(V) -> run(V, warm_up(Given)) end, Variants),
     Results = [{V, told(I, V, run(V, Given))} || I <- lists:seq(1, N), V <- Variants],
@@ -100,22 +102,30 @@ measured({untraced, none}, Function, Args) ->
     T = system(),
     receive {'DOWN', Ref, process, _, normal} -> {T, T, 0} end;
 measured({Mode, {_, Monitor}}, Function, Args) ->
-    {Options, Masters} = options(string:lexemes(Mode, " "), Function),
+    {Way, Read} = case string:lexemes(Mode, " ") of
+        [M] -> {M, [node, client, Function]};
+        [M, "workers"] -> {M, [node, client]};
+        [M, "nobody"] -> {M, [nobody]}
+    end,
+    Monitors = lists:sum([lists:nth(2, Args) || lists:member(node, Read)] ++ [1 || lists:member(Function, Read)]),
+    watched(Way, Monitor, Function, Args, Read, Monitors).
+
+watched("predecessor", Monitor, Function, Args, Read, Monitors) ->
+    T = witness_modes_predecessor:run(Function, Args, Read, Monitor),
+    {T, T, Monitors};
+watched(Way, Monitor, Function, Args, Read, Monitors) ->
     Begin = erlang:monotonic_time(microsecond),
-    {ok, Run} = witness:start(Options#{
+    {ok, Run} = witness:start((mode(Way))#{
         system => {witness_load, Function, Args}, max_verdicts => 0, drain => infinity, log => false,
-        monitors => [{{witness_load, F, '_'}, Monitor} || F <- [node, client | Masters]]}),
+        monitors => [{{witness_load, F, '_'}, Monitor} || F <- Read]}),
     T = system(),
     {ok, #{verdicts := #{no := 0, inconclusive := Undecided, yes := Sound}}} = witness:await(Run, infinity),
     Done = erlang:monotonic_time(microsecond) - Begin,
     {ok, _} = witness:stop(Run),
     %% Where gathering was given up, later workers have no monitor at all.
-    Unseen = lists:nth(2, Args) + length(Masters) - Sound - Undecided,
+    Unseen = Monitors - Sound - Undecided,
     true = Unseen =:= 0 orelse Undecided > 0,
     {T, Done, Undecided + Unseen}.
-
-options([Mode, "workers"], _) -> {mode(Mode), []};
-options([Mode], Function) -> {mode(Mode), [Function]}.
 
 mode("inline") -> #{instrument => inline, weave => [witness_load]};
 mode("central/" ++ Source) -> #{instrument => central, source => list_to_existing_atom(Source)};
