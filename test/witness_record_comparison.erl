@@ -64,13 +64,21 @@ recorded(Dir) ->
     {ok, R} = witness_log_recording:open(Dir),
     Info = #{complete := true} = witness_log_recording:info(R),
     {ok, Processes} = witness_log_recording:processes(R),
+    Ids = [Id || #{id := Id} <- Processes],
+    %% Side by side, since the parts of thousands of processes stand in one block.
+    Entries = witness_log_recording:with_cursors(fun(Open) -> #{Id => entries(Open(Id)) || Id <- Ids} end, R),
     #{info => Info, ids => #{Pid => Id || #{id := Id, pid := Pid} <- Processes},
-      parents => #{Id => Parent || #{id := Id, parent := Parent} <- Processes},
-      entries => #{Id => entries(Id, R) || #{id := Id} <- Processes}}.
+      parents => #{Id => Parent || #{id := Id, parent := Parent} <- Processes}, entries => Entries}.
 
-entries(Id, R) ->
-    {ok, Entries} = witness_log_recording:fold(fun(Entry, Before) -> [Entry | Before] end, [], Id, R),
-    lists:reverse(Entries).
+entries({ok, none}) -> [];
+entries({ok, Cursor}) -> entries(witness_log_recording_cursor:next(Cursor), []).
+
+entries({ok, Run, Cursor}, Before) -> entries(witness_log_recording_cursor:next(Cursor), several(Run) ++ Before);
+entries(done, Before) -> lists:reverse(Before).
+
+several({from, From, N}) -> lists:duplicate(N, {from, From});
+several({timeout, N}) -> lists:duplicate(N, timeout);
+several(Entry) -> [Entry].
 
 -doc "What differs; nothing is as it should be.".
 -spec differences(map(), map(), strictness()) -> [term()].

@@ -397,7 +397,7 @@ damaged_index(#{dir := Dir}) ->
 
 %% --- entries ---------------------------------------------------------------------
 
--doc "Folds over what a process did, in its order. A process that is not known has done nothing.".
+-doc "Folds over what a process did, in its order. A process that is not known has done nothing. Of many processes: `with_cursors/2`.".
 -spec fold(fun((entry(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
 fold(Fun, Acc, Id, R) ->
     fold_runs(fun
