@@ -110,7 +110,7 @@ alphabet(_) -> [{send, [{['_', {msg, '_', '_', '_'}], [], []}]}, exit].
 
 a_broken_handover_is_found(_) ->
     {Attempts, #{no := No}} = in_peer(fun broken_core/1, until_violated, [?ATTEMPTS]),
-    ct:pal("with the handover broken: ~w unsound traces, at attempt ~w", [No, Attempts]),
+    ct:log("with the handover broken: ~w unsound traces, at attempt ~w", [No, Attempts]),
     ?assert(No > 0).
 
 %% The same without the fault, so that it is the fault that is found.

@@ -264,7 +264,7 @@ what_native_code_leaves_out_has_no_name(_) ->
                                   {Named, Group} <- [by_erlang(S, Names)], {Born, Grouped} <- [by_native(Session, Raw)],
                                   (Named andalso not Born) orelse (Group andalso not Grouped)],
             ok = ?N:close(Session),
-            ?WHENFAIL(ct:pal("~p", [Missed]), Missed =:= [])
+            ?WHENFAIL(ct:log("~p", [Missed]), Missed =:= [])
         end),
     ?assert(proper:quickcheck(Property, [{numtests, 300}, {to_file, user}, noshrink])).
 
