@@ -20,8 +20,9 @@ The table has for each benchmark:
 - bytes of ordering, before compression, for each message that the recording has a sender for;
 - all bytes that were recorded in a second, before compression.
 
-Under it stand the geometric mean of the ratios and the worst one, by the clock and by the schedulers' time, which is 0
-where the system does not tell what threads have run.
+Under it stand the geometric mean of the ratios, with the interval that holds it with a confidence of 95 per cent (bootstrap: the
+same pairs of all benchmarks are drawn), and the worst one, by the clock and by the schedulers' time, which is 0 where the
+system does not tell what threads have run.
 """.
 
 -export([main/1, sample/5, messages/1]).
@@ -38,17 +39,32 @@ main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0, Agains
               [erlang:system_info(otp_release), Schedulers, Set, N, Milliseconds, maps:get(options, Given), Against]),
     io:format("~-22s ~6s ~10s ~10s ~7s ~15s ~7s ~7s ~8s ~8s~n",
               ["", "runs", Against ++ " ms", "recorded", "ratio", "middle half", "by CPU", "others", "B/msg", "MB/s"]),
-    Ratios = [benchmark(Name, N, list_to_integer(Milliseconds), Given) || Name <- witness_savina_times:chosen(Names)],
-    summed("by the clock", [{Name, Wall} || {Name, Wall, _} <- Ratios]),
-    summed("by the schedulers' time", [{Name, Cpu} || {Name, _, Cpu} <- Ratios, Cpu > 0]),
+    Measured = [{Name, benchmark(Name, N, list_to_integer(Milliseconds), Given)} || Name <- witness_savina_times:chosen(Names)],
+    summed("by the clock", wall, Measured),
+    summed("by the schedulers' time", schedulers, Measured),
     ok = file:del_dir_r(Work),
     halt(0).
 
-summed(_, []) -> ok;
-summed(By, Ratios) ->
-    Mean = math:exp(lists:sum([math:log(Ratio) || {_, Ratio} <- Ratios]) / length(Ratios)),
-    {Worst, Most} = lists:last(lists:keysort(2, Ratios)),
-    io:format("~s: geometric mean ~.3f, worst ~.3f (~w)~n", [By, Mean, Most, Worst]).
+summed(By, Key, Measured) ->
+    Times = [{Name, [{A, B} || {#{Key := A}, #{Key := B}} <- Pairs]} || {Name, Pairs} <- Measured],
+    case [{ratio(Pairs), Name} || {Name, Pairs} <- Times] of
+        [{Ratio, _} | _] = Ratios when Ratio > 0 ->
+            {Most, Worst} = lists:max(Ratios),
+            Drawn = [[lists:nth(I, Pairs) || {_, Pairs} <- Times] || I <- lists:seq(1, length(element(2, hd(Times))))],
+            {Low, High} = witness_bench_statistics:bootstrap(Drawn, fun geometric_mean/1, 0.95, 1),
+            io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n",
+                      [By, geometric_mean(Drawn), Low, High, Most, Worst]);
+        _ -> ok
+    end.
+
+%% Of lists of pairs, one for each benchmark: of the ratios of medians.
+geometric_mean([First | _] = Drawn) ->
+    Ratios = [ratio([lists:nth(I, Pairs) || Pairs <- Drawn]) || I <- lists:seq(1, length(First))],
+    math:exp(lists:sum([math:log(Ratio) || Ratio <- Ratios]) / length(Ratios)).
+
+ratio(Pairs) ->
+    {Plain, Recorded} = lists:unzip(Pairs),
+    witness_savina_times:quartile(2, Recorded) / max(1, witness_savina_times:quartile(2, Plain)).
 
 term(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text ++ "."),
@@ -64,14 +80,13 @@ benchmark(Name, Samples, Milliseconds, Given) ->
     Recorded = witness_savina_times:quartile(2, [Wall || {_, #{wall := Wall}} <- Pairs]),
     Each = [B / A || {#{wall := A}, #{wall := B}} <- Pairs],
     {_, #{order := Order, bytes := Bytes, messages := Messages, seconds := Seconds}} = lists:last(Pairs),
-    Ratio = Recorded / Plain,
-    Cpu = witness_savina_times:quartile(2, [Own || {_, #{schedulers := Own}} <- Pairs])
-        / max(1, witness_savina_times:quartile(2, [Own || {#{schedulers := Own}, _} <- Pairs])),
+    Ratio = ratio([{A, B} || {#{wall := A}, #{wall := B}} <- Pairs]),
+    Cpu = ratio([{A, B} || {#{schedulers := A}, #{schedulers := B}} <- Pairs]),
     Others = witness_savina_times:quartile(2, [Other || {_, #{others := Other}} <- Pairs]) / Recorded,
     io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~7.3f ~7.3f ~8.2f ~8.2f~n",
               [Name, Runs, Plain / 1000, Recorded / 1000, Ratio, witness_savina_times:quartile(1, Each),
                witness_savina_times:quartile(3, Each), Cpu, Others, Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
-    {Name, Ratio, Cpu}.
+    Pairs.
 
 repetitions(Name, Milliseconds, Given, Runs) ->
     case taken(maps:get(against, Given), Name, Runs, Given) of
