@@ -46,25 +46,24 @@ main([Programs, Schedulers, Set0, Samples, Milliseconds, Names, Options0, Agains
     halt(0).
 
 summed(By, Key, Measured) ->
-    Times = [{Name, [{A, B} || {#{Key := A}, #{Key := B}} <- Pairs]} || {Name, Pairs} <- Measured],
-    case [{ratio(Pairs), Name} || {Name, Pairs} <- Times] of
-        [{Ratio, _} | _] = Ratios when Ratio > 0 ->
-            {Most, Worst} = lists:max(Ratios),
-            Drawn = [[lists:nth(I, Pairs) || {_, Pairs} <- Times] || I <- lists:seq(1, length(element(2, hd(Times))))],
-            {Low, High} = witness_bench_statistics:bootstrap(Drawn, fun geometric_mean/1, 0.95, 1),
-            io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n",
-                      [By, geometric_mean(Drawn), Low, High, Most, Worst]);
-        _ -> ok
+    case [{Ratio, Name, Pairs} || {Name, Pairs} <- Measured, Ratio <- [ratio(Key, Pairs)], Ratio > 0] of
+        [] -> ok;
+        Ratios ->
+            {Most, Worst, _} = lists:last(lists:keysort(1, Ratios)),
+            Benchmarks = [Pairs || {_, _, Pairs} <- Ratios],
+            Mean = fun(Drawn) ->
+                Logs = [math:log(ratio(Key, [lists:nth(I, Pairs) || I <- Drawn])) || Pairs <- Benchmarks],
+                math:exp(lists:sum(Logs) / length(Logs))
+            end,
+            Samples = lists:seq(1, length(hd(Benchmarks))),
+            {Low, High} = witness_bench_statistics:bootstrap(Samples, Mean, 0.95, 1),
+            io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n", [By, Mean(Samples), Low, High, Most, Worst])
     end.
 
-%% Of lists of pairs, one for each benchmark: of the ratios of medians.
-geometric_mean([First | _] = Drawn) ->
-    Ratios = [ratio([lists:nth(I, Pairs) || Pairs <- Drawn]) || I <- lists:seq(1, length(First))],
-    math:exp(lists:sum([math:log(Ratio) || Ratio <- Ratios]) / length(Ratios)).
-
-ratio(Pairs) ->
-    {Plain, Recorded} = lists:unzip(Pairs),
-    witness_savina_times:quartile(2, Recorded) / max(1, witness_savina_times:quartile(2, Plain)).
+%% Of the medians.
+ratio(Key, Pairs) ->
+    witness_savina_times:quartile(2, [map_get(Key, Recorded) || {_, Recorded} <- Pairs])
+        / max(1, witness_savina_times:quartile(2, [map_get(Key, Against) || {Against, _} <- Pairs])).
 
 term(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text ++ "."),
@@ -80,12 +79,10 @@ benchmark(Name, Samples, Milliseconds, Given) ->
     Recorded = witness_savina_times:quartile(2, [Wall || {_, #{wall := Wall}} <- Pairs]),
     Each = [B / A || {#{wall := A}, #{wall := B}} <- Pairs],
     {_, #{order := Order, bytes := Bytes, messages := Messages, seconds := Seconds}} = lists:last(Pairs),
-    Ratio = ratio([{A, B} || {#{wall := A}, #{wall := B}} <- Pairs]),
-    Cpu = ratio([{A, B} || {#{schedulers := A}, #{schedulers := B}} <- Pairs]),
     Others = witness_savina_times:quartile(2, [Other || {_, #{others := Other}} <- Pairs]) / Recorded,
     io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~7.3f ~7.3f ~8.2f ~8.2f~n",
-              [Name, Runs, Plain / 1000, Recorded / 1000, Ratio, witness_savina_times:quartile(1, Each),
-               witness_savina_times:quartile(3, Each), Cpu, Others, Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
+              [Name, Runs, Plain / 1000, Recorded / 1000, ratio(wall, Pairs), witness_savina_times:quartile(1, Each),
+               witness_savina_times:quartile(3, Each), ratio(schedulers, Pairs), Others, Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
     Pairs.
 
 repetitions(Name, Milliseconds, Given, Runs) ->
