@@ -33,12 +33,15 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -define(CROWD, 4096).
 %% Messages that lie before a process, from which on they are kept off its heap.
 -define(MANY, 512).
+-define(NOW_AND_THEN, 63).
 %% Processes that live at once, from which on nobody begins another one, to begin with.
 -define(MAY_LIVE, 1024).
 %% Milliseconds without an end, about, before it is looked whether anybody runs.
 -define(WITHOUT_END, 8).
 %% Of those who are held so many look in a millisecond whether they may go on.
 -define(LOOK, 32).
+%% And if they are no more, each looks so often without a pause.
+-define(YIELDS, 32).
 %% The numbers of all: processes that live, how many may, whether somebody looks who runs, whether nobody is held in circles, how many are
 %% held, how many lived when one of them looked last, and how often it was the same before.
 -define(LIVING, 1).
@@ -86,7 +89,7 @@ begins(Flow, All) ->
         true -> ok;
         false ->
             ok = atomics:sub(All, ?LIVING, 1),
-            ok = held(Flow, ?BEGINS, fun() -> crowded(Most, All) end, All),
+            ok = held(Flow, ?BEGINS, fun() -> crowded(0, Most, All) end, All),
             begins(Flow, All)
     end.
 
@@ -102,18 +105,31 @@ held(Flow, State, Looks, All) ->
     ok = atomics:sub(All, ?HELD, 1),
     runs(Flow).
 
-%% Milliseconds until it looks again. The more are held, the longer: otherwise thousands that only look would take all the time
-%% that those need for whom they wait.
-pause(All) -> 1 + atomics:get(All, ?HELD) div ?LOOK.
+%% Before it looks again. The more are held, the longer: otherwise thousands that only look would take all the time that those need
+%% for whom they wait. A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs.
+rest(Looks, All) ->
+    case pause(Looks, All) of
+        0 ->
+            true = erlang:yield(),
+            yielded;
+        Milliseconds -> receive after Milliseconds -> paused end
+    end.
 
-crowded(Most, All) ->
-    receive after pause(All) -> ok end,
+pause(Looks, All) ->
+    case atomics:get(All, ?HELD) of
+        Held when Held =< ?LOOK, Looks < ?YIELDS -> 0;
+        Held -> 1 + Held div ?LOOK
+    end.
+
+crowded(Looks, Most, All) ->
+    Rested = rest(Looks, All),
     Living = atomics:get(All, ?LIVING),
     case Living =< Most div 2 orelse atomics:get(All, ?MOST) > Most orelse atomics:get(All, ?LET_GO) =/= 0 of
         true -> ok;
         false ->
-            _ = is_quiet(Living, All) andalso atomics:compare_exchange(All, ?LOOKING, 0, 1) =:= ok andalso looked(Living, All),
-            crowded(Most, All)
+            _ = Rested =:= paused andalso is_quiet(Living, All)
+                andalso atomics:compare_exchange(All, ?LOOKING, 0, 1) =:= ok andalso looked(Living, All),
+            crowded(Looks + 1, Most, All)
     end.
 
 %% Whether no process has ended for a while: they have looked so often since.
@@ -157,8 +173,8 @@ runs(Flow) -> atomics:put(Flow, ?STATE, ?RUNS).
 -spec took(flow()) -> ok.
 took(Flow) ->
     case atomics:sub_get(Flow, ?LIES, 1) of
-        %% So many need not be moved each time that it collects; of few that costs more than it saves.
-        N when N > ?MANY ->
+        %% So many need not be moved each time that it collects; of few that costs more than it saves. Saying so costs, too.
+        N when N > ?MANY, N band ?NOW_AND_THEN =:= 0 ->
             _ = process_flag(message_queue_data, off_heap),
             ok;
         _ -> ok
@@ -187,16 +203,17 @@ sent(Id, Flow, To, ToFlow) ->
     case atomics:add_get(ToFlow, ?LIES, 1) of
         N when N > ?CROWD, Id =/= To ->
             All = all(),
-            held(Flow, -To, fun() -> sending(Id, To, ToFlow, All) end, All);
+            held(Flow, -To, fun() -> sending(0, Id, To, ToFlow, All) end, All);
         _ -> ok
     end.
 
-sending(Id, To, ToFlow, All) ->
+sending(Looks, Id, To, ToFlow, All) ->
     case {atomics:get(ToFlow, ?LIES), needs(To, Id, All)} of
         {N, _} when N =< ?CROWD div 2 -> ok;
         {_, true} -> atomics:sub(ToFlow, ?LIES, ?CROWD);
         {_, false} ->
-            receive after pause(All) -> sending(Id, To, ToFlow, All) end
+            _ = rest(Looks, All),
+            sending(Looks + 1, Id, To, ToFlow, All)
     end.
 
 %% Whether nothing but this one makes the other one go on.
@@ -231,17 +248,19 @@ follows(Id, Flow, Other, Slot, OtherFlow) ->
         false ->
             Ref = monitor(process, Slot),
             All = all(),
-            ok = held(Flow, -Other, fun() -> following(Id, Other, OtherFlow, Ref, All) end, All),
+            ok = held(Flow, -Other, fun() -> following(0, Id, Other, OtherFlow, Ref, All) end, All),
             true = demonitor(Ref, [flush]),
             ok
     end.
 
-following(Id, Other, OtherFlow, Ref, All) ->
+following(Looks, Id, Other, OtherFlow, Ref, All) ->
     case is_last(OtherFlow) orelse needs(Other, Id, All) of
         true -> ok;
         false ->
             receive {'DOWN', Ref, process, _, _} -> ok
-            after pause(All) -> following(Id, Other, OtherFlow, Ref, All)
+            after pause(Looks, All) ->
+                true = erlang:yield(),
+                following(Looks + 1, Id, Other, OtherFlow, Ref, All)
             end
     end.
 
