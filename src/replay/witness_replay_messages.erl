@@ -14,12 +14,12 @@ stands for the receiver, with the number of the sender. What the recorder keeps 
 %% --- taken -----------------------------------------------------------------------
 
 -doc "A `receive` of woven code, as `m:witness_weave_runtime` has it.".
--spec take(module(), atom() | none, tuple(), timeout() | term()) -> [term()] | timeout | term().
+-spec take(module(), fun((tuple(), term()) -> boolean()) | none, tuple(), timeout() | term()) -> [term()] | timeout | term().
 take(Module, Match, Bound, Time) ->
     case get(?KEY) of
         #process{at = At, limit = Limit} = P when At >= Limit ->
-            case witness_replay_stop:wait_in(Module, matching(Module, Match, Bound), P) of
-                #process{} = P1 -> taken(matching(Module, Match, Bound), timed(Time), P1);
+            case witness_replay_stop:wait_in(Module, matching(Match, Bound), P) of
+                #process{} = P1 -> taken(matching(Match, Bound), timed(Time), P1);
                 Request ->
                     put(?KEY, {asked, Module, P}),
                     Request
@@ -28,21 +28,21 @@ take(Module, Match, Bound, Time) ->
         {asked, Module, P} ->
             witness_replay_course:keep(P),
             take(Module, Match, Bound, Time);
-        #process{} = P -> taken(matching(Module, Match, Bound), timed(Time), P);
-        _ -> received(Module, Match, Bound, timed(Time))
+        #process{} = P -> taken(matching(Match, Bound), timed(Time), P);
+        _ -> received(Match, Bound, timed(Time))
     end.
 
-matching(_, none, _) -> fun(_) -> false end;
-matching(Module, Match, Bound) -> fun(Msg) -> Module:Match(Bound, Msg) end.
+matching(none, _) -> fun(_) -> false end;
+matching(Match, Bound) -> fun(Msg) -> Match(Bound, Msg) end.
 
 timed(infinity) -> infinity;
 timed(Time) when is_integer(Time), Time >= 0, Time =< 16#ffffffff -> Time;
 timed(_) -> erlang:error(timeout_value).
 
-received(_, none, _, Time) ->
+received(none, _, Time) ->
     receive after Time -> timeout end;
-received(Module, Match, Bound, Time) ->
-    prim_eval:'receive'(fun(Msg) -> case Module:Match(Bound, Msg) of true -> [Msg]; false -> nomatch end end, Time).
+received(Match, Bound, Time) ->
+    prim_eval:'receive'(fun(Msg) -> case Match(Bound, Msg) of true -> [Msg]; false -> nomatch end end, Time).
 
 taken(Match, Time, P) ->
     case witness_replay_course:peeked(P) of
@@ -105,18 +105,21 @@ took(From, Msg, #process{flow = Flow, plain = Plain} = P) ->
         false -> witness_replay_tell:took(From, P, checked(Msg, Passed))
     end.
 
-%% The next message of anybody.
+%% The next message of anybody. Nothing else that comes is a list.
 arrival(From, #process{flow = Flow}) ->
     receive
-        {witness_sent, Sender, Via, Msg} -> {Sender, Via, Msg}
+        [Sender | Msg] -> sent_by(Sender, Msg)
     after 0 ->
         ok = witness_replay_flow:waits(From, Flow),
         receive
-            {witness_sent, Sender, Via, Msg} ->
+            [Sender | Msg] ->
                 ok = witness_replay_flow:runs(Flow),
-                {Sender, Via, Msg}
+                sent_by(Sender, Msg)
         end
     end.
+
+sent_by({Sender, Alias}, Msg) -> {Sender, Alias, Msg};
+sent_by(Sender, Msg) -> {Sender, none, Msg}.
 
 %% With all that came before the next one of the sender that is waited for.
 arrived(From, From, Via, Msg, P) -> witness_replay_process:arrived(From, Via, Msg, P);
@@ -206,6 +209,7 @@ surely_sent(To, Msg, P) ->
 
 %% What a process sends to itself with options, or by an alias, comes from the log.
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
+routed(To, Msg, _, _, #process{pid = To, id = Id, flow = Flow} = P) -> delivered(Id, {self(), Flow}, none, Msg, P);
 routed(To, Msg, _, _, P) when is_pid(To) ->
     case witness_replay_slots:receiver(To) of
         {_, none} -> ok;
@@ -257,7 +261,7 @@ delivered(_, _, _, {_, Request, ok, Child}, _) when is_reference(Request), is_pi
 delivered(Id, _, Via, _, #process{id = Id}) when Via =/= none -> ok;
 delivered(_, none, _, _, _) -> ok;
 delivered(Id, {Slot, Other}, Via, Msg, #process{id = Me, flow = Flow} = P) ->
-    Slot ! {witness_sent, Me, Via, Msg},
+    Slot ! [case Via of none -> Me; _ -> {Me, Via} end | Msg],
     case witness_replay_process:may_be_killed(P) of
         true -> throttled(Slot);
         false -> witness_replay_flow:sent(Me, Flow, Id, Other)

@@ -8,7 +8,7 @@ clauses as a `case`, and the free variables of that `case` are what is bound. Fu
 nothing that is added moves them.
 
 ```
-letrec 'recv$^0'/0 =                                       case Runtime:take(m, '-witness receive 1-', {X}, T) of
+letrec 'recv$^0'/0 =                                       case Runtime:take(m, fun m:'-witness receive 1-'/2, {X}, T) of
   fun () -> let <Ok, Msg> = primop recv_peek_message() ...   <[Msg]> when 'true' ->
     case Msg of                                                case Msg of
       <{X', Y}> when X' =:= X -> primop remove_message(), B      <{X', Y}> when X' =:= X -> B
@@ -138,7 +138,7 @@ peeking(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     Given = cerl:c_var('$witness_bound'),
     Fun = cerl:c_fun([Given, Msg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing()])),
     Bodies = decided(Clauses, fun(Body) -> Body end, fun failure/0),
-    Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:c_atom(Helper), Bound, Time]),
+    Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:abstract(fun Name:Helper/2), Bound, Time]),
     Answer = cerl:c_clause([cerl:make_list([Msg])], Bodies),
     Taken = cerl:c_case(Take, [Answer | After] ++ [failing()]),
     [{Loop, _}] = cerl:letrec_defs(Letrec),
