@@ -77,10 +77,10 @@ diverged(Entry, Wanted, P) ->
     told({diverged, told_of_divergence(Entry, Wanted, P)}),
     gone().
 
-told_of_divergence(Entry, Wanted, #process{id = Id, at = At, recent = Recent}) ->
+told_of_divergence(Entry, Wanted, #process{id = Id, at = At} = P) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     #{id => Id, at => At + 1, log => Entry, program => Wanted, stack => stack(Stack),
-      recent => lists:reverse(lists:sublist(Recent, 10))}.
+      recent => witness_replay_process:recent(P)}.
 
 %% --- ends ------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ not in the log, but only matters when the alias is not active any more: then a `
 same message with another reference, waits for what came before; to any other the message is one that never came.
 """.
 
--export([new/4, peek/1, pop/1, ended/1, may_be_killed/1, position/1, has_none/2]).
+-export([new/4, peek/1, pop/1, recent/1, ended/1, may_be_killed/1, position/1, has_none/2]).
 -export([arrived/4, queued/3, alias/3, unalias/2, owner/1]).
 
 -export_type([process/0, match/0]).
@@ -20,11 +20,12 @@ same message with another reference, waits for what came before; to any other th
 -doc "Whether a `receive` would take a message.".
 -type match() :: fun((term()) -> boolean()).
 
-%% How many of the last entries are kept, at least.
--define(RECENT, 10).
+%% How many of the last entries are told, and how many are kept, at least; one less than a power of two.
+-define(TOLD, 10).
+-define(RECENT, 15).
 
-%% Entries after which it waits for who traces it.
--define(TRACED, 1024).
+%% Entries after which it waits for who traces it, less one.
+-define(TRACED, 1023).
 
 -doc "A process before its first entry.".
 -spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
@@ -43,11 +44,10 @@ peek(#process{id = Id} = P) ->
 -doc "Behind the entry that `peek/1` has given.".
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
-    ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
-    {One, Left} = first(Entry, Entries),
-    last(P#process{entries = Left, at = At + 1, recent = case At rem ?RECENT of
-        0 -> [One | lists:sublist(Recent, ?RECENT)];
-        _ -> [One | Recent]
+    ok = case At band ?TRACED of ?TRACED -> witness_replay_traced:caught_up(); _ -> ok end,
+    last(P#process{entries = left(Entry, Entries), at = At + 1, recent = case At band ?RECENT of
+        0 -> [Entry | lists:sublist(Recent, ?RECENT)];
+        _ -> [Entry | Recent]
     end}).
 
 %% From here on it takes nothing: who sends to it need not wait for that.
@@ -56,11 +56,19 @@ last(#process{flow = Flow} = P) ->
     _ = [witness_replay_flow:last(Flow) || ended(P)],
     P.
 
-first({from, Id, 1}, Entries) -> {{from, Id}, Entries};
-first({from, Id, N}, Entries) -> {{from, Id}, [{from, Id, N - 1} | Entries]};
-first({timeout, 1}, Entries) -> {timeout, Entries};
-first({timeout, N}, Entries) -> {timeout, [{timeout, N - 1} | Entries]};
-first(Entry, Entries) -> {Entry, Entries}.
+left({from, _, 1}, Entries) -> Entries;
+left({from, Id, N}, Entries) -> [{from, Id, N - 1} | Entries];
+left({timeout, 1}, Entries) -> Entries;
+left({timeout, N}, Entries) -> [{timeout, N - 1} | Entries];
+left(_, Entries) -> Entries.
+
+-doc "The last entries that it has passed, the latest one at the end.".
+-spec recent(process()) -> [witness_log_recording:entry()].
+recent(#process{recent = Recent}) -> lists:reverse([one(Run) || Run <- lists:sublist(Recent, ?TOLD)]).
+
+one({from, Id, _}) -> {from, Id};
+one({timeout, _}) -> timeout;
+one(Entry) -> Entry.
 
 -doc "Whether all that is left to do is to end.".
 -spec ended(process()) -> boolean().
@@ -104,19 +112,19 @@ queued(From, Match, #process{channels = Channels} = P) ->
 scan([], [], _, _, Passed) -> {none, lists:reverse(Passed)};
 scan([], In, Match, P, Passed) -> scan(lists:reverse(In), [], Match, P, Passed);
 scan([{Via, Msg} = Item | Out], In, Match, P, Passed) ->
-    case is_one(Via, Msg, Match, P) of
+    case Match(Msg) of
+        true when Via =/= none ->
+            case is_one(Via, Msg, Match, P) of
+                true -> {ok, Via, Msg, {lists:reverse(Passed, Out), In}};
+                never -> scan(Out, In, Match, P, Passed)
+            end;
         true -> {ok, Via, Msg, {lists:reverse(Passed, Out), In}};
-        false -> scan(Out, In, Match, P, [Item | Passed]);
-        never -> scan(Out, In, Match, P, Passed)
+        false -> scan(Out, In, Match, P, [Item | Passed])
     end.
 
-is_one(none, Msg, Match, _) -> Match(Msg);
-is_one(Alias, Msg, Match, #process{aliases = Aliases}) ->
-    case Match(Msg) of
-        true when is_map_key(Alias, Aliases) -> true;
-        true -> case Match(renamed(Msg, Alias, make_ref())) of true -> never; false -> true end;
-        false -> false
-    end.
+%% Whether one that matches was there.
+is_one(Alias, _, _, #process{aliases = Aliases}) when is_map_key(Alias, Aliases) -> true;
+is_one(Alias, Msg, Match, _) -> case Match(renamed(Msg, Alias, make_ref())) of true -> never; false -> true end.
 
 renamed(Alias, Alias, Other) -> Other;
 renamed([Head | Tail], Alias, Other) -> [renamed(Head, Alias, Other) | renamed(Tail, Alias, Other)];
