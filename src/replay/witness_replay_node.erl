@@ -133,8 +133,9 @@ replayed(#state{port = Port} = State) ->
     receive
         {witness_replay, {begun, Id, Slot}} -> replayed(living(Id, Slot, State));
         {witness_replay, {ended, Id, How, At}} -> replayed(ended(Id, How, At, State));
-        {witness_replay, {diverged, Divergence}} ->
-            {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}};
+        {witness_replay, {diverged, #{at := At} = Divergence}} ->
+            #{entries := Entries} = Summary = summary(diverged, State),
+            {finished, Summary#{entries := Entries + At - 1, divergence => divergence(Divergence)}};
         {witness_replay, {suspected, Pid, Reason, Divergence}} ->
             replayed(State#state{suspected = [{maps:get(id, Divergence), Pid, Reason, Divergence} | State#state.suspected]});
         {witness_replay, {unreadable, Error}} -> unreadable(Error);
@@ -195,8 +196,10 @@ ended(Id, How, At, #state{living = Living, ends = Ends, entries = Entries, cut =
     State#state{living = maps:remove(Id, Living), ends = Ends#{How := N + 1}, entries = Entries + At, seen = none,
                 cut = case How of cut -> Cut#{Id => []}; _ -> Cut end}.
 
-summary(Outcome, #state{begun = Begun, entries = Entries, ends = #{killed := Killed, cut := Cut}}) ->
-    #{outcome => Outcome, processes => Begun, entries => Entries, killed => Killed, cut => Cut}.
+%% Those that live have passed some, too.
+summary(Outcome, #state{living = Living, begun = Begun, entries = Entries, ends = #{killed := Killed, cut := Cut}}) ->
+    #{outcome => Outcome, processes => Begun, entries => lists:sum([Entries | [position(Slot) - 1 || Slot <- maps:values(Living)]]),
+      killed => Killed, cut => Cut}.
 
 %% --- when nothing runs -----------------------------------------------------------
 
@@ -357,10 +360,18 @@ divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack,
 
 report(Id, At, Log, Program, Stack, Recent) ->
     {Pid, Signature} = case known(Id) of none -> {unknown, unknown}; Known -> Known end,
-    #{id => Id, process => term(Pid), signature => signature(Signature), position => At,
+    #{id => Id, process => term(Pid), signature => began(Signature), position => At,
       log => unicode:characters_to_binary(Log), program => unicode:characters_to_binary(Program),
       stack => [frame(Frame) || Frame <- lists:sublist(Stack, 12)],
       recent => [unicode:characters_to_binary(Entry) || Entry <- Recent]}.
+
+%% As its author wrote it. Of a fun of a module that is not loaded, or has changed too much, nobody knows the name.
+began({_, _, Args} = Signature) when is_list(Args) ->
+    case witness_event_signature:resolve(witness_replay_fun:local(Signature)) of
+        {_, [], _} -> signature(Signature);
+        Resolved -> signature(Resolved)
+    end;
+began(Other) -> signature(Other).
 
 signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) ->
     signature({Module, Function, length(Args)});
@@ -403,7 +414,7 @@ program({exits, Reason}) -> [~"ends: ", term(Reason)].
 
 process(Id) ->
     case known(Id) of
-        {Pid, Signature} -> [term(Pid), ~", ", signature(Signature)];
+        {Pid, Signature} -> [term(Pid), ~", ", began(Signature)];
         none -> [~"process ", integer_to_binary(Id)]
     end.
 
