@@ -14,6 +14,8 @@ that wait for it stop there too. Otherwise they have diverged.
 %% The same before it is looked for the first time, whether it is certain that nothing does.
 -define(SOON_MS, 20).
 -define(LOOKS, 4).
+%% How many times as long as a look has taken nobody looks again.
+-define(SPARE, 8).
 -define(LAST_LOOK, 120).
 -define(TERM, 1000).
 
@@ -25,6 +27,7 @@ that wait for it stop there too. Otherwise they have diverged.
                 suspected = [] :: [{pos_integer(), pid(), Reason :: term(), map()}],
                 cut = #{} :: #{pos_integer() => []},
                 let_go = false :: boolean(),
+                look_ms = 0 :: non_neg_integer(),
                 seen = none :: none | uncertain | {term(), pos_integer()}}).
 
 -doc "Starts to listen. Called while the VM boots.".
@@ -159,12 +162,16 @@ replayed(#state{port = Port} = State) ->
         %% Who waits for those that read events does not wait for the program.
         case witness_replay_tell:is_behind() orelse witness_replay_stop:is_on() of
             true -> replayed(State#state{seen = uncertain});
-            false -> looked(State)
+            false ->
+                Begin = erlang:monotonic_time(millisecond),
+                Look = look(State),
+                judged(Look, State#state{look_ms = erlang:monotonic_time(millisecond) - Begin})
         end
     end.
 
-quiet(#state{seen = none}) -> ?SOON_MS;
-quiet(_) -> ?QUIET_MS.
+%% To look at very many takes long, and most of the time is theirs.
+quiet(#state{seen = none, look_ms = Last}) -> max(?SOON_MS, ?SPARE * Last);
+quiet(#state{look_ms = Last}) -> max(?QUIET_MS, ?SPARE * Last).
 
 asked(more, State) ->
     ok = witness_replay_tell:more(),
@@ -203,32 +210,29 @@ summary(Outcome, #state{living = Living, begun = Begun, entries = Entries, ends 
 
 %% --- when nothing runs -----------------------------------------------------------
 
-looked(#state{seen = none} = State) ->
-    case at_rest(State) of
-        {true, Waits} -> stuck(Waits, State);
-        false -> replayed(State#state{seen = uncertain})
-    end;
 %% Who waits, for a message or until another one has taken some, says so. Who is held looks
-%% often whether it still is. Looked at several times: a message may be on its way, and code
-%% may be being loaded.
-looked(#state{living = Living, seen = Seen} = State) ->
+%% often whether it still is.
+look(#state{seen = none} = State) -> at_rest(State);
+look(#state{living = Living}) ->
     States = witness_replay_flow:states(maps:keys(Living)),
     Waits = maps:map(fun(_, {_, For}) -> For; (_, begins) -> none end, States),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
     Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
     Others = [reductions(Slot) || Id := Slot <- Living, not is_map_key(Id, Spinning), not is_held(Id, States)],
-    Now = {Waits, maps:keys(Spinning), Others},
-    case Seen of
-        {Now, N} ->
-            %% Those who would be begun may be what the others wait for.
-            case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
-                true ->
-                    ok = witness_replay_flow:more(),
-                    replayed(State#state{seen = none});
-                false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
-            end;
-        _ -> replayed(State#state{seen = {Now, 1}})
-    end.
+    {{Waits, maps:keys(Spinning), Others}, States, Busy, Spinning}.
+
+judged(false, State) -> replayed(State#state{seen = uncertain});
+judged({true, Waits}, State) -> stuck(Waits, State);
+%% Looked at several times: a message may be on its way, and code may be being loaded.
+judged({{Waits, _, _} = Now, States, Busy, Spinning}, #state{seen = {Now, N}} = State) ->
+    %% Those who would be begun may be what the others wait for.
+    case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
+        true ->
+            ok = witness_replay_flow:more(),
+            replayed(State#state{seen = none});
+        false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
+    end;
+judged({Now, _, _, _}, State) -> replayed(State#state{seen = {Now, 1}}).
 
 %% Whether all wait for messages, and no message is on its way: then nothing will ever run. Only processes that are replayed send to
 %% one another, and what is sent is in a mailbox, and whoever waits there was woken, when the send returns. Each is seen twice without having run
@@ -248,9 +252,15 @@ at_rest(#state{living = Living}) ->
         _ -> false
     end.
 
-waits(Ids) ->
-    Waits = #{Id => For || Id := {waits, For} <- witness_replay_flow:states(Ids)},
-    {map_size(Waits) =:= length(Ids), Waits}.
+%% For whom, unless there is one that does not.
+waits(Ids) -> waits(Ids, #{}).
+
+waits([], Waits) -> {true, Waits};
+waits([Id | Ids], Waits) ->
+    case witness_replay_flow:states([Id]) of
+        #{Id := {waits, For}} -> waits(Ids, Waits#{Id => For});
+        #{} -> false
+    end.
 
 %% How much they have run so far.
 resting([], Reductions) -> {true, Reductions};
