@@ -105,16 +105,18 @@ held(Flow, State, Looks, All) ->
     ok = atomics:sub(All, ?HELD, 1),
     runs(Flow).
 
-%% Before it looks again. The more are held, the longer: otherwise thousands that only look would take all the time that those need
-%% for whom they wait. A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs.
+%% Waits before it looks again: how often it has let others run.
 rest(Looks, All) ->
-    case pause(Looks, All) of
-        0 ->
-            true = erlang:yield(),
-            yielded;
-        Milliseconds -> receive after Milliseconds -> paused end
-    end.
+    Pause = pause(Looks, All),
+    receive after Pause -> rested(Pause, Looks) end.
 
+rested(0, Looks) ->
+    true = erlang:yield(),
+    Looks + 1;
+rested(_, _) -> ?YIELDS.
+
+%% Milliseconds. A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs. The more
+%% are held, the longer: otherwise thousands that only look would take all the time that those need for whom they wait.
 pause(Looks, All) ->
     case atomics:get(All, ?HELD) of
         Held when Held =< ?LOOK, Looks < ?YIELDS -> 0;
@@ -122,14 +124,14 @@ pause(Looks, All) ->
     end.
 
 crowded(Looks, Most, All) ->
-    Rested = rest(Looks, All),
+    Looked = rest(Looks, All),
     Living = atomics:get(All, ?LIVING),
     case Living =< Most div 2 orelse atomics:get(All, ?MOST) > Most orelse atomics:get(All, ?LET_GO) =/= 0 of
         true -> ok;
         false ->
-            _ = Rested =:= paused andalso is_quiet(Living, All)
+            _ = Looked >= ?YIELDS andalso is_quiet(Living, All)
                 andalso atomics:compare_exchange(All, ?LOOKING, 0, 1) =:= ok andalso looked(Living, All),
-            crowded(Looks + 1, Most, All)
+            crowded(Looked, Most, All)
     end.
 
 %% Whether no process has ended for a while: they have looked so often since.
@@ -208,16 +210,15 @@ sent(Id, Flow, To, ToFlow) ->
     end.
 
 sending(Looks, Id, To, ToFlow, All) ->
-    case {atomics:get(ToFlow, ?LIES), needs(To, Id, All)} of
+    case {atomics:get(ToFlow, ?LIES), needs(Looks, To, Id, All)} of
         {N, _} when N =< ?CROWD div 2 -> ok;
         {_, true} -> atomics:sub(ToFlow, ?LIES, ?CROWD);
-        {_, false} ->
-            _ = rest(Looks, All),
-            sending(Looks + 1, Id, To, ToFlow, All)
+        {_, false} -> sending(rest(Looks, All), Id, To, ToFlow, All)
     end.
 
-%% Whether nothing but this one makes the other one go on.
-needs(Other, Id, All) -> atomics:get(All, ?LET_GO) =/= 0 orelse follow(Other, Id, ?FAR).
+%% Whether nothing but this one makes the other one go on. Others have run before: what the other one waits for may have come, from
+%% one that now waits itself or has ended, and until it runs it seems to wait for that still.
+needs(Looks, Other, Id, All) -> atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso follow(Other, Id, ?FAR).
 
 follow(Id, Id, _) -> true;
 follow(_, _, 0) -> false;
@@ -254,13 +255,12 @@ follows(Id, Flow, Other, Slot, OtherFlow) ->
     end.
 
 following(Looks, Id, Other, OtherFlow, Ref, All) ->
-    case is_last(OtherFlow) orelse needs(Other, Id, All) of
+    case is_last(OtherFlow) orelse needs(Looks, Other, Id, All) of
         true -> ok;
         false ->
+            Pause = pause(Looks, All),
             receive {'DOWN', Ref, process, _, _} -> ok
-            after pause(Looks, All) ->
-                true = erlang:yield(),
-                following(Looks + 1, Id, Other, OtherFlow, Ref, All)
+            after Pause -> following(rested(Pause, Looks), Id, Other, OtherFlow, Ref, All)
             end
     end.
 
