@@ -106,6 +106,19 @@ round_in_circles_test() ->
     ok = witness_replay_flow:let_go(),
     goes_on(Sender).
 
+%% However long the way is, and wherever it begins to go round.
+a_long_way_test() ->
+    [begin
+         ok = flow(700),
+         fill(1, 2),
+         [ok = waits(Id, Id + 1) || Id <- lists:seq(2, 699)],
+         ok = waits(700, Last),
+         Sender = sending(1, 2),
+         Last =:= 1 orelse ?assertEqual({Last, held}, {Last, case is_held(Sender) of true -> held; false -> went_on end}),
+         Last =:= 1 orelse witness_replay_flow:let_go(),
+         goes_on(Sender)
+     end || Last <- [1, 2, 350, 699]].
+
 who_is_told_of_an_end_waits_for_it_test() ->
     Follows = fun(Do) ->
         ok = flow(3),

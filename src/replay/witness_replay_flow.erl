@@ -218,17 +218,19 @@ sending(Looks, Id, To, ToFlow, All) ->
 
 %% Whether nothing but this one makes the other one go on. Others have run before: what the other one waits for may have come, from
 %% one that now waits itself or has ended, and until it runs it seems to wait for that still.
-needs(Looks, Other, Id, All) -> atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso follow(Other, Id, ?FAR).
+needs(Looks, Other, Id, All) -> atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso follow(Other, Id, none, 1).
 
-follow(Id, Id, _) -> true;
-follow(_, _, 0) -> false;
-follow(Other, Id, Left) ->
+%% `Mark`: one that was met on the way; it moves ahead as the way gets longer, so who goes round meets it.
+follow(Id, Id, _, _) -> true;
+follow(Mark, _, Mark, _) -> false;
+follow(_, _, _, ?FAR) -> false;
+follow(Other, Id, Mark, N) ->
     case state(Other) of
         ?RUNS -> false;
         ?BEGINS -> false;
         ?ENDED -> true;
         ?NOT_BEGUN -> true;
-        Next -> follow(abs(Next), Id, Left - 1)
+        Next -> follow(abs(Next), Id, case N band (N - 1) of 0 -> Other; _ -> Mark end, N + 1)
     end.
 
 state(Id) ->
