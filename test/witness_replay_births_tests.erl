@@ -45,11 +45,13 @@ all_are_found(Serials) ->
     with(Born, fun(Read) ->
         ?assertEqual({ok, [{Id, {m, f, [Id]}} || Id <- lists:seq(1, 7)]}, Read),
         ?assertEqual(2999, witness_replay_births:last()),
-        lists:foreach(fun(#{id := Id, pid := Pid, signature := Signature}) ->
+        lists:foreach(fun(#{id := Id, pid := Pid, parent := Parent, signature := Signature}) ->
             ?assertEqual({Pid, Id}, {witness_replay_births:pid(Id), witness_replay_births:id(Pid)}),
+            ?assertEqual(case Parent of 0 -> none; _ -> Parent end, witness_replay_births:parent(Id)),
             Id rem 100 =:= 1 andalso ?assertEqual({Pid, Signature}, witness_replay_births:known(Id))
         end, Born),
-        [?assertEqual({none, none}, {witness_replay_births:pid(Id), witness_replay_births:known(Id)}) || Id <- [10, 2990, 3000, 1_000_000]],
+        [?assertEqual({none, none, none}, {witness_replay_births:pid(Id), witness_replay_births:known(Id), witness_replay_births:parent(Id)})
+         || Id <- [10, 2990, 3000, 1_000_000]],
         Others = [pid(Number, 1 bsl 21) || {Number, _} <- Numbers],
         ?assertEqual([], [Pid || Pid <- [whereis(init) | Others], witness_replay_births:id(Pid) =/= none])
     end).
@@ -65,7 +67,10 @@ who_cannot_be_told_apart_is_refused_test() ->
     with([], fun(Read) -> ?assertEqual({error, no_processes}, Read) end).
 
 a_number_that_no_table_can_have_is_refused_test() ->
-    with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end).
+    with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
+    with([birth(1, pid(76, 1), 1 bsl 32)], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
+    %% A parent that is not there is nobody.
+    with([birth(1, pid(76, 1), 9)], fun(Read) -> ?assertEqual({{ok, []}, none}, {Read, witness_replay_births:parent(1)}) end).
 
 %% All bits are those of others too.
 ends_are_told_side_by_side_test() ->
@@ -91,7 +96,7 @@ nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
         ok = witness_replay_slots:start(Count),
-        ok = witness_replay_flow:start(),
+        ok = witness_replay_flow:start(fun witness_replay_births:parent/1),
         Turn = atomics:new(1, []),
         Looking = [spawn_monitor(fun() -> look(Turn, Count) end) || _ <- [1, 2, 3]],
         lists:foreach(fun(Id) ->

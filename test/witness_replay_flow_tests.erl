@@ -10,10 +10,12 @@ flow(N) ->
     [ok = witness_replay_flow:begun(of_(Id)) || Id <- lists:seq(1, N)],
     ok.
 
-begin_all(N) ->
+begin_all(N) -> begin_all(N, fun(_) -> none end).
+
+begin_all(N, Parent) ->
     _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases], ets:info(Table) =/= undefined],
     ok = witness_replay_slots:start(N),
-    ok = witness_replay_flow:start().
+    ok = witness_replay_flow:start(Parent).
 
 %% The numbers of a process.
 of_(Id) ->
@@ -104,6 +106,58 @@ round_in_circles_test() ->
     [ok = waits(Id, For) || {Id, For} <- [{3, 4}, {4, 3}, {2, 3}]],
     ?assert(is_held(Sender)),
     ok = witness_replay_flow:let_go(),
+    goes_on(Sender).
+
+%% It is wanted by who seems to wait for who sends, but has a message.
+who_has_a_message_needs_nobody_test() ->
+    ok = flow(3),
+    fill(1, 2),
+    ok = waits(2, 3),
+    true = ets:delete(witness_replay_slots, 3),
+    {Pid, Flow} = witness_replay_slots:slot(3),
+    Pid ! message,
+    ok = witness_replay_flow:waits(1, Flow),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    ?assert(is_held(Sender)),
+    true = exit(Pid, kill),
+    goes_on(Sender).
+
+%% But not for ever: it may be a message that is never taken.
+a_message_that_nobody_takes_holds_nobody_test_() -> {timeout, 60, fun() ->
+    ok = flow(3),
+    fill(1, 2),
+    ok = waits(2, 3),
+    true = ets:delete(witness_replay_slots, 3),
+    {Pid, Flow} = witness_replay_slots:slot(3),
+    Pid ! message,
+    ok = witness_replay_flow:waits(1, Flow),
+    goes_on(sending(1, 2)),
+    true = exit(Pid, kill)
+end}.
+
+%% The receiver waits for one that is still to be begun, by its parent.
+who_has_not_begun_waits_for_its_parent_test() ->
+    ok = begin_all(5, fun(5) -> 4; (4) -> 3; (_) -> none end),
+    [ok = witness_replay_flow:begun(of_(Id)) || Id <- [1, 2, 3]],
+    fill(1, 2),
+    ok = waits(2, 5),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    ?assert(is_held(Sender)),
+    ok = waits(3, 1),
+    goes_on(Sender).
+
+%% Who is held for one that has ended goes on by itself.
+who_is_held_needs_nobody_but_for_whom_it_is_held_test() ->
+    ok = flow(3),
+    fill(1, 2),
+    ok = ended(3),
+    ok = waits(2, -3),
+    Sender = sending(1, 2),
+    until_held(1, 2),
+    ?assert(is_held(Sender)),
+    ok = waits(2, -1),
     goes_on(Sender).
 
 %% However long the way is, and wherever it begins to go round.

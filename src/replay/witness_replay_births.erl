@@ -1,19 +1,20 @@
 -module(witness_replay_births).
 -moduledoc """
-Who was born in a recording: pids of processes, processes by their pids, and what they were spawned with.
+Who was born in a recording: pids of processes, processes by their pids, whose children they are, and what they were spawned with.
 
 All births are known from the beginning, since what a log has from outside may name a process that nobody has spawned yet. So this is what
 a replay has of each process that ever lived: some ten bytes, as each number takes as many bits as the greatest of its kind. A pid
-of a VM that is no node is two numbers, which are one word. `pids` has that of each process, and `places` which of the blocks of
-births its own is in. `ids` is a hash table of processes by their pids, in which the pids of processes that were
+of a VM that is no node is two numbers, which are one word. `pids` has that of each process, `parents` who has spawned it, and `places`
+which of the blocks of births its own is in. `ids` is a hash table of processes by their pids, in which the pids of processes that were
 spawned one after the other do not collide. What a process was spawned with is read again when it is asked for.
 """.
 
--export([read/1, last/0, pid/1, id/1, known/1]).
+-export([read/1, last/0, pid/1, id/1, parent/1, known/1]).
 -export([file/1]).
 
 -record(births, {last :: non_neg_integer(),
                  pids :: packed(),
+                 parents :: packed(),
                  places :: packed(),
                  blocks :: tuple(),
                  ids :: packed(),
@@ -22,7 +23,7 @@ spawned one after the other do not collide. What a process was spawned with is r
 %% Numbers of so many bits, so many in a word, which are 0 until they are put.
 -type packed() :: {Bits :: 1..64, InWord :: 1..64, atomics:atomics_ref()}.
 
-%% Bytes of a birth while all are gathered: the process, its pid, and its place.
+%% Bytes of a birth while all are gathered: the process, its pid, and its parent.
 -define(BIRTH, 16).
 
 %% The greatest number of a process that there is room for while all are gathered.
@@ -40,26 +41,29 @@ read(Recording) ->
         {'DOWN', Monitor, process, Reader, Reason} -> exit(Reason)
     end.
 
+%% Those of a block each in a binary of their own: one for all would be copied as it grows.
 -doc false.
 -spec file(witness_log_recording:recording()) -> no_return().
 file(Recording) ->
     Gathered = witness_log_recording:fold_births(fun
-        (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature},
-            {Last, Most, Firsts, Blocks, Births}) ->
-            Known = case Blocks of [{_, Block} | _] -> Blocks; _ -> [{length(Blocks), Block} | Blocks] end,
+        (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature}, {Last, MostWord, MostParent, Firsts, Blocks}) ->
             case word(Pid) of
                 none -> exit({births, {error, {no_pid, witness_event:format_term(Pid, 100)}}});
-                _ when Id > ?MOST -> exit({births, {error, {number, Id}}});
+                _ when Id > ?MOST; Parent > ?MOST -> exit({births, {error, {number, max(Id, Parent)}}});
                 Word ->
-                    {max(Id, Last), max(Word, Most), [{Id, Signature} || Parent =:= 0] ++ Firsts, Known,
-                     <<Births/binary, Id:32, Word:64, (element(1, hd(Known))):32>>}
+                    {max(Id, Last), max(Word, MostWord), max(Parent, MostParent), [{Id, Signature} || Parent =:= 0] ++ Firsts,
+                     with(Block, <<Id:32, Word:64, Parent:32>>, Blocks)}
             end
-    end, {0, 0, [], [], <<>>}, Recording),
+    end, {0, 0, 0, [], []}, Recording),
     exit({births, maybe
-        {ok, {Last, Most, Firsts, Blocks, All}} ?= Gathered,
+        {ok, {Last, MostWord, MostParent, Firsts, Blocks}} ?= Gathered,
         true ?= Last > 0,
-        Places = list_to_tuple([Place || {_, Place} <- lists:reverse(Blocks)]),
-        {ok, Births} ?= filed(All, new(Last, Most, byte_size(All) div ?BIRTH, Places)),
+        {Places, Gatherings} = lists:unzip(lists:reverse(Blocks)),
+        Count = iolist_size(Gatherings) div ?BIRTH,
+        Size = Count * 4 div 3 + 1,
+        Births = #births{last = Last, pids = packed(Last, MostWord), parents = packed(Last, MostParent),
+                         places = packed(Last, length(Places)), blocks = list_to_tuple(Places), ids = packed(Size, Last), size = Size},
+        ok ?= filed(Gatherings, 0, Births),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}
     else
@@ -67,19 +71,20 @@ file(Recording) ->
         {error, _} = Error -> Error
     end}).
 
-new(Last, Most, Count, Blocks) ->
-    Size = Count * 4 div 3 + 1,
-    #births{last = Last, pids = packed(Last, Most), places = packed(Last, tuple_size(Blocks)), blocks = Blocks, ids = packed(Size, Last),
-            size = Size}.
+with(Block, Birth, [{Block, Births} | Blocks]) -> [{Block, <<Births/binary, Birth/binary>>} | Blocks];
+with(Block, Birth, Blocks) -> [{Block, Birth} | Blocks].
 
-filed(<<>>, Births) -> {ok, Births};
-filed(<<Id:32, Word:64, Block:32, Rest/binary>>, #births{pids = Pids, places = Places, ids = Ids} = Births) ->
+filed([], _, _) -> ok;
+filed([<<>> | Gatherings], Place, Births) -> filed(Gatherings, Place + 1, Births);
+filed([<<Id:32, Word:64, Parent:32, Rest/binary>> | Gatherings], Place, Births) ->
+    #births{pids = Pids, parents = Parents, places = Places, ids = Ids} = Births,
     case {number(Id, Pids), found(first(Word, Births), Word, Births)} of
         {0, {empty, At}} ->
             ok = put_once(Id, Word, Pids),
-            ok = put_once(Id, Block, Places),
+            ok = put_once(Id, Parent, Parents),
+            ok = put_once(Id, Place, Places),
             ok = put_once(At, Id, Ids),
-            filed(Rest, Births);
+            filed([Rest | Gatherings], Place, Births);
         _ -> {error, {two, witness_event:format_term(of_word(Word), 100)}}
     end.
 
@@ -129,6 +134,18 @@ id(Pid) ->
                 {empty, _} -> none;
                 Id -> Id
             end
+    end.
+
+-doc "Who has spawned a process. `none`: nobody who was recorded.".
+-spec parent(pos_integer()) -> pos_integer() | none.
+parent(Id) ->
+    case here() of
+        #births{last = Last, parents = Parents} when Id =< Last ->
+            case number(Id, Parents) of
+                Parent when Parent > 0, Parent =< Last -> Parent;
+                _ -> none
+            end;
+        #births{} -> none
     end.
 
 -doc "The pid of a process in the recording, and what it was spawned with.".

@@ -27,7 +27,7 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 begin_all(Given) ->
     ok = witness_replay_slots:start(witness_replay_births:last()),
     _ = ets:new(?SIGNALS, [named_table, public, bag]),
-    ok = witness_replay_flow:start(),
+    ok = witness_replay_flow:start(fun witness_replay_births:parent/1),
     persistent_term:put(?MODULE, Given#{controller => self()}).
 
 -doc "What `begin_all/1` was given, and its caller, `controller`.".

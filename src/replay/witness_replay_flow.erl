@@ -4,12 +4,11 @@ Who waits for whom, and how much lies before each process that is replayed: two 
 who stands for the process (`m:witness_replay_slots`): of who has ended there are none.
 
 A sender that is far ahead of its receiver is *held*, so that what is in memory does not grow with the length of a
-recording. Nobody is held for ever: each process waits for one other at most, so from the receiver on there is one
-way, and it leads to a process that runs, and then there is a reason to wait; or to one that has ended or not begun,
+recording. Nobody is held for ever: each process waits for one other at most, one that has not begun for its parent, so from the receiver on there is one
+way, and it leads to a process that runs, or begins others, and then there is a reason to wait; or to one that has ended,
 or back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is
 held and goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is
-held any more (`let_go/1`). Whoever reads these numbers while they change may go on too early, which costs memory and
-nothing else, or looks again.
+held any more (`let_go/1`). Whoever reads these numbers while they change looks again.
 
 Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send
 it, but who does not wait begins all that comes after, while what came before is still to be done.
@@ -22,7 +21,7 @@ goes on when enough have ended; or when nobody runs, since those who live may wa
 a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
 """.
 
--export([start/0, new/0, begins/1, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/1, follows/5, last/1, ended/1, states/1, let_go/0]).
+-export([start/1, new/0, begins/1, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/1, follows/5, last/1, ended/1, states/1, let_go/0]).
 
 -export_type([flow/0]).
 
@@ -42,6 +41,8 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -define(LOOK, 32).
 %% And if they are no more, each looks so often without a pause.
 -define(YIELDS, 32).
+%% Looks after which a message that lies before somebody is taken for one that nobody takes.
+-define(MANY_LOOKS, 1000).
 %% The numbers of all: processes that live, how many may, whether somebody looks who runs, whether nobody is held in circles, how many are
 %% held, how many lived when one of them looked last, and how often it was the same before.
 -define(LIVING, 1).
@@ -65,9 +66,10 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 %% So far it is followed who waits for whom.
 -define(FAR, 1000).
 
--doc "Called before any process begins.".
--spec start() -> ok.
-start() ->
+-doc "Called before any process begins. `Parent`: who is to begin another one.".
+-spec start(Parent :: fun((pos_integer()) -> pos_integer() | none)) -> ok.
+start(Parent) ->
+    ok = persistent_term:put({?MODULE, parent}, Parent),
     All = atomics:new(?NUMBERS, []),
     ok = atomics:put(All, ?MOST, ?MAY_LIVE),
     persistent_term:put(?MODULE, All).
@@ -113,7 +115,7 @@ rest(Looks, All) ->
 rested(0, Looks) ->
     true = erlang:yield(),
     Looks + 1;
-rested(_, _) -> ?YIELDS.
+rested(_, Looks) -> max(?YIELDS, Looks + 1).
 
 %% Milliseconds. A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs. The more
 %% are held, the longer: otherwise thousands that only look would take all the time that those need for whom they wait.
@@ -216,21 +218,44 @@ sending(Looks, Id, To, ToFlow, All) ->
         {_, false} -> sending(rest(Looks, All), Id, To, ToFlow, All)
     end.
 
-%% Whether nothing but this one makes the other one go on. Others have run before: what the other one waits for may have come, from
-%% one that now waits itself or has ended, and until it runs it seems to wait for that still.
-needs(Looks, Other, Id, All) -> atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso follow(Other, Id, none, 1).
+%% Whether nothing but this one makes the other one go on. Others run before that is asked. It is not so where the last one on the way
+%% has a message that it has not taken yet: whom it seems to wait for may have sent it, and have ended, or wait itself.
+needs(Looks, Other, Id, All) ->
+    atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso
+        case follow(Other, Id, none, 1, true) of
+            {waits, Who, For} -> Looks > ?MANY_LOOKS orelse has_taken(Who) andalso state(Who) =:= For;
+            Needs -> Needs
+        end.
 
-%% `Mark`: one that was met on the way; it moves ahead as the way gets longer, so who goes round meets it.
-follow(Id, Id, _, _) -> true;
-follow(Mark, _, Mark, _) -> false;
-follow(_, _, _, ?FAR) -> false;
-follow(Other, Id, Mark, N) ->
+%% `Mark`: one that was met on the way; it moves ahead as the way gets longer, so who goes round meets it. `Needs`: what is
+%% so if the next one does nothing more for the one before; who is held for it goes on by itself then. Who has not begun waits for its parent.
+follow(Id, Id, _, _, false) -> true;
+follow(Id, Id, _, _, Needs) -> Needs;
+follow(Mark, _, Mark, _, _) -> false;
+follow(_, _, _, ?FAR, _) -> false;
+follow(Other, Id, Mark, N, Needs) ->
+    Ahead = case N band (N - 1) of 0 -> Other; _ -> Mark end,
     case state(Other) of
         ?RUNS -> false;
         ?BEGINS -> false;
-        ?ENDED -> true;
-        ?NOT_BEGUN -> true;
-        Next -> follow(abs(Next), Id, case N band (N - 1) of 0 -> Other; _ -> Mark end, N + 1)
+        ?ENDED -> Needs;
+        ?NOT_BEGUN ->
+            case (persistent_term:get({?MODULE, parent}))(Other) of
+                none -> Needs;
+                Parent -> follow(Parent, Id, Ahead, N + 1, Needs)
+            end;
+        For when For > 0 -> follow(For, Id, Ahead, N + 1, {waits, Other, For});
+        HeldFor -> follow(-HeldFor, Id, Ahead, N + 1, false)
+    end.
+
+has_taken(Id) ->
+    case witness_replay_slots:known(Id) of
+        {Slot, _} ->
+            case process_info(Slot, message_queue_len) of
+                {message_queue_len, N} when N > 0 -> false;
+                _ -> true
+            end;
+        _ -> false
     end.
 
 state(Id) ->
