@@ -108,15 +108,9 @@ round_in_circles_test() ->
     ok = witness_replay_flow:let_go(),
     goes_on(Sender).
 
-%% It is wanted by who seems to wait for who sends, but has a message.
+%% Who sends is wanted by one that seems to wait for it, but has a message.
 who_has_a_message_needs_nobody_test() ->
-    ok = flow(3),
-    fill(1, 2),
-    ok = waits(2, 3),
-    true = ets:delete(witness_replay_slots, 3),
-    {Pid, Flow} = witness_replay_slots:slot(3),
-    Pid ! message,
-    ok = witness_replay_flow:waits(1, Flow),
+    Pid = with_a_message(),
     Sender = sending(1, 2),
     until_held(1, 2),
     ?assert(is_held(Sender)),
@@ -125,6 +119,12 @@ who_has_a_message_needs_nobody_test() ->
 
 %% But not for ever: it may be a message that is never taken.
 a_message_that_nobody_takes_holds_nobody_test_() -> {timeout, 60, fun() ->
+    Pid = with_a_message(),
+    goes_on(sending(1, 2)),
+    true = exit(Pid, kill)
+end}.
+
+with_a_message() ->
     ok = flow(3),
     fill(1, 2),
     ok = waits(2, 3),
@@ -132,9 +132,7 @@ a_message_that_nobody_takes_holds_nobody_test_() -> {timeout, 60, fun() ->
     {Pid, Flow} = witness_replay_slots:slot(3),
     Pid ! message,
     ok = witness_replay_flow:waits(1, Flow),
-    goes_on(sending(1, 2)),
-    true = exit(Pid, kill)
-end}.
+    Pid.
 
 %% The receiver waits for one that is still to be begun, by its parent.
 who_has_not_begun_waits_for_its_parent_test() ->
