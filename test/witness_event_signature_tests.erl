@@ -21,6 +21,13 @@ a_plain_spawn_is_unchanged_test_() ->
         {{?M, wait, [1]}, fun() -> requested(spawn_request(?M, wait, [1], [])) end}
     ]).
 
+%% Its name is in the code. The module of this one, in its place in the external format, is another's of the same length.
+a_fun_whose_code_is_not_loaded_has_no_name_test() ->
+    Fun = fun() -> wait(1) end,
+    Absent = binary_to_term(binary:replace(term_to_binary(Fun), atom_to_binary(?M), ~"witness_aloof_signature_tests", [global])),
+    ?assertEqual({module, witness_aloof_signature_tests}, erlang:fun_info(Absent, module)),
+    ?assertEqual({erlang, apply, [Absent, []]}, witness_event_signature:resolve({erlang, apply, [Absent, []]})).
+
 a_fun_is_named_by_its_module_and_function_test_() ->
     Fun = fun() -> wait(1) end,
     {name, Name} = erlang:fun_info(Fun, name),

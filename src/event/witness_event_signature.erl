@@ -75,8 +75,11 @@ unknown({Module, Function, Arity}) -> {Module, Function, lists:duplicate(Arity, 
 
 function(Fun, Args) ->
     {module, Module} = erlang:fun_info(Fun, module),
-    {name, Name} = erlang:fun_info(Fun, name),
-    {Module, Name, Args}.
+    case erlang:fun_info(Fun, name) of
+        {name, Name} when is_atom(Name) -> {Module, Name, Args};
+        %% Its code is not loaded, so nobody knows.
+        {name, []} -> {erlang, apply, [Fun, Args]}
+    end.
 
 %% What runs under proc_lib.
 behaviour(gen, init_it, [GenMod, _Starter, _Parent, Mod, Args, _Options]) when is_atom(Mod) ->

@@ -19,12 +19,13 @@ lives.
 -spec start(witness_log_recording:recording()) -> pid().
 start(Recording) ->
     Owner = self(),
-    %% Thousands may ask at the same time, and what it reads is garbage soon: collecting that must not look at all who ask.
-    spawn_opt(fun() ->
+    spawn_link(fun() ->
+        %% Thousands may ask at the same time, and what is read is garbage soon: collecting that must not look at all who ask.
+        _ = process_flag(message_queue_data, off_heap),
         register(?MODULE, self()),
         Owner ! {?MODULE, ready},
         _ = witness_log_recording:with_cursors(fun(Cursor) -> loop(Cursor, #{}, Recording) end, Recording)
-    end, [link, {message_queue_data, off_heap}]).
+    end).
 
 -doc "What a process does next in the recording. `{error, _}`: it cannot be read.".
 -spec next(pos_integer()) -> {ok, entries()} | {error, witness_log_recording:error()}.

@@ -375,12 +375,8 @@ report(Id, At, Log, Program, Stack, Recent) ->
       stack => [frame(Frame) || Frame <- lists:sublist(Stack, 12)],
       recent => [unicode:characters_to_binary(Entry) || Entry <- Recent]}.
 
-%% As its author wrote it. Of a fun of a module that is not loaded, or has changed too much, nobody knows the name.
-began({_, _, Args} = Signature) when is_list(Args) ->
-    case witness_event_signature:resolve(witness_replay_fun:local(Signature)) of
-        {_, [], _} -> signature(Signature);
-        Resolved -> signature(Resolved)
-    end;
+%% As its author wrote it.
+began({_, _, Args} = Signature) when is_list(Args) -> signature(witness_event_signature:resolve(witness_replay_fun:local(Signature)));
 began(Other) -> signature(Other).
 
 signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) ->
