@@ -212,7 +212,7 @@ run(Config, App, Scenario, Argument, Specification, Counted) ->
         ok = peer:call(Peer, ?MODULE, prepare, [App, proplists:get_value(data, Config)], ?WAIT_MS),
         {Told, Run} = peer:call(Peer, ?MODULE, observed,
                                 [proplists:get_value(source, Config), App, {Scenario, Argument}, Specs, Monitors], ?WAIT_MS),
-        ct:pal("~p~n~p~n~p", [Told, maps:with([summary], Run), properties(Run)]),
+        ct:pal("~p~n~p~n~p~n~p", [Told, maps:with([summary], Run), properties(Run), violations(Run)]),
         ?assertEqual(Alone, Told),
         #{summary := #{gaps := 0, system := normal, warnings := []}} = Run,
         {Told, Run}
@@ -226,6 +226,10 @@ in_peer(Fun) ->
     after
         peer:stop(Peer)
     end.
+
+%% The last one of each property, with its explanation: what was not expected is told with its reason.
+violations(#{verdicts := Verdicts}) ->
+    #{Name => Verdict || #{name := Name, verdict := no} = Verdict <- Verdicts}.
 
 %% How often each property has got each verdict. A slice may also begin with a reply to another call than it is about.
 properties(#{verdicts := Verdicts}) ->
