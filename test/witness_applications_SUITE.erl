@@ -295,8 +295,14 @@ http({Folder, Clients, Requests}) ->
                                        {server_root, Folder}, {document_root, Folder}]),
     [{port, Port}] = httpd:info(Server, [port]),
     Codes = lists:append(clients(http_client, lists:duplicate(Clients, [Requests, Port]))),
+    ok = until_ended({httpd_request_handler, init, 1}),
     ok = inets:stop(httpd, Server),
     sum([#{Code => 1} || Code <- Codes]).
+
+%% A client has its answer before the server's process ends. One that is stopped meanwhile ends as it can: what it uses goes with it.
+until_ended(Function) ->
+    Refs = [monitor(process, P) || P <- processes(), proc_lib:translate_initial_call(P) =:= Function],
+    lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end, Refs).
 
 http_client(Requests, Port) ->
     told([begin
