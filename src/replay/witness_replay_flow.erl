@@ -32,7 +32,6 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -define(CROWD, 4096).
 %% Messages that lie before a process, from which on they are kept off its heap.
 -define(MANY, 512).
--define(NOW_AND_THEN, 63).
 %% Processes that live at once, from which on nobody begins another one, to begin with.
 -define(MAY_LIVE, 1024).
 %% Milliseconds without an end, about, before it is looked whether anybody runs.
@@ -177,8 +176,8 @@ runs(Flow) -> atomics:put(Flow, ?STATE, ?RUNS).
 -spec took(flow()) -> ok.
 took(Flow) ->
     case atomics:sub_get(Flow, ?LIES, 1) of
-        %% So many need not be moved each time that it collects; of few that costs more than it saves. Saying so costs, too.
-        N when N > ?MANY, N band ?NOW_AND_THEN =:= 0 ->
+        %% So many need not be moved each time that it collects; of few that costs more than it saves.
+        N when N > ?MANY ->
             _ = process_flag(message_queue_data, off_heap),
             ok;
         _ -> ok
@@ -212,10 +211,13 @@ sent(Id, Flow, To, ToFlow) ->
     end.
 
 sending(Looks, Id, To, ToFlow, All) ->
-    case {atomics:get(ToFlow, ?LIES), needs(Looks, To, Id, All)} of
-        {N, _} when N =< ?CROWD div 2 -> ok;
-        {_, true} -> atomics:sub(ToFlow, ?LIES, ?CROWD);
-        {_, false} -> sending(rest(Looks, All), Id, To, ToFlow, All)
+    case atomics:get(ToFlow, ?LIES) =< ?CROWD div 2 of
+        true -> ok;
+        false ->
+            case needs(Looks, To, Id, All) of
+                true -> atomics:sub(ToFlow, ?LIES, ?CROWD);
+                false -> sending(rest(Looks, All), Id, To, ToFlow, All)
+            end
     end.
 
 %% Whether nothing but this one makes the other one go on. Others run before that is asked. It is not so where the last one on the way

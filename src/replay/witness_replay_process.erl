@@ -20,12 +20,11 @@ same message with another reference, waits for what came before; to any other th
 -doc "Whether a `receive` would take a message.".
 -type match() :: fun((term()) -> boolean()).
 
-%% How many of the last entries are told, and how many are kept, at least; one less than a power of two.
--define(TOLD, 10).
--define(RECENT, 15).
+%% How many of the last entries are kept, at least.
+-define(RECENT, 10).
 
-%% Entries after which it waits for who traces it, less one.
--define(TRACED, 1023).
+%% Entries after which it waits for who traces it.
+-define(TRACED, 1024).
 
 -doc "A process before its first entry.".
 -spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
@@ -44,8 +43,8 @@ peek(#process{id = Id} = P) ->
 -doc "Behind the entry that `peek/1` has given.".
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
-    ok = case At band ?TRACED of ?TRACED -> witness_replay_traced:caught_up(); _ -> ok end,
-    last(P#process{entries = left(Entry, Entries), at = At + 1, recent = case At band ?RECENT of
+    ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
+    last(P#process{entries = left(Entry, Entries), at = At + 1, recent = case At rem ?RECENT of
         0 -> [Entry | lists:sublist(Recent, ?RECENT)];
         _ -> [Entry | Recent]
     end}).
@@ -62,13 +61,9 @@ left({timeout, 1}, Entries) -> Entries;
 left({timeout, N}, Entries) -> [{timeout, N - 1} | Entries];
 left(_, Entries) -> Entries.
 
--doc "The last entries that it has passed, the latest one at the end.".
--spec recent(process()) -> [witness_log_recording:entry()].
-recent(#process{recent = Recent}) -> lists:reverse([one(Run) || Run <- lists:sublist(Recent, ?TOLD)]).
-
-one({from, Id, _}) -> {from, Id};
-one({timeout, _}) -> timeout;
-one(Entry) -> Entry.
+-doc "The last entries that it has passed, the latest one at the end, each as it stood then.".
+-spec recent(process()) -> [witness_log_recording:run()].
+recent(#process{recent = Recent}) -> lists:reverse(lists:sublist(Recent, ?RECENT)).
 
 -doc "Whether all that is left to do is to end.".
 -spec ended(process()) -> boolean().

@@ -2,8 +2,7 @@
 -define(KEY, '$witness_record').
 
 %% entries: those that were fetched; more: whether there may be others. at: how many it has passed; limit: how many it may. channels: messages that
-%% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the
-%% latest first, each as it stood when it was passed.
+%% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the latest first, each as it stood then.
 %% peer: to whom it has sent last, and who stands for that. plain: nobody wants to know of messages but who takes them. owners: what is to be
 %% forgotten of its aliases.
 -record(process, {id :: pos_integer(),

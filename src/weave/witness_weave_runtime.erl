@@ -33,7 +33,8 @@ result is ignored.
 A `receive` that is replaced wants a message: `[Msg]`, or `timeout` when its time is over. `Match(Bound, Msg)` says
 whether one of its clauses matches; `none`: it has no clauses. The `receive` stands in `module()`.
 """.
--callback take(module(), Match :: fun((Bound :: tuple(), Msg :: term()) -> boolean()) | none, Bound :: tuple(), Time :: term()) -> [Msg :: term()] | timeout.
+-callback take(module(), Match :: fun((Bound :: tuple(), Msg :: term()) -> boolean()) | none, Bound :: tuple(), Time :: term()) ->
+    [Msg :: term()] | timeout.
 
 -doc "`self()`, where receives are replaced.".
 -callback self() -> pid().
