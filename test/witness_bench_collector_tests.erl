@@ -65,11 +65,12 @@ samples_are_half_an_interval_apart_test() ->
     [receive asked -> ok after ?EVENT -> error(not_asked) end || _ <- lists:seq(1, 50)],
     ok = witness_bench_collector:mark(system, C),
     {ok, _} = witness_bench_collector:stop(C),
-    %% All but the last one were planned.
-    Planned = lists:droplast([binary_to_float(Time) || [Time | _] <- tl(rows(File))]),
+    %% All were planned but the one of the mark, the last one of its window; more may come before the collector is stopped.
+    Planned = lists:droplast([binary_to_float(Time) || [Time, ~"system" | _] <- rows(File)]),
     %% A clock that stands still for a moment has no sample twice.
     ?assert(length(Planned) > 25),
-    [?assert(T1 - T0 >= 1.0, {T0, T1}) || {T0, T1} <- lists:zip(lists:droplast(Planned), tl(Planned))].
+    %% Rows are rounded to a thousandth.
+    [?assert(T1 - T0 > 0.9985, {T0, T1}) || {T0, T1} <- lists:zip(lists:droplast(Planned), tl(Planned))].
 
 %% A process that computes all the time keeps one scheduler busy, and the other ones are not.
 utilisation_is_that_of_the_schedulers_test_() ->
