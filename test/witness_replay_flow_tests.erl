@@ -13,7 +13,7 @@ flow(N) ->
 begin_all(N) -> begin_all(N, fun(_) -> none end).
 
 begin_all(N, Parent) ->
-    _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases], ets:info(Table) =/= undefined],
+    _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases, witness_replay_sleepers], ets:info(Table) =/= undefined],
     ok = witness_replay_slots:start(N),
     ok = witness_replay_flow:start(Parent).
 
@@ -24,12 +24,12 @@ of_(Id) ->
     Flow.
 
 waits(Id, From) -> witness_replay_flow:waits(From, of_(Id)).
-took(Id) -> witness_replay_flow:took(of_(Id)).
+took(Id) -> witness_replay_flow:took(Id, of_(Id)).
 sent(From, To) -> witness_replay_flow:sent(From, of_(From), To, of_(To)).
-begins(Id) -> witness_replay_flow:begins(of_(Id)).
+begins(Id) -> witness_replay_flow:begins(Id, of_(Id)).
 
 ended(Id) ->
-    ok = witness_replay_flow:ended(of_(Id)),
+    ok = witness_replay_flow:ended(Id, of_(Id)),
     witness_replay_slots:ended(Id, self()).
 
 fill(From, To) -> [ok = sent(From, To) || _ <- lists:seq(1, ?CROWD)].
@@ -192,6 +192,81 @@ who_is_told_of_an_end_waits_for_it_test() ->
     ok = begin_all(2),
     ok = witness_replay_flow:follows(1, of_(1), 2, self(), of_(2)).
 
+%% --- sleep -----------------------------------------------------------------------
+
+%% From now on whoever sleeps does so until it is woken: so very many are held.
+for_long() ->
+    All = persistent_term:get(witness_replay_flow),
+    [ok = atomics:put(All, Kind, 1 bsl 40) || Kind <- [5, 6]],
+    ok.
+
+until_asleep(For, Id, {Pid, _}) ->
+    case ets:member(witness_replay_sleepers, {For, Id}) andalso process_info(Pid, status) of
+        {status, waiting} -> ok;
+        _ -> erlang:yield(), until_asleep(For, Id, {Pid, none})
+    end.
+
+who_sleeps_is_woken_test() ->
+    Woken = fun(Before, Do) ->
+        ok = begin_all(6, fun(6) -> 3; (_) -> none end),
+        [ok = witness_replay_flow:begun(of_(Id)) || Id <- [1, 2, 3, 4, 5]],
+        fill(1, 2),
+        fill(4, 5),
+        ok = for_long(),
+        Before(),
+        Sender = sending(1, 2),
+        until_asleep(-2, 1, Sender),
+        Do(),
+        goes_on(Sender),
+        ?assertEqual([], ets:tab2list(witness_replay_sleepers))
+    end,
+    None = fun() -> ok end,
+    %% Half is taken.
+    Woken(None, fun() -> [ok = took(2) || _ <- lists:seq(1, ?CROWD div 2 + 1)] end),
+    %% The receiver waits for it, at last.
+    Woken(None, fun() -> ok = waits(2, 1) end),
+    Woken(fun() -> ok = waits(2, 3) end, fun() -> ok = waits(3, 1) end),
+    %% So does the parent of one that has not begun.
+    Woken(fun() -> ok = waits(2, 6) end, fun() -> ok = waits(3, 1) end),
+    Woken(fun() -> ok = waits(3, 1) end, fun() -> ok = waits(2, 6) end),
+    %% One on the way is held.
+    Woken(fun() -> ok = waits(2, 4) end, fun() ->
+        ok = waits(5, 1),
+        goes_on(sending(4, 5))
+    end),
+    Woken(None, fun() -> ok = witness_replay_flow:let_go() end).
+
+who_would_begin_others_is_woken_test() ->
+    [begin
+         ok = crowd(),
+         ok = for_long(),
+         Parents = [beginning(Id) || Id <- [1, 2]],
+         [until_asleep(1 bsl 57 + 2, Id, Parent) || {Id, Parent} <- lists:enumerate(Parents)],
+         ok = Do(),
+         [goes_on(Parent) || Parent <- Parents],
+         ?assertEqual([], ets:tab2list(witness_replay_sleepers))
+     end || Do <- [fun witness_replay_flow:more/0, fun witness_replay_flow:let_go/0]].
+
+who_is_told_of_an_end_is_woken_by_it_test() ->
+    ok = flow(2),
+    ok = for_long(),
+    Other = spawn(fun() -> receive stop -> ok end end),
+    Told = spawn_monitor(fun() -> ok = witness_replay_flow:follows(1, of_(1), 2, Other, of_(2)) end),
+    until_asleep(-2, 1, Told),
+    Other ! stop,
+    goes_on(Told).
+
+%% Of one that is killed meanwhile nothing stays.
+who_is_killed_sleeps_no_more_test() ->
+    ok = flow(2),
+    fill(1, 2),
+    Sender = {Pid, Ref} = sending(1, 2),
+    until_asleep(-2, 1, Sender),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+    ok = ended(1),
+    ?assertEqual([], ets:tab2list(witness_replay_sleepers)).
+
 nobody_is_held_by_itself_test() ->
     ok = flow(1),
     fill(1, 1),
@@ -228,8 +303,8 @@ an_end_that_is_told_twice_counts_once_test() ->
     ok = crowd(),
     Parent = beginning(1),
     until_begins(1),
-    Numbers = [of_(Id) || Id <- lists:seq(2, ?MAY_LIVE div 2)],
-    [ok = witness_replay_flow:ended(Flow) || Flow <- Numbers ++ Numbers],
+    Numbers = [{Id, of_(Id)} || Id <- lists:seq(2, ?MAY_LIVE div 2)],
+    [ok = witness_replay_flow:ended(Id, Flow) || {Id, Flow} <- Numbers ++ Numbers],
     ?assert(is_held(Parent)),
     ok = ended(?MAY_LIVE div 2 + 1),
     goes_on(Parent).

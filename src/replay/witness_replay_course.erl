@@ -130,7 +130,7 @@ signalled(Pid, Reason) ->
 -doc "It has nobody to tell but whoever looks after all, and runs no code of the program any more.".
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
 stopped(How, #process{id = Id, pid = Pid, at = At, flow = Flow, owners = Owners} = P) ->
-    ok = witness_replay_flow:ended(Flow),
+    ok = witness_replay_flow:ended(Id, Flow),
     ok = witness_replay_slots:ended(Id, Pid),
     ok = witness_replay_slots:forget(Owners),
     ok = witness_replay_tell:ended(How, P),

@@ -21,7 +21,7 @@ goes on when enough have ended; or when nobody runs, since those who live may wa
 a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
 """.
 
--export([start/1, new/0, begins/1, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/1, follows/5, last/1, ended/1, states/1, let_go/0]).
+-export([start/1, new/0, begins/2, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/2, follows/5, last/1, ended/2, states/1, let_go/0]).
 
 -export_type([flow/0]).
 
@@ -42,16 +42,23 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -define(YIELDS, 32).
 %% Looks after which a message that lies before somebody is taken for one that nobody takes.
 -define(MANY_LOOKS, 1000).
+%% In milliseconds longer than anybody sleeps.
+-define(LONG, 1_000_000).
+%% Held ones, from which on those are looked for who may go on now: fewer look soon enough by themselves.
+-define(MANY_HELD, 1024).
+%% So far it is looked for them.
+-define(NEAR, 32).
 %% The numbers of all: processes that live, how many may, whether somebody looks who runs, whether nobody is held in circles, how many are
-%% held, how many lived when one of them looked last, and how often it was the same before.
+%% held for others, how many because very many live; how many lived when one of these looked last, and how often it was the same before.
 -define(LIVING, 1).
 -define(MOST, 2).
 -define(LOOKING, 3).
 -define(LET_GO, 4).
 -define(HELD, 5).
--define(LIVED, 6).
--define(THE_SAME, 7).
--define(NUMBERS, 7).
+-define(BEGINNING, 6).
+-define(LIVED, 7).
+-define(THE_SAME, 8).
+-define(NUMBERS, 8).
 %% Those of a process: its state, and what lies before it.
 -define(STATE, 1).
 -define(LIES, 2).
@@ -69,6 +76,7 @@ a process runs without getting anywhere, by whoever looks after all (`more/1`). 
 -spec start(Parent :: fun((pos_integer()) -> pos_integer() | none)) -> ok.
 start(Parent) ->
     ok = persistent_term:put({?MODULE, parent}, Parent),
+    ok = witness_replay_sleepers:start(),
     All = atomics:new(?NUMBERS, []),
     ok = atomics:put(All, ?MOST, ?MAY_LIVE),
     persistent_term:put(?MODULE, All).
@@ -81,64 +89,97 @@ all() -> persistent_term:get(?MODULE).
 new() -> atomics:new(2, []).
 
 -doc "A process is to begin another one, and waits as long as very many live and somebody runs.".
--spec begins(flow()) -> ok.
-begins(Flow) -> begins(Flow, all()).
+-spec begins(pos_integer(), flow()) -> ok.
+begins(Id, Flow) -> begins(Id, Flow, all()).
 
-begins(Flow, All) ->
+begins(Id, Flow, All) ->
     Most = atomics:get(All, ?MOST),
     case atomics:add_get(All, ?LIVING, 1) =< Most orelse atomics:get(All, ?LET_GO) =/= 0 of
         true -> ok;
         false ->
             ok = atomics:sub(All, ?LIVING, 1),
-            ok = held(Flow, ?BEGINS, fun() -> crowded(0, Most, All) end, All),
-            begins(Flow, All)
+            ok = held(Id, Flow, ?BEGINS, none, fun(Looks) -> may_begin(Looks, Most, All) end, All),
+            begins(Id, Flow, All)
     end.
 
 -doc "A process begins that nobody has spawned.".
 -spec first() -> ok.
 first() -> atomics:add(all(), ?LIVING, 1).
 
-%% The caller is in this state while it looks, again and again, whether it may go on.
-held(Flow, State, Looks, All) ->
+%% The caller is in this state while it looks, again and again, whether it may go on. `End`: by whose end it may, too.
+held(Id, Flow, State, End, MayGo, All) ->
+    Kind = kind(State),
     ok = atomics:put(Flow, ?STATE, State),
-    ok = atomics:add(All, ?HELD, 1),
-    ok = Looks(),
-    ok = atomics:sub(All, ?HELD, 1),
+    ok = atomics:add(All, Kind, 1),
+    ok = looking(0, Id, State, End, MayGo, All),
+    ok = atomics:sub(All, Kind, 1),
     runs(Flow).
 
-%% Waits before it looks again: how often it has let others run.
-rest(Looks, All) ->
-    Pause = pause(Looks, All),
-    receive after Pause -> rested(Pause, Looks) end.
+%% By what it is counted.
+kind(?BEGINS) -> ?BEGINNING;
+kind(For) when For < 0 -> ?HELD.
 
-rested(0, Looks) ->
-    true = erlang:yield(),
-    Looks + 1;
-rested(_, Looks) -> max(?YIELDS, Looks + 1).
-
-%% Milliseconds. A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs. The more
-%% are held, the longer: otherwise thousands that only look would take all the time that those need for whom they wait.
-pause(Looks, All) ->
-    case atomics:get(All, ?HELD) of
-        Held when Held =< ?LOOK, Looks < ?YIELDS -> 0;
-        Held -> 1 + Held div ?LOOK
-    end.
-
-crowded(Looks, Most, All) ->
-    Looked = rest(Looks, All),
-    Living = atomics:get(All, ?LIVING),
-    case Living =< Most div 2 orelse atomics:get(All, ?MOST) > Most orelse atomics:get(All, ?LET_GO) =/= 0 of
+%% A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs.
+looking(Looks, Id, State, End, MayGo, All) ->
+    case MayGo(Looks) of
         true -> ok;
         false ->
-            _ = Looked >= ?YIELDS andalso is_quiet(Living, All)
+            case Looks < ?YIELDS andalso atomics:get(All, kind(State)) =< ?LOOK of
+                true ->
+                    true = erlang:yield(),
+                    looking(Looks + 1, Id, State, End, MayGo, All);
+                false ->
+                    Alias = witness_replay_sleepers:lies_down(State, Id, End),
+                    ok = seeks(State, All),
+                    ok = sleeping(max(?YIELDS, Looks), ?LONG, Alias, State, MayGo, All),
+                    witness_replay_sleepers:gets_up(State, Id, Alias)
+            end
+    end.
+
+%% The more are held, the longer each sleeps: otherwise thousands that only look would take all the time that those need for
+%% whom they wait. Who was woken may have been so a moment too early.
+sleeping(Looks, Long, Alias, State, MayGo, All) ->
+    case MayGo(Looks) of
+        true -> ok;
+        false ->
+            case witness_replay_sleepers:sleep(Alias, min(Long, 1 + atomics:get(All, kind(State)) div ?LOOK)) of
+                woken -> sleeping(Looks, 1, Alias, State, MayGo, All);
+                over -> sleeping(Looks + 1, min(?LONG, 2 * Long), Alias, State, MayGo, All);
+                ended -> ok
+            end
+    end.
+
+%% Who stops to run wakes all who are held on the way from it: for one of them it may have been the last that ran.
+seeks(?BEGINS, _) -> ok;
+seeks(For, All) ->
+    case atomics:get(All, ?HELD) of
+        Held when Held =< ?MANY_HELD -> ok;
+        _ -> sought(abs(For), ?NEAR)
+    end.
+
+sought(_, 0) -> ok;
+sought(Other, N) ->
+    State = state(Other),
+    ok = case State < 0 of true -> witness_replay_sleepers:wake(State, Other); false -> ok end,
+    case next(Other, State) of
+        none -> ok;
+        Next -> sought(Next, N - 1)
+    end.
+
+may_begin(Looks, Most, All) ->
+    Living = atomics:get(All, ?LIVING),
+    case Living =< Most div 2 orelse atomics:get(All, ?MOST) > Most orelse atomics:get(All, ?LET_GO) =/= 0 of
+        true -> true;
+        false ->
+            _ = Looks >= ?YIELDS andalso is_quiet(Living, All)
                 andalso atomics:compare_exchange(All, ?LOOKING, 0, 1) =:= ok andalso looked(Living, All),
-            crowded(Looked, Most, All)
+            false
     end.
 
 %% Whether no process has ended for a while: they have looked so often since.
 is_quiet(Living, All) ->
     case atomics:exchange(All, ?LIVED, Living) of
-        Living -> atomics:add_get(All, ?THE_SAME, 1) >= ?WITHOUT_END * min(?LOOK, atomics:get(All, ?HELD));
+        Living -> atomics:add_get(All, ?THE_SAME, 1) >= ?WITHOUT_END * min(?LOOK, atomics:get(All, ?BEGINNING));
         _ ->
             ok = atomics:put(All, ?THE_SAME, 0),
             false
@@ -158,7 +199,8 @@ anybody_runs() -> witness_replay_slots:any(fun(Flow) -> atomics:get(Flow, ?STATE
 more() ->
     All = all(),
     Living = atomics:get(All, ?LIVING),
-    atomics:put(All, ?MOST, max(atomics:get(All, ?MOST) + 1, Living + max(?MAY_LIVE, Living div 4))).
+    ok = atomics:put(All, ?MOST, max(atomics:get(All, ?MOST) + 1, Living + max(?MAY_LIVE, Living div 4))),
+    witness_replay_sleepers:wake(?BEGINS).
 
 -doc "A process is about to begin.".
 -spec begun(flow()) -> ok.
@@ -166,20 +208,25 @@ begun(Flow) -> runs(Flow).
 
 -doc "A process waits for a message of another one.".
 -spec waits(pos_integer(), flow()) -> ok.
-waits(From, Flow) -> atomics:put(Flow, ?STATE, From).
+waits(From, Flow) ->
+    ok = atomics:put(Flow, ?STATE, From),
+    seeks(From, all()).
 
 -doc "It does not any more.".
 -spec runs(flow()) -> ok.
 runs(Flow) -> atomics:put(Flow, ?STATE, ?RUNS).
 
 -doc "The caller has taken a message that another one has sent.".
--spec took(flow()) -> ok.
-took(Flow) ->
+-spec took(pos_integer(), flow()) -> ok.
+took(Id, Flow) ->
     case atomics:sub_get(Flow, ?LIES, 1) of
         %% So many need not be moved each time that it collects; of few that costs more than it saves.
         N when N > ?MANY ->
             _ = process_flag(message_queue_data, off_heap),
-            ok;
+            case N of
+                ?CROWD div 2 -> witness_replay_sleepers:wake(-Id);
+                _ -> ok
+            end;
         _ -> ok
     end.
 
@@ -188,15 +235,20 @@ took(Flow) ->
 last(Flow) -> atomics:put(Flow, ?LIES, -?NOTHING).
 
 -doc "A process has ended. Said twice, it counts once.".
--spec ended(flow()) -> ok.
-ended(Flow) ->
+-spec ended(pos_integer(), flow()) -> ok.
+ended(Id, Flow) ->
     ok = last(Flow),
     All = all(),
     case atomics:exchange(Flow, ?STATE, ?ENDED) of
         ?ENDED -> ok;
         State ->
             %% It was killed while it was held.
-            _ = [ok = atomics:sub(All, ?HELD, 1) || State =:= ?BEGINS orelse State < 0],
+            ok = case State =:= ?BEGINS orelse State < 0 of
+                true ->
+                    ok = witness_replay_sleepers:forget(State, Id),
+                    atomics:sub(All, kind(State), 1);
+                false -> ok
+            end,
             atomics:sub(All, ?LIVING, 1)
     end.
 
@@ -206,19 +258,13 @@ sent(Id, Flow, To, ToFlow) ->
     case atomics:add_get(ToFlow, ?LIES, 1) of
         N when N > ?CROWD, Id =/= To ->
             All = all(),
-            held(Flow, -To, fun() -> sending(0, Id, To, ToFlow, All) end, All);
+            held(Id, Flow, -To, none, fun(Looks) -> may_send(Looks, Id, To, ToFlow, All) end, All);
         _ -> ok
     end.
 
-sending(Looks, Id, To, ToFlow, All) ->
-    case atomics:get(ToFlow, ?LIES) =< ?CROWD div 2 of
-        true -> ok;
-        false ->
-            case needs(Looks, To, Id, All) of
-                true -> atomics:sub(ToFlow, ?LIES, ?CROWD);
-                false -> sending(rest(Looks, All), Id, To, ToFlow, All)
-            end
-    end.
+may_send(Looks, Id, To, ToFlow, All) ->
+    atomics:get(ToFlow, ?LIES) =< ?CROWD div 2 orelse
+        needs(Looks, To, Id, All) andalso atomics:sub(ToFlow, ?LIES, ?CROWD) =:= ok.
 
 %% Whether nothing but this one makes the other one go on. Others run before that is asked. It is not so where the last one on the way
 %% has a message that it has not taken yet: whom it seems to wait for may have sent it, and have ended, or wait itself.
@@ -230,25 +276,25 @@ needs(Looks, Other, Id, All) ->
         end.
 
 %% `Mark`: one that was met on the way; it moves ahead as the way gets longer, so who goes round meets it. `Needs`: what is
-%% so if the next one does nothing more for the one before; who is held for it goes on by itself then. Who has not begun waits for its parent.
+%% so if the next one does nothing more for the one before; who is held for it goes on by itself then.
 follow(Id, Id, _, _, false) -> true;
 follow(Id, Id, _, _, Needs) -> Needs;
 follow(Mark, _, Mark, _, _) -> false;
 follow(_, _, _, ?FAR, _) -> false;
 follow(Other, Id, Mark, N, Needs) ->
     Ahead = case N band (N - 1) of 0 -> Other; _ -> Mark end,
-    case state(Other) of
-        ?RUNS -> false;
-        ?BEGINS -> false;
-        ?ENDED -> Needs;
-        ?NOT_BEGUN ->
-            case (persistent_term:get({?MODULE, parent}))(Other) of
-                none -> Needs;
-                Parent -> follow(Parent, Id, Ahead, N + 1, Needs)
-            end;
-        For when For > 0 -> follow(For, Id, Ahead, N + 1, {waits, Other, For});
-        HeldFor -> follow(-HeldFor, Id, Ahead, N + 1, false)
+    State = state(Other),
+    case next(Other, State) of
+        none -> (State =:= ?ENDED orelse State =:= ?NOT_BEGUN) andalso Needs;
+        Next when State =:= ?NOT_BEGUN -> follow(Next, Id, Ahead, N + 1, Needs);
+        Next when State > 0 -> follow(Next, Id, Ahead, N + 1, {waits, Other, Next});
+        Next -> follow(Next, Id, Ahead, N + 1, false)
     end.
+
+%% For whom a process that is in this state waits, or is held. Who has not begun waits for its parent.
+next(_, State) when State >= ?RUNS -> none;
+next(Other, ?NOT_BEGUN) -> (persistent_term:get({?MODULE, parent}))(Other);
+next(_, For) -> abs(For).
 
 has_taken(Id) ->
     case witness_replay_slots:known(Id) of
@@ -276,21 +322,8 @@ follows(Id, Flow, Other, Slot, OtherFlow) ->
     case is_last(OtherFlow) of
         true -> ok;
         false ->
-            Ref = monitor(process, Slot),
             All = all(),
-            ok = held(Flow, -Other, fun() -> following(0, Id, Other, OtherFlow, Ref, All) end, All),
-            true = demonitor(Ref, [flush]),
-            ok
-    end.
-
-following(Looks, Id, Other, OtherFlow, Ref, All) ->
-    case is_last(OtherFlow) orelse needs(Looks, Other, Id, All) of
-        true -> ok;
-        false ->
-            Pause = pause(Looks, All),
-            receive {'DOWN', Ref, process, _, _} -> ok
-            after Pause -> following(rested(Pause, Looks), Id, Other, OtherFlow, Ref, All)
-            end
+            held(Id, Flow, -Other, Slot, fun(Looks) -> is_last(OtherFlow) orelse needs(Looks, Other, Id, All) end, All)
     end.
 
 %% One that was killed may do something for ever that is no entry.
@@ -298,7 +331,9 @@ is_last(Flow) -> atomics:get(Flow, ?LIES) < -(?NOTHING div 2).
 
 -doc "From now on nobody is held: nothing runs any more, or who runs is not said here, or processes stop.".
 -spec let_go() -> ok.
-let_go() -> atomics:put(all(), ?LET_GO, 1).
+let_go() ->
+    ok = atomics:put(all(), ?LET_GO, 1),
+    witness_replay_sleepers:wake().
 
 -doc "Of these processes: whom each waits for, or is held for; `begins`: it is held because very many live.".
 -spec states([pos_integer()]) -> #{pos_integer() => {waits | held, pos_integer()} | begins}.

@@ -40,7 +40,7 @@ spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_course:peeke
 by_log(Function, Args, {{spawn, Child}, P}) ->
     %% Where the recording was cut, its birth may be missing.
     Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
-    ok = witness_replay_flow:begins(P#process.flow),
+    ok = witness_replay_flow:begins(P#process.id, P#process.flow),
     Start = started_with(Args),
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
     ok = witness_replay_tell:spawned(Child, Start, P),

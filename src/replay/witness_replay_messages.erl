@@ -97,8 +97,8 @@ next(From, Match, P) ->
         {Sender, Via, Msg} -> next(From, Match, witness_replay_process:arrived(Sender, Via, Msg, P))
     end.
 
-took(From, Msg, #process{flow = Flow, plain = Plain} = P) ->
-    ok = witness_replay_flow:took(Flow),
+took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
+    ok = witness_replay_flow:took(Id, Flow),
     Passed = witness_replay_process:pop(P),
     case Plain of
         true -> taken_is(Msg, Passed);

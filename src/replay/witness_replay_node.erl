@@ -40,6 +40,9 @@ main() ->
 -spec listen() -> no_return().
 listen() ->
     process_flag(trap_exit, true),
+    %% It hears of every process: where it fell behind, each of its garbage collections would move all that it has not heard.
+    _ = process_flag(message_queue_data, off_heap),
+    _ = process_flag(priority, high),
     try
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive
@@ -287,7 +290,7 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0,
         false -> replayed(maps:fold(fun(Id, Slot, S) ->
             ok = witness_replay_tell:killed(replayed_process(Slot)),
             exit(Slot, kill),
-            _ = [ok = witness_replay_flow:ended(Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
+            _ = [ok = witness_replay_flow:ended(Id, Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
             ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
             ended(Id, killed, 0, S)
         end, State, Spinning))

@@ -27,7 +27,7 @@ foreign(Module, Function, Args) ->
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     case witness_replay_births:known(Child) of
         {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
-            ok = witness_replay_flow:begins(P#process.flow),
+            ok = witness_replay_flow:begins(P#process.id, P#process.flow),
             ok = witness_replay_tell:spawned(Child, MFA, P),
             ok = witness_replay_life:child(Child, MFA),
             foreign_answered(witness_replay_course:peeked(witness_replay_process:pop(P)), Module, Function, Args);
