@@ -8,7 +8,7 @@ recording. Nobody is held for ever: each process waits for one other at most, on
 way, and it leads to a process that runs, or begins others, and then there is a reason to wait; or to one that has ended,
 or back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is
 held and goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is
-held any more (`let_go/1`). Whoever reads these numbers while they change looks again.
+held any more (`let_go/0`). Whoever reads these numbers while they change looks again.
 
 Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send
 it, but who does not wait begins all that comes after, while what came before is still to be done.
@@ -18,7 +18,10 @@ had to takes as much off the receiver's number as may lie before one.
 
 Who begins processes is held too, while very many live: what came from outside in an hour would all be begun at once otherwise. It
 goes on when enough have ended; or when nobody runs, since those who live may wait for whoever is held. That is seen here, and where
-a process runs without getting anywhere, by whoever looks after all (`more/1`). From then on more may live.
+a process runs without getting anywhere, by whoever looks after all (`more/0`). From then on more may live.
+
+Whoever is held looks again and again, and sleeps in between, the longer the more are held; but who changes something by which others may go on
+wakes these (`m:witness_replay_sleepers`). That only makes it faster.
 """.
 
 -export([start/1, new/0, begins/2, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/2, follows/5, last/1, ended/2, states/1, let_go/0]).
