@@ -27,7 +27,7 @@ with(Births, Fun) ->
         Monitor = monitor(process, Reader),
         true = exit(Reader, kill),
         receive {'DOWN', Monitor, process, Reader, _} -> ok end,
-        _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases], ets:info(Table) =/= undefined],
+        ok = witness_replay_tables:delete(),
         witness_recording_sample:delete(Dir)
     end.
 
@@ -95,6 +95,7 @@ end_together(Id, Own, Places) ->
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
+        ok = witness_replay_tables:delete(),
         ok = witness_replay_slots:start(Count),
         ok = witness_replay_flow:start(fun witness_replay_births:parent/1),
         Turn = atomics:new(1, []),

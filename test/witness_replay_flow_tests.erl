@@ -13,7 +13,7 @@ flow(N) ->
 begin_all(N) -> begin_all(N, fun(_) -> none end).
 
 begin_all(N, Parent) ->
-    _ = [ets:delete(Table) || Table <- [witness_replay_slots, witness_replay_pids, witness_replay_aliases, witness_replay_sleepers], ets:info(Table) =/= undefined],
+    ok = witness_replay_tables:delete(),
     ok = witness_replay_slots:start(N),
     ok = witness_replay_flow:start(Parent).
 

@@ -3,7 +3,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 start() ->
-    _ = [ets:delete(witness_replay_sleepers) || ets:info(witness_replay_sleepers) =/= undefined],
+    ok = witness_replay_tables:delete(),
     witness_replay_sleepers:start().
 
 woken_by_name_by_kind_or_with_all_test() ->
@@ -22,9 +22,9 @@ woken_by_name_by_kind_or_with_all_test() ->
                      fun witness_replay_sleepers:wake/0]].
 
 %% What wakes it while it gets up, or later, is taken away; what others have sent is not.
-nothing_stays_behind_test() ->
+nothing_stays_behind_test_() -> {spawn, fun() ->
+    ok = start(),
     [begin
-         ok = start(),
          self() ! [1 | hello],
          Alias = witness_replay_sleepers:lies_down(-7, 3, End),
          [ok = witness_replay_sleepers:wake(-7) || _ <- [1, 2, 3]],
@@ -35,7 +35,8 @@ nothing_stays_behind_test() ->
          ?assertEqual({messages, [[1 | hello]]}, process_info(self(), messages)),
          ?assertEqual([], ets:tab2list(witness_replay_sleepers)),
          receive [1 | hello] -> ok end
-     end || End <- [none, spawn(fun() -> receive never -> ok end end)]].
+     end || End <- [none, spawn(fun() -> receive never -> ok end end)]]
+end}.
 
 woken_by_an_end_test() ->
     ok = start(),

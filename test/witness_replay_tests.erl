@@ -5,6 +5,7 @@
 -define(P, witness_replay_process).
 
 channel(Sent) ->
+    ok = witness_replay_tables:delete(),
     ok = witness_replay_flow:start(fun(_) -> none end),
     lists:foldl(fun({From, Via, Msg}, P) -> ?P:arrived(From, Via, Msg, P) end,
                 ?P:new(1, self(), witness_replay_flow:new(), false), Sent).
