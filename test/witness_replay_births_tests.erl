@@ -109,7 +109,7 @@ nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
             ok = witness_replay_flow:begun(Flow),
             ?assertEqual({Id, Slot}, witness_replay_slots:receiver(Pid)),
             true = exit(Place, kill),
-            ok = witness_replay_flow:ended(Flow),
+            ok = witness_replay_flow:ended(Id, Flow),
             ok = witness_replay_slots:ended(Id, Pid),
             %% One that came too late may still be there for a moment.
             until(fun() -> witness_replay_slots:receiver(Pid) =:= {Id, none} end)
