@@ -14,6 +14,7 @@ birth(Id, Pid) -> birth(Id, Pid, max(0, Id - 7)).
 birth(Id, Pid, Parent) -> #{id => Id, parent => Parent, place => 0, pid => Pid, signature => {m, f, [Id]}}.
 
 with(Births, Fun) ->
+    ok = witness_replay_tables:delete(),
     Dir = witness_recording_sample:folder("births"),
     Parts = witness_recording_sample:births([{Birth, []} || Birth <- Births]),
     ok = witness_recording_sample:write(Dir, Parts, #{header => witness_recording_sample:header(false)}),
@@ -95,7 +96,6 @@ end_together(Id, Own, Places) ->
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
-        ok = witness_replay_tables:delete(),
         ok = witness_replay_slots:start(Count),
         ok = witness_replay_flow:start(fun witness_replay_births:parent/1),
         Turn = atomics:new(1, []),

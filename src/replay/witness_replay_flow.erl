@@ -134,20 +134,20 @@ looking(Looks, Id, State, End, MayGo, All) ->
                 false ->
                     Alias = witness_replay_sleepers:lies_down(State, Id, End),
                     ok = seeks(State, All),
-                    ok = sleeping(max(?YIELDS, Looks), ?LONG, Alias, State, MayGo, All),
+                    ok = sleeping(max(?YIELDS, Looks), ?LONG, Alias, kind(State), MayGo, All),
                     witness_replay_sleepers:gets_up(State, Id, Alias)
             end
     end.
 
 %% The more are held, the longer each sleeps: otherwise thousands that only look would take all the time that those need for
 %% whom they wait. Who was woken may have been so a moment too early.
-sleeping(Looks, Long, Alias, State, MayGo, All) ->
+sleeping(Looks, Long, Alias, Kind, MayGo, All) ->
     case MayGo(Looks) of
         true -> ok;
         false ->
-            case witness_replay_sleepers:sleep(Alias, min(Long, 1 + atomics:get(All, kind(State)) div ?LOOK)) of
-                woken -> sleeping(Looks, 1, Alias, State, MayGo, All);
-                over -> sleeping(Looks + 1, min(?LONG, 2 * Long), Alias, State, MayGo, All);
+            case witness_replay_sleepers:sleep(Alias, min(Long, 1 + atomics:get(All, Kind) div ?LOOK)) of
+                woken -> sleeping(Looks, 1, Alias, Kind, MayGo, All);
+                over -> sleeping(Looks + 1, min(?LONG, 2 * Long), Alias, Kind, MayGo, All);
                 ended -> ok
             end
     end.
