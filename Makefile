@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz step-props replay-service explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -85,8 +85,18 @@ replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of 
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \
 	  rebar3 ct --suite=test/witness_replay_SUITE --group=generated
 
+concuerror: ## Record and replay the programs of Concuerror's test suites three times: make concuerror SOURCE=DIR, with its source
+	@WITNESS_RECORDINGS=$${WITNESS_RECORDINGS:-3} bench/concuerror "$(SOURCE)"
+
+otp-programs: ## Record and replay small programs over OTP three times, by the command
+	@bench/otp
+
 replay-service: ## Record a service under load for half an hour, and replay the recording to its end
 	@bench/booking/run
+
+trust: ## 3,000 recordings with forged checksums, never the same, and those made by hand: no code runs, nothing crashes, memory is bounded
+	@$(toolchain) && WITNESS_FORGED=3000 WITNESS_FORGED_SEED=$$(date +%s) rebar3 ct --suite=test/witness_trust_SUITE \
+	  --case=recordings_made_by_hand_run_nothing,forged_sizes_take_no_memory,recordings_that_are_mutated_run_nothing
 
 native-asan: ## The suites that use native code most, with it under the address sanitizer
 	@$(toolchain) && test/native/vm

@@ -7,14 +7,22 @@ The log is that of a master with a thousand workers at any time, each of which a
 the specification (`witness_logs.hml`) reads every event of every worker. Each figure is taken in a VM of its own, and
 the figures of one row one after the other; several rounds, of which the median counts.
 
+`short lives` and `long lives` are logs of half a million events that only have those of workers, a thousand at a time. A short
+life is a fork, an init, four requests with their replies, and an exit; a long one is fifty times as long. What differs between
+the two is what births and ends cost. Their rounds alternate.
+
 `stages` are what the time goes to, with one scheduler: reading alone, reading and parsing in one process, and all of it.
 """.
 
--export([main/1, generate/3, check/2, parse/1, read/1, naive/1]).
+-export([main/1, generate/3, workers/4, check/2, parse/1, read/1, naive/1]).
 
 -define(WORKERS, 1000).
 -define(REQUESTS, 100).
 -define(NAIVE, 100_000).
+%% Of the logs of lives: events, and the requests to a worker.
+-define(LIVES, 500_000).
+-define(SHORT, 4).
+-define(LONG, 250).
 
 %% In words: one message with what a VM has measured.
 -spec main([string()]) -> no_return().
@@ -26,7 +34,8 @@ main([Rounds | Millions]) ->
     io:format("~-22s ~6s ~9s ~9s ~9s ~9s~n", ["", "bytes", "1 sched.", "memory", "2 sched.", "memory"]),
     try
         lists:foreach(fun({M, Format}) -> row(M, Format, Dir, N) end,
-                      [{list_to_integer(M), Format} || M <- Millions, Format <- ["text", "json"]])
+                      [{list_to_integer(M), Format} || M <- Millions, Format <- ["text", "json"]]),
+        lists:foreach(fun(Format) -> lives(Format, Dir, N) end, ["text", "json"])
     after
         file:del_dir_r(Dir)
     end,
@@ -37,12 +46,27 @@ row(Millions, Format, Dir, N) ->
     _ = measured(generate, ["1", File, Format, integer_to_list(Millions * 1_000_000)]),
     Size = filelib:file_size(File),
     Runs = [{measured(check, ["1", File, Format]), measured(check, ["2", File, Format])} || _ <- lists:seq(1, N)],
-    {One, OneMemory} = middle([R || {R, _} <- Runs]),
-    {Two, TwoMemory} = middle([R || {_, R} <- Runs]),
-    io:format("~-22s ~6.1f ~9.2f ~9b ~9.2f ~9b~n",
-              [io_lib:format("~b M, ~s", [Millions, Format]), Size / Millions / 1.0e6, One, OneMemory, Two, TwoMemory]),
+    _ = shown(io_lib:format("~b M, ~s", [Millions, Format]), Size / Millions / 1.0e6, Runs),
     Millions =:= 1 andalso stages(File, Format, N),
     ok = file:delete(File).
+
+%% Events a second with one scheduler and with two.
+shown(Name, Bytes, Runs) ->
+    {One, OneMemory} = middle([R || {R, _} <- Runs]),
+    {Two, TwoMemory} = middle([R || {_, R} <- Runs]),
+    io:format("~-22s ~6.1f ~9.2f ~9b ~9.2f ~9b~n", [Name, Bytes, One, OneMemory, Two, TwoMemory]),
+    {One, Two}.
+
+lives(Format, Dir, N) ->
+    Logs = [{Name, filename:join(Dir, Name ++ "." ++ Format), Requests} || {Name, Requests} <- [{"short", ?SHORT}, {"long", ?LONG}]],
+    Events = [measured(workers, ["1", File, Format, integer_to_list(?LIVES), integer_to_list(Requests)]) || {_, File, Requests} <- Logs],
+    Rounds = [[{measured(check, ["1", File, Format]), measured(check, ["2", File, Format])} || {_, File, _} <- Logs]
+              || _ <- lists:seq(1, N)],
+    [{ShortOne, ShortTwo}, {LongOne, LongTwo}] =
+        [shown([Name, " lives, ", Format], filelib:file_size(File) / Count / 1.0e6, [lists:nth(Place, Round) || Round <- Rounds])
+         || {Place, {{Name, File, _}, {Count, _}}} <- lists:enumerate(lists:zip(Logs, Events))],
+    io:format("  ~-20s ~16.2f ~19.2f~n", ["short / long", ShortOne / LongOne, ShortTwo / LongTwo]),
+    lists:foreach(fun({_, File, _}) -> ok = file:delete(File) end, Logs).
 
 stages(File, Format, N) ->
     Median = fun(What) -> element(1, middle([measured(What, ["1", File, Format]) || _ <- lists:seq(1, N)])) end,
@@ -65,6 +89,7 @@ measured(What, [Schedulers | Arguments]) ->
     result(Port, <<>>).
 
 arguments(generate, [File, Format, Events]) -> [File, Format, list_to_integer(Events)];
+arguments(workers, [File, Format, Events, Requests]) -> [File, Format, list_to_integer(Events), list_to_integer(Requests)];
 arguments(check, [File, Format]) -> [File, Format];
 arguments(_, [File | _]) -> [File].
 
@@ -147,27 +172,37 @@ naive(Device, Left) ->
 -doc false.
 -spec generate(file:filename(), string(), pos_integer()) -> ok.
 generate(File, Format, Events) ->
+    said(written(File, Format, Events, ?REQUESTS, fun(Master, W, Request, Reply) ->
+        [{send, Master, W, Request, undefined}, {recv, W, Master, Request, undefined},
+         {send, W, Master, Reply, undefined}, {recv, Master, W, Reply, undefined}]
+    end), 1).
+
+-doc false.
+-spec workers(file:filename(), string(), pos_integer(), Requests :: pos_integer()) -> ok.
+workers(File, Format, Events, Requests) ->
+    Count = written(File, Format, Events, Requests, fun(Master, W, Request, Reply) ->
+        [{recv, W, Master, Request, undefined}, {send, W, Master, Reply, undefined}]
+    end),
+    said(Count, 1_000_000).
+
+written(File, Format, Events, Requests, Exchange) ->
     {ok, Device} = file:open(File, [raw, binary, write, {delayed_write, 1 bsl 20, 1000}]),
-    Write = fun(Items) -> ok = file:write(Device, [witness_log:line(Item, list_to_atom(Format)) || Item <- Items]) end,
+    Write = fun(Items) -> ok = file:write(Device, [witness_log:line(Item, list_to_atom(Format)) || Item <- Items]), length(Items) end,
     Master = pid(1),
-    Write([{init, Master, undefined, {log_master, run, []}, undefined}]),
-    rounds(Events, 0, Master, Write),
+    First = Write([{init, Master, undefined, {log_master, run, []}, undefined}]),
+    Count = rounds(Events, 0, Master, Requests, Exchange, Write, First),
     ok = file:close(Device),
-    said(Events, 1).
+    Count.
 
 pid(N) -> list_to_pid("<0." ++ integer_to_list(N) ++ ".0>").
 
 %% A thousand workers at a time, whose requests are interleaved.
-rounds(Left, _, _, _) when Left =< 0 -> ok;
-rounds(Left, Round, Master, Write) ->
+rounds(Events, _, _, _, _, _, Count) when Count > Events -> Count;
+rounds(Events, Round, Master, Requests, Exchange, Write, Count) ->
     Workers = [pid(100 + (Round * ?WORKERS + I) rem 100_000_000) || I <- lists:seq(1, ?WORKERS)],
     Signature = {log_worker, loop, [Round]},
-    Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}] || W <- Workers])),
-    lists:foreach(fun(N) ->
-        Request = {Master, {request, N}},
-        Reply = {reply, N, ~"done"},
-        Write(lists:append([[{send, Master, W, Request, undefined}, {recv, W, Master, Request, undefined},
-                             {send, W, Master, Reply, undefined}, {recv, Master, W, Reply, undefined}] || W <- Workers]))
-    end, lists:seq(1, ?REQUESTS)),
-    Write([{exit, W, normal, undefined} || W <- Workers]),
-    rounds(Left - ?WORKERS * (4 * ?REQUESTS + 3), Round + 1, Master, Write).
+    Births = Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}] || W <- Workers])),
+    Messages = [Write(lists:append([Exchange(Master, W, {Master, {request, N}}, {reply, N, ~"done"}) || W <- Workers]))
+                || N <- lists:seq(1, Requests)],
+    Ends = Write([{exit, W, normal, undefined} || W <- Workers]),
+    rounds(Events, Round + 1, Master, Requests, Exchange, Write, Count + Births + lists:sum(Messages) + Ends).

@@ -9,7 +9,7 @@
 #define WR_ATOMS(X)                                                                                                    \
     X(born) X(budget) X(bytes) X(calm) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
     X(look) X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
-    X(undefined) X(used) X(verify)
+    X(first) X(undefined) X(used) X(verify) X(witness_record_runtime)
 
 #define WR_DEFINE(name) static ERL_NIF_TERM am_##name;
 WR_ATOMS(WR_DEFINE)
@@ -117,6 +117,16 @@ static ERL_NIF_TERM timed_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     (void)argc;
     if (process)
         (void)wr_step(&the->output, process, WR_TIMEOUT);
+    return am_ok;
+}
+
+/* waits(Me) -> ok. Nothing is appended: whether it still waited is asked when it has ended. */
+static ERL_NIF_TERM waits(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = mine(env, argv[0]);
+    (void)argc;
+    if (process)
+        process->waits = true;
     return am_ok;
 }
 
@@ -277,8 +287,27 @@ static ERL_NIF_TERM enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     return argv[0] == am_spawned || argv[0] == am_exit ? am_trace : am_discard;
 }
 
-/* Of what a process was spawned with, more is not recorded than the function and how many arguments there were. */
+/*
+ * Of what a process was spawned with, more is not recorded than the function and how many arguments there were. A replay takes the
+ * arguments from the parent. Where that is not recorded there is nowhere else to take them from, so they are kept whole.
+ */
 #define MOST_SPAWNED 4096u
+
+/* A process that begins with a call that is recorded begins in witness_record_runtime:first/3, with that as arguments. */
+static ERL_NIF_TERM meant(ErlNifEnv *env, ERL_NIF_TERM mfa)
+{
+    const ERL_NIF_TERM *elements;
+    ERL_NIF_TERM part[3], rest;
+    int size;
+    if (!enif_get_tuple(env, mfa, &size, &elements) || size != 3 || elements[0] != am_witness_record_runtime ||
+        elements[1] != am_first)
+        return mfa;
+    rest = elements[2];
+    for (int i = 0; i < 3; i++)
+        if (!enif_get_list_cell(env, rest, &part[i], &rest))
+            return mfa;
+    return enif_make_tuple3(env, part[0], part[1], part[2]);
+}
 
 /* {Pid, {Module, Function, Arguments | Arity}}. The external form of a part has its version before it. */
 static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
@@ -298,7 +327,8 @@ static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_N
     wr_piece pieces[6] = {{pair, sizeof pair}, {who.bytes + 1, who.size - 1}, {what.bytes + 1, what.size - 1}};
     uint8_t number[5] = {98};
     unsigned count = 3;
-    bool shortened = what.size > MOST_SPAWNED && enif_get_tuple(env, mfa, &size, &elements) && size == 3 &&
+    bool shortened = what.size > MOST_SPAWNED && wr_tracee(the, parent)->id != 0 &&
+                     enif_get_tuple(env, mfa, &size, &elements) && size == 3 &&
                      enif_get_list_length(env, elements[2], &arity) && external(env, elements[0], &module) &&
                      external(env, elements[1], &function);
     if (shortened) {
@@ -340,7 +370,7 @@ static ERL_NIF_TERM trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
         exited(env, argv[2], argv[3]);
     } else if (argv[0] == am_spawned && wr_expects(the, argv[3], argv[2])) {
         enif_get_map_value(env, argv[4], am_extra, &mfa);
-        spawned(env, argv[2], argv[3], mfa);
+        spawned(env, argv[2], argv[3], meant(env, mfa));
     }
     return am_ok;
 }
@@ -569,6 +599,7 @@ static ErlNifFunc functions[] = {
     {"from", 2, from, 0},
     {"content", 2, content, 0},
     {"timeout", 1, timed_out, 0},
+    {"waits", 1, waits, 0},
     {"result", 3, result, 0},
     {"raise", 3, raise, 0},
     {"named", 2, named, 0},

@@ -289,7 +289,10 @@ bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t
     /* The item goes with the data that is there: it needs no room of its own. */
     if (wr_is_open(output) && write_data(output, process, pieces)) {
         wn_lock_give(&process->lock);
+        bool waited = process->waits;
         uint8_t *at = wr_begin(output, process);
+        if (at && waited)
+            at = wr_head(at, WR_MARK, WR_WAITED);
         if (at)
             wr_done(process, wr_head(at, WR_MARK, WR_EXIT));
         good = at != NULL;

@@ -40,7 +40,7 @@ typedef enum {
     WR_MARK
 } wr_kind;
 
-typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS } wr_mark;
+typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED } wr_mark;
 
 /* The forms of a result besides 0, an item of data: a number, and then a fixed list of terms. */
 #define WR_FORM_DATA 0u
@@ -71,7 +71,8 @@ typedef struct wr_process {
     uint32_t pending; /* the id of its next child; 0: none */
     bool spawning;    /* a child with that id may come now */
     uint8_t messages; /* that it has said to have taken, modulo WR_LOOK */
-    bool calm;        /* it has been asked to have its flags taken off */
+    bool calm : 1;    /* it has been asked to have its flags taken off */
+    bool waits : 1;   /* it has begun a `receive`, and has appended nothing since; only the process changes the two */
     wn_lock lock;
     uint32_t taken, emitted;
     uint32_t order_number, data_number;
@@ -148,6 +149,7 @@ bool wr_make_room(wr_output *output, wr_process *process);
 static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
+    process->waits = false;
     if (WR_USED(state) + WR_RUN_BYTES + WR_ENTRY_BYTES > process->room) {
         if (!wr_make_room(output, process))
             return NULL;
@@ -167,6 +169,7 @@ static inline void wr_done(wr_process *process, const uint8_t *end)
 static inline bool wr_step(wr_output *output, wr_process *process, wr_kind kind)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
+    process->waits = false;
     if (WR_RUN_KIND(state) == (unsigned)kind && WR_RUN(state) < WR_MOST_RUN) {
         atomic_store_explicit(&process->state, state + WR_STATE(0, 0, 1), memory_order_release);
         return true;
@@ -203,7 +206,7 @@ bool wr_raise(wr_output *output, wr_process *process, uint64_t call, const uint8
 /* WR_SENT, WR_CONTENTS. */
 bool wr_marked(wr_output *output, wr_process *process, wr_mark mark, const uint8_t *item, size_t size);
 
-/* The last entry: it is not in any table any more. All that it had is in the streams then. */
+/* The last entry, behind WR_WAITED if it waits: it is not in any table any more. All that it had is in the streams then. */
 bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t size);
 
 /* --- handing over ---------------------------------------------------------------- */

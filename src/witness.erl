@@ -63,8 +63,11 @@ deciding one, each with the formula that was left after it and its bindings; `sk
 
 -doc """
 A run in numbers. `processes` and `events`: seen; `tracers`: at most alive at the same time;
-`monitored`: monitors started; `slices`: of these monitors, each with a verdict of its own;
-`gaps`: verdicts that met one. `coverage` says of the actions of each property that was
+`monitored`: monitors started; `slices`: of these monitors, each with a verdict of its own; `undecided`: how many slices of each
+property were left undecided for each reason, and how many of these were told as verdicts: the first 100 of a monitor and reason,
+and the first 1000 of a property;
+`gaps`: those in a log; else verdicts that met one. `missing`: the first of them, with process and signature where these are known.
+`coverage` says of the actions of each property that was
 monitored whether any of its monitors has taken them, and which verdict an action decides by
 itself. `outcome` is `refused` if a log was wrong, `refused`
 says where and why, and `lines` how many were read; else `violated` if a
@@ -76,7 +79,11 @@ system had ended and all its events were gathered.
                      events := non_neg_integer(),
                      verdicts := #{witness_monitor:verdict() => non_neg_integer()},
                      vacuous := non_neg_integer(), gaps := non_neg_integer(),
+                     missing => [witness_outline_offline:missing() | witness_tally:missing()],
                      monitored := non_neg_integer(), slices := non_neg_integer(),
+                     undecided => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
+                                     reason := undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()},
+                                     count := pos_integer(), told := non_neg_integer()}],
                      coverage := [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
                                     actions := [#{line := pos_integer(), column := pos_integer(), text := binary(),
                                                   decides := yes | no | undefined, taken := boolean()}]}],
@@ -97,11 +104,12 @@ Starts a system under observation, or checks a log of what a system did.
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
+| `satisfied` | `told`, or `counted`: `on_verdict` does not need the verdicts `yes`. If nothing else needs them either (no subscriber, no telemetry, no `history`, `max_verdicts` reached), checks of logs and inline monitors only count them, which is much cheaper | `told` |
 | `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of those that the signatures name, and of the system's own, but those of OTP, Elixir and Witness |
 | `instrument` | `outline`: a tracer for each partition; `central`: one for all, with all monitors in its process, which properties over several processes (`per` without `with`) need; `inline`: monitors are woven into the code of the processes, see below | `outline` |
 | `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
 | `timestamps` | whether all events carry their time; without it, over `evm` those of partitions with several processes do, and no others | `false` |
-| `memory` | bytes. Over `native` what events may take while they wait: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` what all tracers and monitors may take together, with their mailboxes: beyond it the largest monitors end inconclusive, or, if it is the tracers that take it, all of them, and the system goes on unobserved (see *Limits*) | a quarter of what the node may use |
+| `memory` | bytes. Over `native` what events may take while they wait: what comes beyond is left out, and who misses it ends inconclusive. Over `evm` what all tracers and monitors may take together, with their mailboxes: beyond it the largest monitors end inconclusive, or, if it is the tracers that take it, all of them, and the system goes on unobserved (see *Limits*). Of a log, what the monitors of a property may take on each scheduler | a quarter of what the node may use |
 | `partition_memory` | bytes that the events of one partition may take while they wait, likewise (`native`) | half of `memory` |
 | `message_size` | bytes, or `infinity`; a larger message is a gap in the trace of its process | 64 MB; over `evm` `infinity`, since to measure a message takes about half a microsecond |
 | `rate` | events a second, or `infinity`; with more in some second gathering is given up | `infinity` |
@@ -118,7 +126,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `log` | whether violations are logged | `true` |
 | `log_rate` | violations of a property that are logged in a second at most, ten times as many of all properties; of the others it is logged how many they were | `10` |
 | `redact` | whether messages, arguments, reasons and values are told by their shape only, wherever they are told (`docs/operations.md`); not with `log_file` or `save` | `false` |
-| `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes | none |
+| `log_file` | a file that is written with all that is traced, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, whose bounds are those of all its processes. A process that ran before has no parent in a log, so a `group` reads more in the run than in its log | none |
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` but for new groups); otherwise it takes those that need no more than what the first ones need | `false` |
 | `history` | whether the summary has the `history` of the run: who has spawned whom, and how far the run had come as time went on (`t:witness_history:history/0`) | `false` |
 | `group_leader` | of the system's first process | the caller's |
@@ -177,7 +185,13 @@ The trace of such a process begins with `{attached, Process, {Module, Function, 
 `init`: the function is what the VM still knows of its signature, its arguments are not known. So a specification that
 depends on them is refused, and a monitor that was written by hand needs the callback `attached/3`
 (`m:witness_monitor`). Messages that the process had received before are no events; those that it sends or receives
-later all are. A property with `group` gathers what is spawned after that. Events come from `evm` always.
+later all are. Events come from `evm` always.
+
+If a process that was named, or one of the application or node, is read by a property with `group`, what that process has
+spawned before is attached to as well, directly or not, and belongs to the group as if its birth had been seen. Descendants are
+known by the parent that the VM keeps of each process. If the parent of a process has ended, it is not known whether the
+process belongs to a group: groups are then inconclusive (`{gap, orphan}`), and a warning names such processes. A
+process is no such orphan if an ancestor that is known is in no group, or if its group leader is that of no process of a group.
 
 ## Logs
 
@@ -195,8 +209,9 @@ Of these options, a log has what concerns specifications, monitors and verdicts;
 | `save` | a file, in which the position in the log is saved every 5 seconds and at the end, with all that is known there | none |
 | `from` | such a file, to go on where it was saved, with the same specifications, monitors and options | none |
 
-A recording has `max_atoms` only. One that was made without the contents of messages (`docs/record.md`) is replayed for that; `{replay, Options}`
-does that in any case.
+A recording has `max_atoms` only, and is read as data: no code of it runs. One that was made without the contents of messages
+(`docs/record.md`) is refused; `{replay, Options}` runs the recorded code again, and finds them so. What this account has not recorded on this
+machine it replays with the option `trust` only (`docs/threat-model.md`).
 
 ## Errors
 

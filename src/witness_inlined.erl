@@ -46,9 +46,13 @@ modules(#{system := {application, App}}) ->
     end;
 modules(_) -> [].
 
--doc "Whether somebody is to be shown each verdict, where so many are kept. Subscribers are, and telemetry.".
+-doc """
+Whether each verdict has to be told by itself when so many are kept. Subscribers and telemetry, which need each one too, are not
+known here.
+""".
 -spec is_each_told(witness_options:options(), Kept :: non_neg_integer()) -> boolean().
-is_each_told(#{max_verdicts := Max, on_verdict := Callback}, Kept) -> Kept < Max orelse Callback =/= undefined.
+is_each_told(#{max_verdicts := Max, on_verdict := Callback, satisfied := Satisfied, history := History}, Kept) ->
+    Kept < Max orelse (Callback =/= undefined andalso Satisfied =:= told) orelse History.
 
 -doc "An error for people.".
 -spec format_error(term()) -> unicode:chardata().

@@ -15,11 +15,12 @@ given to, which depends on the source of events.
 
 -doc """
 What a source delivers, and which kinds of events at all, the properties over all processes, what signatures may be told
-apart, whether groups are put in order, and whether the source is the native one.
+apart, whether groups are put in order, in how many of the first maps properties may be for groups (0: none is), and whether
+the source is the native one.
 """.
 -type gathered() :: #{filter := witness_trace_filter:filter(), kinds := all | [witness_event:kind()],
                       all := [witness_outline_map:entry()], names := [witness_trace_native:pattern()],
-                      ordered := boolean(), native := boolean()}.
+                      ordered := boolean(), groups := non_neg_integer(), native := boolean()}.
 
 -doc "The maps of a run; those of specifications have the version of these.".
 -type maps() :: [{Version :: pos_integer() | fixed, witness_outline_map:instrumentation()}].
@@ -68,6 +69,7 @@ gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, L
       names => names(Specs, Monitors) ++ [{M, F, A, true, true} || {{M, F, A}, _} <- Hidden]
           ++ [{'_', '_', '_', false, false} || Replaceable],
       ordered => Replaceable orelse Hidden =/= [] orelse lists:any(fun has_group/1, Specs),
+      groups => case lists:any(fun has_named_group/1, Specs) of true -> length(Specs); false -> 0 end,
       native => maps:get(source, Options, none) =:= native}.
 
 -doc "The maps with which a run begins.".
@@ -114,14 +116,15 @@ key(#{spec := Spec, name := Name} = Of) -> {Spec, Name, maps:get(version, Of, 1)
 
 start_link_source(native, Options, #{filter := Filter, names := Names} = Gathered, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
-    Config = maps:merge(maps:with([explain, max_slices, slice_idle, partition_memory, drain], Options),
+    Config = maps:merge(maps:with([explain, max_slices, slice_idle, memory, partition_memory, drain], Options),
                         maps:merge(Common, central(Options, Gathered))),
     {ok, Pid} = witness_outline_births:start_link(
                   Config#{source_options => Given#{names => Names, filter => Filter,
                                                    lanes => lanes(Options)}}),
     Session = witness_outline_births:session(Pid),
     {witness_outline_births, Pid, fun() -> witness_outline_births:counts(Session) end};
-start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter, ordered := Ordered} = Gathered, Common) ->
+start_link_source(evm, Options = #{timestamps := Timestamps},
+                  #{filter := Filter, ordered := Ordered, groups := Groups} = Gathered, Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
     %% Only a group has to put events in order.
@@ -132,7 +135,7 @@ start_link_source(evm, Options = #{timestamps := Timestamps}, #{filter := Filter
     Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices, slice_idle, drain], Options),
                         maps:merge(Common, central(Options, Gathered))),
     {ok, Pid} = witness_outline:start_link(
-                  Config#{source => witness_trace_evm, source_options => #{stamps => Stamps, filter => Filter},
+                  Config#{source => witness_trace_evm, groups => Groups, source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),
     {witness_outline, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
                                       held => atomics:get(Held, 1)} end}.
@@ -150,7 +153,7 @@ start_life(Run, #{source := native, scope := tree} = Options) ->
     {ok, Pid} = witness_inline_life:start_link(Run, #{names => [], memory => maps:get(memory, Options)}),
     {witness_inline_life, Pid, witness_inline_life:counts(Pid)};
 start_life(Run, #{source := Source} = Options) ->
-    Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, all => [], kinds => [],
+    Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, groups => 0, all => [], kinds => [],
                 native => Source =:= native},
     start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
 
@@ -168,28 +171,25 @@ over_all(Specs) -> [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{all
 
 has_group(#{entries := Entries}) -> lists:any(fun(#{group := Group, all := All}) -> Group orelse All end, Entries).
 
+has_named_group(#{entries := Entries}) -> lists:any(fun(#{group := Group}) -> Group end, Entries).
+
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
     Spread = erlang:system_info(schedulers_online),
     Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
     Properties = [entry(S, E) || S = #{entries := Entries} <- Specs, E = #{action := monitor} <- Entries]
         ++ [monitor_entry(Monitor) || {_, Monitor} <- Monitors],
-    Config = #{run => self(), file => log_name(Input), feed => Feed#{input => input(Input), parsers => Spread},
+    Config = #{run => self(), file => log_name(Input), each => witness_inlined:is_each_told(Options, 0), feed => Feed#{input => input(Input), parsers => Spread},
                log => #{maps => Maps, properties => Properties, all => over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
-    Given = maps:with([explain, max_slices, slice_idle, save, from], Options),
+    Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
     case witness_outline_offline:start_link(maps:merge(Given, Config)) of
         {ok, Pid, Counter} ->
             {ok, {witness_outline_offline, Pid, fun() -> witness_outline_offline:counts(Counter) end}};
         {error, _} = Error -> Error
     end.
 
-%% A recording that does not have what its events need is replayed.
+%% A recording is data; only who asks for a replay has one.
 input({replay, #{dir := Dir} = Replay}) -> {events, Dir, witness_replaying:events(Replay)};
-input({recording, Dir} = Input) ->
-    case witness_replaying:has_contents(Dir) of
-        true -> Input;
-        false -> {events, Dir, witness_replaying:events(#{dir => Dir})}
-    end;
 input(Input) -> Input.
 
 %% What a saved position depends on: the code that specifications become, which also has the records that they include,
@@ -316,7 +316,7 @@ source(_, _) -> undefined.
 Whether a process is Witness's own: one that runs a module of this application, whatever the modules are called here,
 or one of those named. They are never observed.
 """.
--spec own(witness_options:options()) -> fun((pid()) -> boolean()).
+-spec own(#{unobserved := [pid()], _ => _}) -> fun((pid()) -> boolean()).
 own(#{unobserved := Unobserved} = Options) ->
     Modules = case Options of
         #{modules := Here} -> Here;

@@ -66,7 +66,7 @@ log({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log
     witness_log_writer:write([{fork, Parent, First, Signature, Ts}, E], Log);
 log(E, First, #{log := Log, trees := Trees}) ->
     _ = case E of
-        {init, First, _, _, _} -> ets:insert(Trees, {First, First});
+        {init, P, _, _, _} -> ets:insert(Trees, {P, First});
         {fork, _, Child, _, _} -> ets:insert(Trees, {Child, First});
         {exit, P, _, _} -> ets:delete(Trees, P);
         _ -> true

@@ -7,13 +7,15 @@ is taken off and reported. A subscriber whose mailbox is full misses verdicts, a
 how many when there is room again.
 
 Violations are logged as reports, level `warning`, domain `[witness]`, with the whole verdict as `verdict` in the
-metadata. When many come in a second (option `log_rate`), the others are counted, and a report says within a second
+metadata. The handler `default` of OTP stops each domain but its own, so it gets a filter that lets this one through; a filter
+of the user that stops it still does. A report has no key `label`: Elixir's Logger drops those whose label it does not know.
+When many come in a second (option `log_rate`), the others are counted, and a report says within a second
 how many they were, at the latest before the run has ended.
 """.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, tell/2, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
+-export([shown/0, hidden/0, start_link/1, tell/2, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
 -export([init/2, format/1]).
 
 -define(MAILBOX, 1000).
@@ -33,6 +35,23 @@ start_link(Options) ->
     Pid = proc_lib:spawn_opt(?MODULE, init, [self(), Options], [link, {fullsweep_after, 10}]),
     true = is_pid(Pid),
     Pid.
+
+-doc "Has the handler `default` show what is logged of verdicts, also one that was made after the last call.".
+-spec shown() -> ok.
+shown() ->
+    case logger:get_handler_config(default) of
+        {ok, #{filter_default := stop}} ->
+            %% An error says that it is there already, or that the handler has gone.
+            _ = logger:add_handler_filter(default, witness, {fun logger_filters:domain/2, {log, sub, [witness]}}),
+            ok;
+        _ -> ok
+    end.
+
+-doc "Undoes `shown/0`.".
+-spec hidden() -> ok.
+hidden() ->
+    _ = logger:remove_handler_filter(default, witness),
+    ok.
 
 -spec verdict(pid(), witness:verdict()) -> ok.
 verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
@@ -59,6 +78,7 @@ subscribe(Notifier, Pid) ->
 -spec init(pid(), witness_options:options()) -> no_return().
 init(Run, #{on_verdict := Callback, log := Log, log_rate := Rate} = Options) ->
     proc_lib:set_label(witness_notifier),
+    _ = Log andalso shown(),
     loop(#notifier{run = Run, callback = Callback, log = Log, throttle = witness_throttle:new(Rate),
                    telemetry = witness_telemetry:started(Run, Options)}).
 
@@ -107,7 +127,7 @@ log(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, 
     case witness_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
         {true, Throttle1} ->
             Told = maps:with([spec, name, process, signature, slice], V),
-            report(Told#{label => {witness, violation}}, #{verdict => V}),
+            report(Told#{witness => violation}, #{verdict => V}),
             N#notifier{throttle = Throttle1};
         {false, Throttle1} -> remind(N#notifier{throttle = Throttle1})
     end;
@@ -118,7 +138,7 @@ remind(N) -> N.
 
 log_left_out(N = #notifier{throttle = Throttle}) ->
     {LeftOut, Throttle1} = witness_throttle:take(Throttle),
-    [report(#{label => {witness, violations_left_out}, spec => Spec, name => Name, count => Count}, #{})
+    [report(#{witness => violations_left_out, spec => Spec, name => Name, count => Count}, #{})
      || {{Spec, Name}, Count} <- LeftOut],
     N#notifier{throttle = Throttle1, timer = undefined}.
 
@@ -126,9 +146,9 @@ report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], 
 
 -doc "A report of the logger as text.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
-format(#{label := {witness, violation}, spec := Spec, name := Name, slice := Slice} = Report) ->
+format(#{witness := violation, spec := Spec, name := Name, slice := Slice} = Report) ->
     {"~ts~ts violated~ts~ts", [Spec, name(Name), by(Report), slice(Slice)]};
-format(#{label := {witness, violations_left_out}, spec := Spec, name := Name, count := Count}) ->
+format(#{witness := violations_left_out, spec := Spec, name := Name, count := Count}) ->
     {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, name(Name), Count]}.
 
 by(#{process := undefined}) -> "";

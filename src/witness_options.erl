@@ -51,6 +51,7 @@ compiled.
                      save => file:name_all(),
                      from => file:name_all(),
                      on_verdict := undefined | fun((witness:verdict()) -> term()),
+                     satisfied := told | counted,
                      owner := pid(),
                      group_leader := pid(),
                      unobserved := [pid()],
@@ -82,7 +83,7 @@ compiled.
 
 defaults() ->
     #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline, weave => default,
-      on_verdict => undefined, owner => self(), group_leader => group_leader(), unobserved => [],
+      on_verdict => undefined, satisfied => told, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
       memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
       rate => infinity, duration => infinity,
@@ -119,7 +120,7 @@ fitting(Complete = #{system := System}, Given) ->
         _ when IsAttached ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
         {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back,
-                                    memory, partition_memory, message_size, rate, duration, batch, flush, log_file,
+                                    partition_memory, message_size, rate, duration, batch, flush, log_file,
                                     replaceable]};
         _ -> {only_for_logs, ?ONLY_LOGS}
     end,
@@ -242,6 +243,8 @@ option(source, _) -> expected(source, "native or evm");
 option(on_verdict, undefined) -> ok;
 option(on_verdict, F) when is_function(F, 1) -> ok;
 option(on_verdict, _) -> expected(on_verdict, "a function of one argument");
+option(satisfied, How) when How =:= told; How =:= counted -> ok;
+option(satisfied, _) -> expected(satisfied, "told or counted");
 option(owner, Pid) when is_pid(Pid), node(Pid) =:= node() -> ok;
 option(owner, _) -> expected(owner, "a process of this node");
 option(group_leader, Pid) when is_pid(Pid) -> ok;

@@ -1,19 +1,38 @@
 -module(witness_reading).
 -moduledoc "What there is to say of a log that was read: what it lacks, and what was left out.".
 
--export([missing/1]).
+-export([missing/1, gaps/1]).
+
+%% Of the same reason together.
+-define(GAPS, 5).
 
 %% Processes that are named.
 -define(NAMED, 5).
 
 -doc "What the user should know, each with its code. For any of it a verdict that was not reached cannot be relied on.".
 -spec missing(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
-missing(#{gaps := Gaps, orphans := Orphans, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended) ->
+missing(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended) ->
     [{orphans, orphans(Orphans)} || Orphans =/= []]
-        ++ [{gaps, [count(Gaps, " gap is", " gaps are"), " in the log: events are missing there"]} || Gaps > 0]
+        ++ [{gaps, [count(Hiding, " gap", " gaps"), " may hide the birth of a process that would have monitors"]} || Hiding > 0]
         ++ [{malformed, skipped(Skipped, Malformed)} || Skipped > 0]
         ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
         ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]].
+
+-doc """
+What the user should know of gaps, whose events, and why. A monitor that reads the process, and is undecided, says so itself: nobody else misses
+anything.
+""".
+-spec gaps(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
+gaps(#{gaps := 0}) -> [];
+gaps(#{gaps := Gaps, missing := Missing}) ->
+    Named = [[witness_event:format_proc(P), called(Signature), ": ", witness_text_verdict:gap(Reason)]
+             || #{process := P, signature := Signature, reason := Reason} <- lists:sublist(Missing, ?GAPS)],
+    [{gaps, [count(Gaps, " gap is", " gaps are"), " in the log: events are missing there: ", lists:join("; ", Named),
+             ["; ..." || Gaps > length(Named)]]}].
+
+called(undefined) -> [];
+called({Module, Function, Args}) when is_list(Args) -> called({Module, Function, length(Args)});
+called({_, _, _} = Function) -> [" (", witness_event:format_function(Function), ")"].
 
 orphans(Orphans) ->
     Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, ?NAMED)],

@@ -11,11 +11,11 @@ of the recording.
 ```
 
 The run can be asked what every run can be asked: `witness:await/2`, `witness:stop/1`, which brings the recording to its end,
-and `witness:info/1`. What is monitored is what the recording holds: the first process and all that it spawns; of an application
-those that are started for it.
+and `witness:info/1`. What is monitored is what the recording holds: the first process and all that it spawns, and the processes of
+applications that are started meanwhile.
 
 In the recorded VM this module is the observer (`m:witness_record_node`): there it starts a run of what the recorder's
-process, and for an application the application controller, spawns.
+process and the application controller spawn.
 """.
 -behaviour(gen_server).
 -behaviour(witness_record_node).
@@ -139,7 +139,10 @@ keep(_, _) -> ok.
 %% For a replay to be compared with. The last part of a run cannot be replayed.
 stored(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}}, #recording{last = false, dir = Dir, verdicts_of = Verdicts}) ->
     case witness_verdicts:write(Dir, Verdicts) of
-        ok -> Summary;
+        ok ->
+            %% Without a seal a replay needs trust in any case; the recorder has told why.
+            _ = witness_record_seal:add(Dir, "verdicts"),
+            Summary;
         {error, Reason} -> Summary#{warnings := Warnings ++ [#{code => verdicts_lost, text => text(
             [~"the verdicts could not be written to the recording: ", file:format_error(Reason)])}]}
     end;

@@ -21,10 +21,11 @@ that is wrong does (`refused`); verdicts that fell before it stand.
 Those of `witness_replay:replay/1`, and
 
 - `on_report`: called with its result when the replay has ended, in a process of the run;
-- `events`: the file of a log in which everything is written, for `witness check` (`m:witness_log_writer`).
+- `events`: the file of a log in which everything is written, for `witness check` (`m:witness_log_writer`);
+- `on_unwritten`: called with a text if that log could not be written as a whole, which is deleted then. Without it the run is refused.
 """.
 -type options() :: #{dir := file:filename_all(), on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:reason()}) -> term()),
-                     events => file:filename(), atom() => term()}.
+                     events => file:filename(), on_unwritten => fun((unicode:chardata()) -> term()), atom() => term()}.
 
 -doc "A replay, as a fold over its events.".
 -spec events(options()) -> witness_trace_recording:events().
@@ -37,8 +38,8 @@ events(Options) ->
         end
     end.
 
--doc "Replays, and writes everything to the log that `events` names. An error may be text.".
--spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log, unicode:chardata()}}.
+-doc "Replays, and writes everything to the log that `events` names. `log`: it cannot be opened; `unwritten`: not all could be written.".
+-spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log | unwritten, unicode:chardata()}}.
 write(File, Options) ->
     case replayed(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
         {ok, Report, ok} -> {ok, Report};
@@ -54,27 +55,30 @@ replayed(Fun, Acc, #{events := File} = Options) ->
             Fun(Item, Place, A)
         end,
         Replayed = replayed(Written, Acc, maps:remove(events, Options)),
-        closed(witness_log_writer:close(Log), Replayed)
+        closed(witness_log_writer:close_whole(Log), Replayed, Options)
     else
         {error, Text} -> {error, {log, Text}, Acc}
     end;
 replayed(Fun, Acc, Options) ->
-    Replayed = witness_replay:fold(Fun, Acc, maps:remove(on_report, Options)),
+    Replayed = witness_replay:fold(Fun, Acc, maps:without([on_report, on_unwritten], Options)),
     _ = case {Replayed, Options} of
         {{Outcome, What, _}, #{on_report := OnReport}} -> OnReport({Outcome, What});
         _ -> unwanted
     end,
     Replayed.
 
-closed(ok, Replayed) -> Replayed;
-closed({error, Text}, {_, _, Acc}) -> {error, {log, Text}, Acc}.
+closed(ok, Replayed, _) -> Replayed;
+closed({error, Text}, Replayed, #{on_unwritten := OnUnwritten}) ->
+    _ = OnUnwritten(Text),
+    Replayed;
+closed({error, Text}, {_, _, Acc}, _) -> {error, {unwritten, Text}, Acc}.
 
 diverged(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
 diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for what nobody sends"].
 
-format_error({log, Text}) -> Text;
+format_error({Log, Text}) when Log =:= log; Log =:= unwritten -> Text;
 format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].
 
 -doc "Whether a recording has events without being replayed. What is wrong with it is told by who reads it.".

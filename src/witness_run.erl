@@ -37,6 +37,7 @@ run itself dies, the links take everything with it, and with the tracers their s
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               hidden = 0 :: non_neg_integer(),     % processes that are not seen any more
+              gaps = #{gaps => 0} :: #{gaps := non_neg_integer(), missing => [witness_outline_offline:missing()]},
               incomplete = false :: boolean(),     % something was missed by somebody
               refused :: undefined | binary(),     % why a log could not be read on
               readers = witness_readers:new() :: witness_readers:readers(),
@@ -56,6 +57,8 @@ run itself dies, the links take everything with it, and with the tracers their s
               stopping = [] :: [gen_server:from()]}).
 
 %% What lanes and runners report comes in bursts, and is garbage when it is handled.
+%% Milliseconds in which a log that is given up is expected to tell what was found.
+-define(GIVEN_UP_MS, 5_000).
 -define(OPTIONS, [{fullsweep_after, 10}, {message_queue_data, off_heap}]).
 
 -doc "Starts a run, which has to be asked whether it has begun (`begun/1`): others may start meanwhile.".
@@ -162,9 +165,11 @@ observing(none, R = #run{options = #{system := {children, Parents}}, instrumenta
     ok = Module:parents(Pool, lists:usort(Parents)),
     {noreply, R};
 observing(none, R) -> {noreply, R, {continue, start}};
-observing(Chosen, R = #run{options = #{system := System}, instrumentation = Module, pool = Pool, history = History}) ->
+observing(Chosen, R = #run{options = #{system := System} = Options, instrumentation = Module, pool = Pool, history = History}) ->
     ok = witness_history:adopt(History, Chosen),
-    ok = Module:attach(Pool, Chosen, System =/= node),
+    {ok, Others} = Module:attach(Pool, #{chosen => Chosen, own => witness_instrumentation:own(Options)}, System =/= node),
+    Known = maps:from_keys(Others, []),
+    ok = witness_history:adopt(History, fun(P) -> is_map_key(P, Known) end),
     {noreply, R}.
 
 compile_options(Options = #{system := System, instrument := Instrument}) ->
@@ -339,6 +344,8 @@ handle_info({code_replaced, Modules}, R) ->
 handle_info({unwatched, Reason}, R) ->
     Text = ["a group of processes was not watched to its end (", atom_to_binary(Reason), ")"],
     {noreply, incomplete(unwatched, Text, R)};
+handle_info({orphans, Shown, Count}, R) ->
+    {noreply, incomplete(orphan, orphans(Shown, Count), R)};
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
 %% The run has lost nothing but its history.
@@ -358,6 +365,14 @@ handle_info({flushed, Notifier}, R = #run{phase = draining, notifier = Notifier,
     {noreply, R#run{telling = true}};
 handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
+%% What its monitors have found comes first, and then `log_ended'.
+handle_info(overdue, R = #run{phase = draining, pool = Pool, instrumentation = witness_outline_offline}) when is_pid(Pool) ->
+    ok = witness_outline_offline:give_up(Pool),
+    _ = erlang:send_after(?GIVEN_UP_MS, self(), given_up),
+    {noreply, R};
+handle_info(given_up, R = #run{phase = draining, pool = Pool}) when is_pid(Pool) ->
+    _ = exit(Pool, kill),
+    {noreply, R};
 handle_info(overdue, R = #run{phase = draining, readers = Readers}) ->
     %% A log is read by one that still is there.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
@@ -549,6 +564,9 @@ report({satisfied, Property, Monitors, Vacuous, Covered}, R = #run{tally = Tally
 report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versions}) ->
     case witness_readers:report(Report, Readers) of
         {early, Readers1} -> R#run{readers = Readers1};
+        {Meta, Readers1} when Kind =:= slice, element(1, Outcome) =:= undecided ->
+            {undecided, Reason, N} = Outcome,
+            R#run{readers = Readers1, tally = undecided(Reason, N, Meta, R#run.tally, R)};
         {Meta, Readers1} when Kind =:= slice ->
             ok = witness_history:verdict(historian(R), slice, Meta, Outcome),
             verdict(Outcome, Meta, R#run{readers = Readers1});
@@ -560,6 +578,13 @@ report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versi
                 false -> ended(Outcome, Meta, R1)
             end
     end.
+
+undecided(Reason, N, Meta, Tally, R) ->
+    Shown = case R of
+        #run{options = #{redact := true}} -> witness_redaction:reason(Reason);
+        _ -> Reason
+    end,
+    witness_tally:undecided(key(Meta), Shown, N, Tally).
 
 historian(#run{history = History}) when is_pid(History) -> History;
 historian(_) -> none.
@@ -591,17 +616,21 @@ ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
     end.
 
 %% The monitors of a log are none of this process's own: what they have found comes in the order of the log.
-checked(#{started := Started, covered := Covered, found := Found}, R = #run{tally = Tally, options = Options}) ->
+checked(#{started := Started, monitors := Monitors, covered := Covered, counted := Counted, found := Found}, R = #run{tally = Tally, options = Options}) ->
     #{system := {log, Input}} = Options,
     File = witness_instrumentation:log_name(Input),
-    T1 = lists:foldl(fun(Meta, T) -> witness_tally:started(key(Meta), T) end, Tally, Started),
+    T1 = lists:foldl(fun({Property, N}, T) -> witness_tally:started(key(Property), N, T) end, Tally, Started),
     T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
-    lists:foreach(fun(Meta) -> witness_history:monitor(historian(R), undefined, Meta) end, Started),
+    T3 = lists:foldl(fun({Property, Of, Slices, Vacuous, Undecided}, T) ->
+        Satisfied = witness_tally:counted(key(Property), {Of, Slices}, Vacuous, T),
+        maps:fold(fun(Reason, N, A) -> undecided(Reason, N, Property, A, R) end, Satisfied, Undecided)
+    end, T2, Counted),
+    lists:foreach(fun(Meta) -> witness_history:monitor(historian(R), undefined, Meta) end, Monitors),
     lists:foldl(fun({Kind, Meta, Place, #{verdict := _} = Outcome}, A) ->
                         ok = witness_history:verdict(historian(R), Kind, Meta, Outcome),
                         verdict(Outcome, Meta#{log => <<File/binary, (place(Place))/binary>>}, A);
                    (_, A) -> A
-                end, R#run{tally = T2}, Found).
+                end, R#run{tally = T3}, Found).
 
 place({Process, Entry}) -> <<$:, (integer_to_binary(Process))/binary, $:, (integer_to_binary(Entry))/binary>>;
 place(Line) -> <<$:, (integer_to_binary(Line))/binary>>.
@@ -609,14 +638,22 @@ place(Line) -> <<$:, (integer_to_binary(Line))/binary>>.
 log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0) ->
     R = R0#run{refused = case Refused of undefined -> undefined; _ -> text(Refused) end, tracers = Tracers,
                system = case Whole of true -> {ended, normal}; false -> running end},
-    lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, R, witness_reading:missing(Ended)).
+    Told = lists:foldl(fun({Code, Text}, A) -> warning(Code, Text, A) end, R#run{gaps = maps:with([gaps, missing], Ended)},
+                       witness_reading:gaps(Ended)),
+    lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, Told, witness_reading:missing(Ended)).
 
 verdict(Outcome, Meta, R = #run{versions = Versions, notifier = Notifier, tally = Tally}) ->
     %% Who decided of what is about all processes stands in the outcome.
     Found = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
     V = redacted(Found#{source => witness_instrumentation:source(Found, witness_versions:sources(Versions))}, R),
-    ok = witness_notifier:verdict(Notifier, V),
-    keep(V, R#run{tally = witness_tally:verdict(V, Tally)}).
+    case witness_tally:is_told(V, Tally) of
+        true ->
+            ok = witness_notifier:verdict(Notifier, V),
+            keep(V, R#run{tally = witness_tally:verdict(V, Tally)});
+        false ->
+            #{reason := Reason} = V,
+            R#run{tally = witness_tally:undecided(key(V), Reason, 1, Tally)}
+    end.
 
 %% Nobody has been told yet.
 redacted(V, #run{options = #{redact := true}, versions = Versions}) ->
@@ -630,13 +667,15 @@ keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := M
     each_is_told(R#run{verdicts = [V | Verdicts], kept = Kept + 1});
 keep(_, R) -> R.
 
-%% Monitors in the processes of the system need not tell what nobody is to be shown. Of a host that has died the link tells.
+%% Monitors of a log, and those in the processes of the system, need not tell what is not to be shown. Of a host that has died
+%% the link tells.
 each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, each = Before}) ->
     case Subscribed orelse witness_inlined:is_each_told(Options, Kept) of
         Before -> R;
         Each ->
-            _ = R#run.instrumentation =:= witness_inline_host andalso is_pid(R#run.pool) andalso R#run.phase =:= running
-                andalso try witness_inline_host:each(R#run.pool, Each) catch exit:_ -> ok end,
+            #run{instrumentation = Module, pool = Pool, phase = Phase} = R,
+            _ = (Module =:= witness_inline_host andalso Phase =:= running orelse Module =:= witness_outline_offline)
+                andalso is_pid(Pool) andalso try Module:each(Pool, Each) catch exit:_ -> ok end,
             R#run{each = Each}
     end.
 
@@ -645,7 +684,9 @@ each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, e
 summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
     #{processes := Processes, events := Events} = Counted = Counts(),
     History = case R#run.history of #{} = Told -> #{history => Told}; _ -> #{} end,
+    #{gaps := Gaps} = R#run.gaps,
     (maps:merge(maps:merge(witness_tally:summary(Tally), maps:with([lines], Counted)), History))#{
+      gaps => max(Gaps, witness_tally:gaps(Tally)), missing => maps:get(missing, R#run.gaps, witness_tally:missing(Tally)),
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
@@ -681,8 +722,17 @@ warnings(R = #run{tally = Tally}) ->
         ++ witness_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
-            || #{max_verdicts := Max} <- [R#run.options], Max > 0,
+            || #{max_verdicts := Max} <- [R#run.options], Max > 0, R#run.kept >= Max,
                lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+
+orphans(Shown, Count) ->
+    Names = [[witness_event:format_term(P, 40)
+              | [[" (", witness_event_term:function(M, F, A, 120), ")"] || {M, F, A} <- [Function]]]
+             || {P, Function} <- Shown],
+    ["it is not known whether ", integer_to_binary(Count), " running process", ["es" || Count > 1],
+     " belong", ["s" || Count =:= 1], " to a group, since the process that spawned ", case Count of 1 -> "it"; _ -> "them" end, " has ended: ",
+     lists:join(", ", Names), [", ..." || Count > length(Shown)],
+     ". The groups are inconclusive; attach when these have ended, or use a property without `group`"].
 
 how_ended(Reason) ->
     case witness_application:ended(Reason) of

@@ -10,7 +10,8 @@ Events for `telemetry`, where a system has that library and has loaded it. Nothi
 | `[witness, gap]` | `count` (1) | `run`, `spec`, `name`, `process`, `reason`: a monitor or slice misses events |
 
 `run` is the process of the run, the same in all of its events. Times are in native units. A `verdict` comes once for
-each verdict, however many there are: only the logger has a limit (`log_rate`). A run that is killed, or whose owner
+each verdict, however many there are: only the logger has a limit (`log_rate`). Of undecided slices only the first ones are told
+(`undecided` in `t:witness:summary/0`). A run that is killed, or whose owner
 dies, has no `stop`. `system` is `{Module, Function, Arity}`, or what was given.
 
 Handlers run in the process that also calls `on_verdict`: a slow one delays other reports, and nothing else. One that

@@ -12,6 +12,8 @@ Compared are the decided verdicts of each property on each process or slice. Wha
 agrees with everything.
 """.
 
+-include_lib("kernel/include/file.hrl").
+
 -export([new/1, add/2, write/2, read/1, differences/2]).
 
 -export_type([verdicts/0, stored/0, difference/0]).
@@ -72,10 +74,21 @@ text(Chars) ->
 -doc "Writes the file of a recording.".
 -spec write(file:filename_all(), verdicts()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
 write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Found}) ->
-    file:write_file(name(Dir), [json:encode(#{
+    Text = [json:encode(#{
         witness_verdicts => 1, specs => Specs, monitors => Monitors, whole => Count =< ?MOST,
         verdicts => [#{process => Process, spec => Spec, name => Name, slice => Slice, verdict => Verdict}
-                     || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n]).
+                     || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n],
+    %% Values of slices are contents of messages.
+    maybe
+        ok ?= file:write_file(name(Dir), ~""),
+        ok ?= file:change_mode(name(Dir), 8#600),
+        ok ?= file:write_file(name(Dir), Text)
+    else
+        %% Half of them would be other verdicts.
+        {error, _} = Error ->
+            _ = file:delete(name(Dir)),
+            Error
+    end.
 
 name(Dir) -> filename:join(Dir, "verdicts").
 
@@ -83,7 +96,9 @@ name(Dir) -> filename:join(Dir, "verdicts").
 -spec read(file:filename_all()) -> {ok, stored()} | none | {error, unicode:chardata()}.
 read(Dir) ->
     maybe
-        Size = filelib:file_size(name(Dir)),
+        {ok, #file_info{type = Type, size = Size}} ?= file:read_file_info(name(Dir), [raw]),
+        %% A device or a pipe would have no end.
+        true ?= Type =:= regular orelse {error, ~"it is no regular file"},
         true ?= Size =< ?BYTES orelse {error, ~"it is too large"},
         {ok, Text} ?= file:read_file(name(Dir)),
         {ok, Decoded} ?= decoded(Text),

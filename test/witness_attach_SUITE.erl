@@ -13,7 +13,9 @@ suite() -> [{timetrap, {minutes, 5 + witness_setting:number("WITNESS_ATTACH_CYCL
 
 all() ->
     [a_process_is_observed_from_the_mark_on, messages_of_the_past_are_no_events, a_name, an_application, the_whole_node,
-     a_group_gathers_what_is_spawned_later, a_specification_is_checked, what_needs_the_past_is_refused,
+     a_group_gathers_what_is_there_and_what_is_spawned_later, a_group_has_the_workers_that_a_supervisor_has_started,
+     a_group_has_every_descendant_that_runs, a_group_has_every_child_of_a_busy_descendant,
+     an_orphan_makes_groups_inconclusive, a_specification_is_checked, what_needs_the_past_is_refused,
      who_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
      a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
@@ -21,7 +23,15 @@ init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
     Config.
 
-end_per_testcase(_, _) -> application:stop(witness).
+%% What a case leaves behind would make groups of the next one incomplete: their parents have ended.
+end_per_testcase(_, _) ->
+    Left = [P || P <- processes(), {?MODULE, _, _} <- [witness_event_signature:running(P)]],
+    [begin
+         Ref = monitor(process, P),
+         exit(P, kill),
+         receive {'DOWN', Ref, process, P, _} -> ok end
+     end || P <- Left],
+    application:stop(witness).
 
 %% --- what is observed --------------------------------------------------------------
 
@@ -97,17 +107,133 @@ is_witness(P) ->
         Label -> is_atom(Label) andalso lists:prefix("witness", atom_to_list(Label))
     end.
 
-a_group_gathers_what_is_spawned_later(Config) ->
+a_group_gathers_what_is_there_and_what_is_spawned_later(Config) ->
     P = spawn_link(?MODULE, echo, []),
-    ask(P, linger),
-    Run = specified("with witness_attach_SUITE:echo() group check [_ <- _, _:_()] max X.("
+    Lingering = ask(P, linger),
+    Run = specified("with witness_attach_SUITE:echo() group check [_ <- _, _:_()] [_ <- _, _:linger()] max X.("
                     "[_ -> _, _:child()] [_ <- _, _:_()] max Y.([C ** normal] [_ ? stop] ff and [_ : _ ! _] Y) and [_ ? _] X "
                     "and [_ : _ ! _] X).", P, Config),
     ask(P, spawn),
     P ! stop,
+    Lingering ! stop,
     #{verdicts := #{no := 1}, outcome := violated} = await(Run),
     [#{steps := Steps}] = witness:verdicts(Run),
-    ?assertMatch([attached, recv, fork | _], [witness_event:kind(E) || #{event := E} <- Steps]).
+    ?assertMatch([attached, attached, recv, fork | _], [witness_event:kind(E) || #{event := E} <- Steps]).
+
+%% Without being asked: they are attached to, and the whole tree is about one order.
+a_group_has_the_workers_that_a_supervisor_has_started(Config) ->
+    [begin
+         Table = witness_attach_system:start(),
+         Run = specified("with witness_attach_system:init(_) group over _ ? crash check [_ ? crash] ff.", Target, Config),
+         lists:last(witness_attach_system:workers(Table)) ! crash,
+         eventually(fun() -> maps:get(no, maps:get(verdicts, witness:info(Run))) =:= 1 end),
+         {ok, #{outcome := violated}} = witness:stop(Run),
+         witness_attach_system:finish(Table)
+     end || Target <- [witness_attach_top, witness_attach_pool]].
+
+%% Random trees, whose processes are spawned in every way. One of two specifications cuts processes out of its groups; what
+%% it names is there in the other one. Each process sends one mark, which is a violation of each group that reads it.
+a_group_has_every_descendant_that_runs(Config) ->
+    Group = "with witness_attach_SUITE:root() group per P over P : _ ! mark monitor [P : _ ! mark] ff. ",
+    Texts = [Group, Group ++ "with witness_attach_SUITE:cut() none. with witness_attach_SUITE:named() check [_ ? never] ff."],
+    [begin
+         _ = rand:seed(exsss, Seed),
+         Tree = grown(rand:uniform(15), #{member(root) => {root, none}}),
+         [Root] = [P || P := {root, _} <- Tree],
+         Some = [P || P := _ <- Tree, rand:uniform(4) =:= 1],
+         Dead = case rand:uniform(4) of 1 -> [some(Tree)] -- [Root]; _ -> [] end,
+         lists:foreach(fun ended/1, Dead),
+         System = case rand:uniform(5) of 1 -> node; _ -> {attach, [Root | (Some -- Dead) -- [Root]]} end,
+         {ok, Run} = start(Texts, System, Config, #{instrument => lists:nth(rand:uniform(2), [outline, central])}),
+         All = grown(2, maps:without(Dead, Tree)),
+         [mark(P) || P := _ <- All],
+         {ok, #{gaps := Gaps}} = witness:stop(Run),
+         Orphans = [P || P := {_, Parent} <- Tree, lists:member(Parent, Dead), not lists:member(P, Dead)],
+         Told = told(),
+         case Orphans of
+             [] -> [?assertEqual({Seed, Map, lists:sort([P || P := _ <- All, is_member(P, Map, All)])},
+                                 {Seed, Map, members(Map, Told)}) || Map <- [1, 2]];
+             _ -> ?assertEqual({Seed, 2, []}, {Seed, Gaps, [V || #{verdict := no} = V <- Told]})
+         end,
+         [ended(P) || P := _ <- All]
+     end || Seed <- lists:seq(1, 80)].
+
+%% Each of them may be spawned by any of those before.
+grown(0, Tree) -> Tree;
+grown(N, Tree) ->
+    Parent = some(Tree),
+    Kind = lists:nth(rand:uniform(6), [plain, plain, plain, plain, cut, named]),
+    P = born(Parent, Kind, lists:nth(rand:uniform(3), [spawn, spawn_link, proc_lib])),
+    grown(N - 1, Tree#{P => {Kind, Parent}}).
+
+some(Tree) -> lists:nth(rand:uniform(map_size(Tree)), lists:sort(maps:keys(Tree))).
+
+is_member(P, Map, Tree) ->
+    case Tree of
+        #{P := {root, _}} -> true;
+        #{P := {plain, Parent}} -> is_member(Parent, Map, Tree);
+        #{P := {_, Parent}} -> Map =:= 1 andalso is_member(Parent, Map, Tree)
+    end.
+
+%% The slices are those of the processes that were read.
+members(Map, Told) ->
+    Name = integer_to_binary(Map),
+    lists:sort([P || #{verdict := no, slice := [{_, P}], spec := Spec} <- Told,
+                     filename:rootname(filename:basename(hd(binary:split(Spec, ~":")))) =:= <<"attach", Name/binary>>]).
+
+%% The spawner is not chosen: what it has spawned before it is on is found as its child.
+a_group_has_every_child_of_a_busy_descendant(Config) ->
+    Root = member(root),
+    Idle = [born(Root, plain, spawn) || _ <- lists:seq(1, 3000)],
+    Spawner = born(Root, busy, spawn),
+    receive {child, Spawner, _} = First -> self() ! First end,
+    {ok, Run} = start(["with witness_attach_SUITE:root() group per P over P : _ ! mark monitor [P : _ ! mark] ff."],
+                      {attach, [Root]}, Config, #{}),
+    Spawner ! {stop, self()},
+    receive {stopped, Spawner} -> ok end,
+    Born = children(Spawner),
+    Marked = [Root | Idle] ++ Born,
+    lists:foreach(fun mark/1, Marked),
+    {ok, #{gaps := 0}} = witness:stop(Run),
+    ?assertEqual(lists:sort(Marked), members(1, told())),
+    [ended(P) || P <- Marked].
+
+%% Its parent is gone, and nothing tells whose child that was.
+an_orphan_makes_groups_inconclusive(Config) ->
+    Text = "with witness_attach_SUITE:root() group over _ : _ ! mark check [_ : _ ! mark] ff.",
+    Root = member(root),
+    Between = born(Root, plain, spawn),
+    Orphan = born(Between, plain, proc_lib),
+    ended(Between),
+    {ok, Run} = start([Text], {attach, [Root]}, Config, #{}),
+    mark(Root),
+    {ok, #{outcome := untrusted, verdicts := #{no := 0, inconclusive := 1}, gaps := 1, warnings := Warnings}} = witness:stop(Run),
+    [Warning] = [W || #{code := orphan, text := W} <- Warnings],
+    ?assertMatch({_, _}, binary:match(Warning, list_to_binary(pid_to_list(Orphan)))),
+    ?assertMatch([{inconclusive, {gap, orphan}}], [{V, Why} || #{verdict := V, reason := Why} <- told()]),
+    %% What is for single processes does not depend on it.
+    Single = specified("with witness_attach_SUITE:root() over _ : _ ! mark check [_ : _ ! mark] ff.", Root, Config),
+    mark(Root),
+    {ok, #{outcome := violated}} = witness:stop(Single),
+    ended(Orphan),
+    %% An ancestor that is in no group shows that it is none of the group's.
+    Stranger = member(plain),
+    Gone = born(Stranger, plain, proc_lib),
+    _ = born(Gone, plain, proc_lib),
+    ended(Gone),
+    %% So does another group leader.
+    Leader = member(plain),
+    Between2 = born(Stranger, plain, spawn),
+    true = group_leader(Leader, Between2),
+    _ = born(Between2, plain, spawn),
+    ended(Between2),
+    Group = specified(Text, Root, Config),
+    mark(Root),
+    {ok, #{outcome := violated, gaps := 0}} = witness:stop(Group).
+
+mark(P) ->
+    P ! {mark, self()},
+    receive {marked, P} -> ok end.
 
 a_specification_is_checked(Config) ->
     [begin
@@ -231,9 +357,11 @@ spawner(Leader, Tester) ->
     spawning(Tester).
 
 %% Slowly enough for the node to hold them all.
-spawning(Tester) ->
-    Tester ! {child, self(), spawn(?MODULE, linger, [])},
-    receive {stop, From} -> From ! {stopped, self()} after 1 -> spawning(Tester) end.
+spawning(Tester) -> spawning(Tester, linger).
+
+spawning(Tester, Kind) ->
+    Tester ! {child, self(), spawn(?MODULE, Kind, [])},
+    receive {stop, From} -> From ! {stopped, self()} after 1 -> spawning(Tester, Kind) end.
 
 children(Spawner) -> receive {child, Spawner, P} -> [P | children(Spawner)] after 0 -> [] end.
 
@@ -344,6 +472,32 @@ echo() ->
         stop -> ok
     end.
 
+%% A process of this kind, spawned by the calling one or by another.
+member(Kind) -> spawn(?MODULE, Kind, []).
+
+born(Parent, Kind, How) -> ask(Parent, {How, Kind}).
+
+root() -> lives().
+plain() -> lives().
+cut() -> lives().
+named() -> lives().
+
+lives() ->
+    receive
+        stop -> ok;
+        {mark, From} -> From ! mark, From ! {marked, self()}, lives();
+        {From, {spawn, busy}} -> From ! {self(), spawn(?MODULE, spawning, [From, plain])}, lives();
+        {From, {spawn, Kind}} -> From ! {self(), spawn(?MODULE, Kind, [])}, lives();
+        {From, {spawn_link, Kind}} -> From ! {self(), spawn_link(?MODULE, Kind, [])}, lives();
+        {From, {proc_lib, Kind}} -> From ! {self(), proc_lib:spawn(?MODULE, Kind, [])}, lives()
+    end.
+
+%% Linked processes stay.
+ended(P) ->
+    Ref = monitor(process, P),
+    P ! stop,
+    receive {'DOWN', Ref, process, P, _} -> ok end.
+
 late() -> receive begin_now -> echo() end.
 
 child() -> ok.
@@ -371,10 +525,16 @@ specified(Text, P, Config) ->
     {ok, Run} = start(Text, [P], Config),
     Run.
 
-start(Text, Targets, Config) ->
-    File = filename:join(proplists:get_value(priv_dir, Config), "attach.hml"),
-    ok = file:write_file(File, Text),
-    witness:start(#{system => {attach, Targets}, specs => [File], log => false}).
+start(Text, Targets, Config) -> start([Text], {attach, Targets}, Config, #{}).
+
+start(Texts, System, Config, Options) ->
+    Files = [begin
+                 File = filename:join(proplists:get_value(priv_dir, Config), "attach" ++ integer_to_list(N) ++ ".hml"),
+                 ok = file:write_file(File, Text),
+                 File
+             end || {N, Text} <- lists:enumerate(Texts)],
+    Self = self(),
+    witness:start(Options#{system => System, specs => Files, log => false, on_verdict => fun(V) -> Self ! {verdict, V} end}).
 
 await(Run) ->
     {ok, Summary} = witness:await(Run, 60_000),

@@ -37,7 +37,10 @@ await({_, _, #{fault := hang}}) -> receive never -> ok end;
 await({_, _, #{fault := crash}}) -> error(rival);
 await({_, _, #{fault := halt}}) -> halt(7);
 await({_, _, #{fault := kill}}) -> os:cmd("kill -KILL " ++ os:getpid());
-await({_, _, #{fault := stop}}) -> os:cmd("kill -STOP " ++ os:getpid());
+await({_, _, #{fault := stop}}) ->
+    %% Its threads stop one after the other: this one may go on for a while.
+    _ = os:cmd("kill -STOP " ++ os:getpid()),
+    receive nothing -> ok end;
 await({Tool, Session, Options}) ->
     Ref = trace:delivered(Session, all),
     receive {trace_delivered, all, Ref} -> ok end,

@@ -35,7 +35,8 @@ standard error and its exit code.
     an_interrupt_ends_a_run_without_halt_in_good_order/1,
     sigterm_ends_a_run_without_halt_in_good_order/1,
     an_interrupt_that_was_not_asked_for_gives_no_result/1,
-    a_second_interrupt_ends_at_once/1
+    a_second_interrupt_ends_at_once/1,
+    an_interrupt_ends_a_system_that_spawns_without_end/1
 ]).
 -export([
     an_application_that_stops_ends_the_run/1,
@@ -107,7 +108,8 @@ groups() ->
                  a_reader_that_goes_away_ends_the_run]},
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
-                 an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once]},
+                 an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once,
+                 an_interrupt_ends_a_system_that_spawns_without_end]},
      {application, [], [an_application_that_stops_ends_the_run, an_application_that_crashes_gives_no_result,
                         an_application_that_does_not_start_gives_no_result, an_application_is_configured,
                         an_interrupt_ends_an_application_in_good_order, for_ends_an_application_in_good_order,
@@ -361,6 +363,24 @@ a_second_interrupt_ends_at_once(Config) ->
     Again = until(Port, ~"interrupted: ", Before),
     signal(Port, "INT"),
     {3, _} = collect(Port, Again).
+
+%% When the interrupt is told, nothing of the system runs any more: each of its processes can have one line on the way. That
+%% are those of eight chains, or as many as the process table has.
+an_interrupt_ends_a_system_that_spawns_without_end(Config) ->
+    true = os:putenv("WITNESS_ERL_FLAGS", "+P 3000"),
+    [begin
+         Port = start_run(Config, Mode ++ ["--spec", small],
+                          lists:concat(["cli_system:spawns(", How, ")"])),
+         Before = until(Port, ~"spawned\n", ~""),
+         signal(Port, "TERM"),
+         Interrupted = until(Port, ~"interrupted: ", Before),
+         {3, Output} = collect(Port, Interrupted),
+         [_, After] = binary:split(Output, ~"interrupted: "),
+         contains(After, [~"the run was interrupted", ~"NO RESULT"]),
+         Most = case How of chain -> 16; fan -> 4096 end,
+         ?assertMatch({Mode, How, Lines} when Lines =< Most, {Mode, How, length(binary:matches(After, ~"spawned\n"))})
+     end || Mode <- [[], ["--source", "evm"], ["--instrument", "inline"], ["--instrument", "central"]], How <- [chain, fan]],
+    os:unsetenv("WITNESS_ERL_FLAGS").
 
 what_was_logged_is_checked_again(Config) ->
     [begin

@@ -51,16 +51,19 @@ a_summary_has_the_fields_that_are_promised_test() ->
     Actions = [#{line => 1, column => 2, text => ~"_ ? a", decides => no, taken => true},
                #{line => 1, column => 9, text => ~"_ ? b", decides => undefined, taken => false}],
     Summary = #{processes => 1, tracers => 2, events => 3, verdicts => #{no => 1}, vacuous => 0, gaps => 0, monitored => 4,
-                slices => 6, coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
+                slices => 6, undecided => [#{spec => ~"a.hml:1", name => undefined, version => 1, reason => max_slices, count => 9, told => 7}],
+                coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
                 warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
     Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
     ?assertMatch(#{~"type" := ~"summary", ~"processes" := 1, ~"tracers" := 2, ~"events" := 3,
                    ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0}, ~"vacuous" := 0, ~"gaps" := 0,
                    ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5, ~"slices" := 6,
+                   ~"undecided" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"count" := 9, ~"told" := 7,
+                                      ~"reason" := ~"another slice took its place: there were more than max_slices allows"}],
                    ~"coverage" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"actions" := [
                        #{~"line" := 1, ~"column" := 2, ~"text" := ~"_ ? a", ~"decides" := ~"no", ~"taken" := true},
                        #{~"decides" := null, ~"taken" := false}]}]}, Line),
-    ?assertEqual(15, map_size(Line)).
+    ?assertEqual(17, map_size(Line)).
 
 a_warning_has_code_and_text_test() ->
     ?assertMatch(#{~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := ~"x"},

@@ -8,7 +8,7 @@ their path is the one that runs the suite.
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([run/3, start/4, collect/2, until/3, signal/2, signal_group/2, contains/2]).
+-export([run/3, start/4, collect/2, until/3, signal/2, signal_group/2, vms/1, gone/1, contains/2]).
 
 -define(LIMIT_MS, 240_000).
 
@@ -71,6 +71,18 @@ signal(Port, Signal) ->
 signal_group(Port, Signal) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     "" = os:cmd(io_lib:format("kill -~ts ~b $(pgrep -P ~b)", [Signal, Pid, Pid])),
+    ok.
+
+-doc "The VMs that `bin/witness` has started, by their processes of the operating system.".
+-spec vms(port()) -> [Pid :: string()].
+vms(Port) ->
+    {os_pid, Shell} = erlang:port_info(Port, os_pid),
+    string:lexemes(os:cmd(io_lib:format("pgrep -P ~b beam", [Shell])), "\n").
+
+-doc "Waits for the end of processes of the operating system that are no children of this one.".
+-spec gone([Pid :: string()]) -> ok.
+gone(Pids) ->
+    "" = os:cmd("timeout 60 tail -f /dev/null" ++ [" --pid=" ++ Pid || Pid <- Pids] ++ " 2>&1 || echo still there"),
     ok.
 
 -doc "The text contains each of the words.".

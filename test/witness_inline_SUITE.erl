@@ -17,7 +17,9 @@ groups() ->
     Each = [a_process_is_seen_from_birth_to_end, every_message_is_a_send, every_spawn_is_a_fork,
             a_fun_is_an_entry, events_carry_their_time,
             processes_outside_of_the_tree_are_not_observed, what_was_born_before_is_not_observed,
-            a_process_that_is_killed_is_a_gap, who_is_killed_among_many_is_found, the_tree_ends_with_its_last_process, what_a_run_weaves_is_restored, two_runs_with_modules_of_their_own,
+            a_process_that_is_killed_is_a_gap, who_is_ended_while_it_waits_is_judged_to_its_end,
+            nobody_is_judged_by_less_than_it_did, servers_that_their_supervisor_ends_are_judged,
+            a_dictionary_that_is_deleted_between_callbacks_is_a_gap, who_is_killed_among_many_is_found, the_tree_ends_with_its_last_process, what_a_run_weaves_is_restored, two_runs_with_modules_of_their_own,
             undecided_monitors_end_with_what_they_have_seen, a_verdict_before_the_stop_is_not_lost, load_is_sound,
             the_death_of_the_owner_restores_the_code, the_death_of_the_host_is_a_gap],
     [{native, [], Each}, {evm, [], Each},
@@ -203,8 +205,66 @@ a_process_that_is_killed_is_a_gap(Config) ->
     exit(P, kill),
     {ok, #{gaps := 1, outcome := untrusted, warnings := Warnings}} = witness:await(Run, 60_000),
     ?assertMatch([#{verdict := inconclusive, reason := {gap, signal}, process := P}], witness:verdicts(Run)),
-    ?assert(lists:any(fun(#{text := T}) -> string:find(T, "which its own code cannot see") =/= nomatch end, Warnings)),
+    ?assert(lists:any(fun(#{text := T}) -> string:find(T, "what it did last before that is not known") =/= nomatch end, Warnings)),
     {ok, _} = witness:stop(Run).
+
+who_is_ended_while_it_waits_is_judged_to_its_end(Config) ->
+    Spec = spec(Config, "waits.hml", "good: with witness_inline_system:answers() over _ : _ ! _\n"
+                                     "monitor max X.([_ : _ ! {answer, bad}] ff and [_ : _ ! {answer, N} when is_integer(N)] X).\n"
+                                     "alive: with witness_inline_system:answers() over _ ** _ monitor [_ ** killed] ff.\n"),
+    {#{outcome := Outcome, gaps := Gaps, coverage := Coverage}, Verdicts} =
+        finished(options(Config, #{system => {?S, ended_while_it_waits, []}, specs => [Spec]})),
+    ?assertMatch({violated, 0, [#{name := ~"alive", verdict := no, event := #{event := {exit, _, killed, _}}},
+                                #{name := ~"good", verdict := yes}]},
+                 {Outcome, Gaps, lists:sort(fun(#{name := A}, #{name := B}) -> A =< B end, Verdicts)}),
+    ?assertEqual([{~"alive", [true]}, {~"good", [false, true]}],
+                 lists:sort([{Name, [Taken || #{taken := Taken} <- Actions]} || #{name := Name, actions := Actions} <- Coverage])),
+    Alone = spec(Config, "waits_alone.hml", "with witness_inline_system:answers() over _ : _ ! _\n"
+                                            "monitor max X.([_ : _ ! {answer, bad}] ff and [_ : _ ! {answer, N} when is_integer(N)] X).\n"),
+    {Summary, [V]} = finished(options(Config, #{system => {?S, ended_while_it_waits, []}, specs => [Alone]})),
+    ?assertMatch({#{outcome := ok, gaps := 0, events := 3, coverage := [#{actions := [#{taken := false}, #{taken := true}]}]},
+                  #{verdict := yes}}, {Summary, V}).
+
+%% A process that is said not to have sent a number has not sent it, wherever it was when a signal ended it; and one that waited is judged.
+nobody_is_judged_by_less_than_it_did(Config) ->
+    Property = fun(N) -> io_lib:format("n~w: with witness_inline_system:numbers(_) over _ : _ ! _ monitor max X.([_ : _ ! {number, _, ~w}] ff "
+                                       "and [_ : _ ! {number, _, M} when M =/= ~w] X).\n", [N, N, N]) end,
+    [begin
+         Spec = spec(Config, lists:concat(["numbers_", length(Ns), ".hml"]), lists:map(Property, Ns)),
+         {#{monitored := Monitored}, Verdicts} =
+             finished(options(Config, #{system => {?S, killing, [self(), 1000]}, specs => [Spec], max_verdicts => 10_000})),
+         Told = [receive {sent, P, Last, Waited} -> {P, Last, Waited} end || _ <- lists:seq(1, 1000)],
+         Sent = #{P => Last || {P, Last, _} <- Told},
+         ?assertEqual(Monitored, length(Verdicts)),
+         %% Nothing is missing of one that waited.
+         Waiting = #{P => [] || {P, _, true} <- Told},
+         ?assertEqual([], [V || #{verdict := inconclusive, process := P} = V <- Verdicts, is_map_key(P, Waiting)]),
+         ?assertEqual(500, length([P || #{verdict := yes, name := ~"n9", process := P} <- Verdicts, is_map_key(P, Waiting)])),
+         Seen = [{Verdict, maps:get(reason, V), N, map_get(P, Sent)}
+                 || #{verdict := Verdict, process := P, name := <<"n", Number/binary>>} = V <- Verdicts, N <- [binary_to_integer(Number)]],
+         ?assertEqual([], [One || {yes, _, N, Last} = One <- Seen, Last >= N]),
+         ?assertEqual([], [One || {no, _, N, Last} = One <- Seen, Last < N]),
+         ?assertEqual([], [One || {inconclusive, Why, _, _} = One <- Seen, Why =/= {gap, signal}]),
+         ct:pal("~p", [[{K, length([x || {V, _, _, _} <- Seen, V =:= K])} || K <- [yes, no, inconclusive]]])
+     end || Ns <- [[9], [3, 9], [1, 2, 3, 4, 9]]].
+
+servers_that_their_supervisor_ends_are_judged(Config) ->
+    [begin
+         Spec = spec(Config, lists:concat(["supervised_", How, ".hml"]),
+                     "with witness_inline_supervised:init({server, _}) over _ ? call(_, _), _ : _ ! reply(_, _), _ ** _\n"
+                     "monitor max X.([_ ? call(_, _)] [_ : _ ! reply(_, _)] X and [_ ** Why when Why =/= shutdown] ff)."),
+         {#{outcome := Outcome, gaps := Gaps}, Verdicts} =
+             finished((options(Config, #{system => {witness_inline_supervised, run, [How]}, specs => [Spec]}))#{weave := [witness_inline_supervised]}),
+         ?assertMatch({How, ok, 0, [_]}, {How, Outcome, Gaps, [V || #{verdict := yes} = V <- Verdicts]})
+     end || How <- [waits, hibernates]].
+
+%% It has said that it waits, and goes on unseen.
+a_dictionary_that_is_deleted_between_callbacks_is_a_gap(Config) ->
+    Spec = spec(Config, "forgets.hml", "with witness_inline_supervised:init({server, _}) over _ ? call(_, _)\n"
+                                       "monitor [_ ? call(_, _)] [_ ? call(_, _)] ff."),
+    {#{outcome := Outcome, gaps := Gaps}, Verdicts} =
+        finished((options(Config, #{system => {witness_inline_supervised, forgets, []}, specs => [Spec]}))#{weave := [witness_inline_supervised]}),
+    ?assertMatch({untrusted, 1, [#{verdict := inconclusive, reason := {gap, dictionary}}]}, {Outcome, Gaps, Verdicts}).
 
 %% Where nobody is to see the others one by one.
 who_is_killed_among_many_is_found(Config) ->

@@ -7,10 +7,10 @@ Systems of OTP's behaviours, inline and outline over the native tracer: the same
 -export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1]).
 -export([clients/1, late/1, cluster/1, machines/1, managers/1, supervisors/1, elixir/1,
          the_down_of_a_call_is_seen/1, agents_and_tasks/1]).
--export([taken_is_later_than_delivered/1, a_signal_is_not_seen/1,
+-export([taken_is_later_than_delivered/1, a_signal_that_ends_a_waiting_process_is_seen/1,
          other_modules_send_unseen/1, what_starts_a_process_sends_unseen/1, no_callback_no_event/1,
          a_timeout_hides_a_message_like_it/1, a_supervisor_only_begins/1, a_manager_begins_with_its_first_handler/1,
-         the_end_of_a_manager_is_not_seen/1, a_sync_notify_is_a_notify/1, who_calls_a_handler_is_not_known/1,
+         the_end_of_a_manager_is_seen/1, a_sync_notify_is_a_notify/1, who_calls_a_handler_is_not_known/1,
          callbacks_that_are_not_woven_are_a_gap/1, another_behaviour_only_begins/1, messages_of_the_system_are_not_seen/1,
          the_stack_of_a_wrong_result_is_not_known/1, a_start_that_fails_gives_no_fork/1,
          what_is_sensitive_is_seen_inline/1, what_is_never_taken_is_not_seen_inline/1]).
@@ -29,10 +29,10 @@ all() -> [{group, same}, {group, different}].
 
 groups() ->
     [{same, [], [clients, late, cluster, machines, managers, supervisors, elixir, the_down_of_a_call_is_seen, agents_and_tasks]},
-     {different, [], [taken_is_later_than_delivered, a_signal_is_not_seen,
+     {different, [], [taken_is_later_than_delivered, a_signal_that_ends_a_waiting_process_is_seen,
                       other_modules_send_unseen, what_starts_a_process_sends_unseen, no_callback_no_event,
                       a_timeout_hides_a_message_like_it, a_supervisor_only_begins, a_manager_begins_with_its_first_handler,
-                      the_end_of_a_manager_is_not_seen, a_sync_notify_is_a_notify, who_calls_a_handler_is_not_known,
+                      the_end_of_a_manager_is_seen, a_sync_notify_is_a_notify, who_calls_a_handler_is_not_known,
                       callbacks_that_are_not_woven_are_a_gap, another_behaviour_only_begins, messages_of_the_system_are_not_seen,
                       the_stack_of_a_wrong_result_is_not_known, a_start_that_fails_gives_no_fork,
                       what_is_sensitive_is_seen_inline, what_is_never_taken_is_not_seen_inline]}].
@@ -140,14 +140,14 @@ the_down_of_a_call_is_seen(Config) ->
             when is_pid(P), M =:= Tag orelse M =:= tl(Tag)> <_ ** normal> tt.
         """).
 
-%% The shop of `witness_applications_SUITE', whose customers are tasks and whose carts break.
+%% The shop of `witness_applications_SUITE', whose customers are tasks and whose carts break. The tasks run a fun of that module.
 elixir(Config) ->
     case os:find_executable("elixir") of
         false -> {skip, "there is no elixir on the path"};
         _ ->
             Data = proplists:get_value(applications, Config),
             Weave = ['Elixir.Shop', 'Elixir.Shop.Cart', 'Elixir.Task', 'Elixir.Task.Supervised', 'Elixir.DynamicSupervisor',
-                     'Elixir.GenServer'],
+                     'Elixir.GenServer', witness_applications_SUITE],
             Traffic = {shop, {4, [1, 2, 3, 4], 3}},
             {Inline, Outline} = in_peer(fun(Peer) ->
                 ok = peer:call(Peer, ?MODULE, shop, [filename:join(Data, "shop.ex"), proplists:get_value(priv_dir, Config)],
@@ -200,8 +200,8 @@ taken_is_later_than_delivered(Config) ->
         check max X.([_ ? call(_, _)] ([_ ? call(_, _)] ff and [_ : _ ! reply(_, _)] X) and [_ ** _] tt).
         """).
 
-a_signal_is_not_seen(Config) ->
-    different(Config, killed, all, yes, {inconclusive, {gap, signal}},
+a_signal_that_ends_a_waiting_process_is_seen(Config) ->
+    different(Config, killed, all, yes, yes,
               ~"with witness_behaviour_systems:init(_) over _ ** _ check <_ ** killed> tt.").
 
 other_modules_send_unseen(Config) ->
@@ -230,8 +230,8 @@ a_manager_begins_with_its_first_handler(Config) ->
     different(Config, silent, all, yes, none,
               ~"with gen_event:init(_) over _ ? notify(_), _ ** _ check <_ ? notify(tick)> tt.").
 
-the_end_of_a_manager_is_not_seen(Config) ->
-    different(Config, manager, all, yes, {inconclusive, {gap, signal}},
+the_end_of_a_manager_is_seen(Config) ->
+    different(Config, manager, all, yes, yes,
               ~"with gen_event:init(_) over _ ** _ check <_ ** normal> tt.").
 
 a_sync_notify_is_a_notify(Config) ->

@@ -17,8 +17,11 @@ init(_, _, {refuses}) -> ignore;
 init(_, _, {fails}) -> error(wrong);
 init(_, _, Arg) -> {ok, {Arg, 0}}.
 
-handle_event({_, _, _, {1, _}, _} = E, {Arg, N}) -> put('$witness_1', 1), count(E, Arg, N + 1);
-handle_event(E, {Arg, N}) -> put('$witness_2', 2), count(E, Arg, N + 1).
+handle_event({_, _, _, {1, _}, _} = E, {Arg, N}) -> mark('$witness_1', 1), count(E, Arg, N + 1);
+handle_event(E, {Arg, N}) -> mark('$witness_2', 2), count(E, Arg, N + 1).
+
+%% As specifications do.
+mark(Key, Id) -> get(Key) =:= undefined andalso begin put(Key, Id), put('$witness_marked', true) end.
 
 count(_, {whole, _, N, _}, N) -> {verdict, no, {decided, N}};
 count(_, {whole, _, _, N}, N) -> error({crashed, N});
@@ -70,7 +73,7 @@ as_machines() ->
             end).
 
 inline(Args, Explain, Events, Ending, Does) ->
-    {Told, [{_, _, _, none}], Count} = inline(Args, Explain, Events, Ending, Does, 1),
+    {Told, [{_, _, _, none, _}], Count} = inline(Args, Explain, Events, Ending, Does, 1),
     {Told, Count}.
 
 %% The monitors only compute, but for their marks, so they may be taken for any of the kinds that there are.
@@ -80,45 +83,66 @@ inline(Args, Explain, Events, Ending, Does, Each) ->
 
 %% In a process of its own, with this one as the host.
 in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
-    Switch = atomics:new(2, []),
+    Switch = atomics:new(3, []),
     ok = atomics:put(Switch, 2, Each),
     Notes = witness_inline_notes:new(self()),
     ok = atomics:put(Switch, 1, 1),
     Counter = counters:new(1, []),
-    Births = #{host => self(), switch => Switch, events => Counter, notes => Notes, stamped => false,
+    Kept = witness_inline_kept:new(),
+    Cell = witness_inline_kept:cell(),
+    Births = #{host => self(), switch => Switch, events => Counter, notes => Notes, kept => Kept, stamped => false,
                prepared => #{Monitor => Taken(witness_inline_monitors:prepare(#{monitor => Monitor, explain => Explain}))
                              || Monitor <- Monitors}},
     Entries = [{N, #{monitor => Monitor, spec => ~"x", name => undefined, group => false}}
                || {N, Monitor} <- lists:enumerate(Monitors)],
     Self = self(),
+    Dies = is_tuple(Ending) andalso element(1, Ending) =:= dead,
     {P, Ref} = spawn_monitor(fun() ->
         put(mine, untouched),
-        true = witness_inline_notes:born({m, f, []}, Entries, Notes),
-        State = witness_inline_monitors:start({m, f, []}, Self, Entries, Births),
-        Last = lists:foldl(fun given/2, State, [fun() -> event(E) end || E <- Events]),
+        true = witness_inline_notes:born({m, f, []}, Entries, {Self, Cell}, Notes),
+        State = witness_inline_monitors:start({m, f, []}, Self, Entries, Cell, Births),
+        Last = lists:foldl(fun given/2, State, [case E of _ when is_atom(E) -> E; _ -> fun() -> event(E) end end || E <- Events]),
         Marks = [{K, V} || {K, V} <- get(), lists:member(K, ['$witness_1', '$witness_2'])],
         case Last of
             none -> ok;
             _ when Ending =:= asked -> Self ! {asked, self(), Last, Marks};
+            _ when Dies -> Self ! {left, self()};
             _ ->
                 Ended = given(fun() -> {exit, self(), normal, undefined} end, Last),
                 Ended =:= none orelse witness_inline_monitors:finish(Ending, Ended)
         end,
-        [{mine, untouched}] = [KV || {K, _} = KV <- get(), K =/= '$witness_inline', Ending =/= asked orelse K =:= mine]
+        [{mine, untouched}] = [KV || {K, _} = KV <- get(), K =/= '$witness_inline', Ending =/= asked andalso not Dies orelse K =:= mine]
     end),
     receive {'DOWN', Ref, process, P, Reason} -> normal = Reason end,
     Asked = receive
         {asked, P, Last, Marks} ->
             {Stopped, More} = witness_inline_monitors:stopped(Marks, Last),
             ok = counters:add(Counter, 1, More),
-            Stopped
+            Stopped;
+        {left, P} ->
+            #{prepared := Prepared} = Births,
+            {Left, More} = witness_inline_monitors:died(
+                #{process => P, signature => {m, f, []}, life => {Self, Cell}, reason => {ok, normal},
+                  entries => [{Entry, map_get(Monitor, Prepared)} || {_, #{monitor := Monitor}} = Entry <- Entries]}, false, Kept),
+            ok = counters:add(Counter, 1, More),
+            Decided = [N || {told, Of, Told} <- element(2, process_info(self(), messages)), Of =:= P, {verdict, N, _} <- Told],
+            [One || One <- Left, not lists:member(element(2, One), Decided)]
     after 0 -> []
     end,
+    _ = [erase(K) || {K, _} <- get(), lists:member(K, ['$witness_1', '$witness_2', '$witness_marked'])],
     Noted = witness_inline_notes:all(Notes),
     ok = witness_inline_notes:delete(Notes),
     {told(P) ++ Asked, Noted, counters:get(Counter, 1)}.
 
 given(_, none) -> none;
+given(wait, State) ->
+    put('$witness_inline', State),
+    ok = witness_inline_process:wakes(witness_inline_process:blocks(infinity)),
+    get('$witness_inline');
+given(die, State) ->
+    put('$witness_inline', State),
+    _ = witness_inline_process:blocks(infinity),
+    get('$witness_inline');
 given(Make, State) ->
     E = Make(),
     put('$witness_inline', State),
@@ -146,6 +170,67 @@ anonymous(#{reason := Reason, steps := Steps, event := Event} = Outcome) ->
 kind({init, _, _, _, _}) -> init;
 kind({exit, _, _, _}) -> exit;
 kind({Kind, _, _, M, _}) -> {Kind, M}.
+
+%% --- a process that a signal ends ------------------------------------------------
+
+%% What a process leaves when it waits is enough to go on with its monitors: they say what they would have said of its end in the
+%% process, but for the steps of one that is alone. If it did not wait, nobody says more than that something is missing.
+what_a_process_leaves_is_what_its_monitors_knew_test_() ->
+    {timeout, 120, ?_assert(proper:quickcheck(as_left(), [{numtests, 400}, {to_file, user}]))}.
+
+%% One of several is decided by the birth.
+a_birth_that_decides_is_given_once_test() ->
+    Args = [{whole, all, never, never}, {whole, all, 1, never}, {whole, all, never, never}],
+    Taken = fun(Prepared) -> Prepared#{does := compute, survives := true, ends := false, specification := false} end,
+    Given = lists:append(lists:duplicate(9, [wait, {send, {1, 0}}])) ++ [die],
+    {Told, _, _} = in_process([{?MODULE, Arg} || Arg <- Args], Taken, 12, Given, {dead, true}, 1),
+    ?assertEqual([what(machine(Arg, 12, lists:duplicate(9, {send, {1, 0}}), complete)) || Arg <- Args],
+                 [what(Found) || Found <- plain(Told, length(Args))]).
+
+as_left() ->
+    ?FORALL({Args, Given, Waits, Specification},
+            {?LET(N, range(1, 3), vector(N, arg())),
+             ?LET(Events, events(), [[wait, E] || E <- Events]), boolean(), boolean()},
+            ?FORALL(Which, vector(length(Given), frequency([{1, true}, {4, false}])),
+            begin
+                Waiting = lists:append([case W of true -> E; false -> tl(E) end || {W, E} <- lists:zip(Which, Given)]),
+                Events = [E || E <- Waiting, E =/= wait],
+                Taken = fun(Prepared) -> Prepared#{does := compute, survives := true, ends := false, specification := Specification} end,
+                {Told, _, Count} = in_process([{?MODULE, Arg} || Arg <- Args], Taken, 12,
+                                              Waiting ++ [die || Waits], {dead, Waits}, 1),
+                Found = plain(Told, length(Args)),
+                Expected = [machine(Arg, 12, Events, complete) || Arg <- Args],
+                Decided = [machine(Arg, 12, Events, asked) || Arg <- Args],
+                Alone = [whole] =:= [element(1, Arg) || Arg <- Args, element(1, Arg) =/= refuses, element(1, Arg) =/= fails],
+                Times = length([x || wait <- Waiting]),
+                Missed = [V || {verdict, #{reason := {gap, Gap}} = V} <- lists:append(Found),
+                               Gap =:= signal_state orelse Waits andalso Gap =:= signal],
+                Same = case Missed of
+                    %% It was in too many states.
+                    [_] -> Alone andalso Times >= case Specification of true -> 7; false -> 2 end
+                        andalso lists:all(fun({A, D}) -> is_no_more(A, D) end, lists:zip(Found, Decided));
+                    [] when Waits -> lists:map(fun what/1, Found) =:= lists:map(fun what/1, Expected);
+                    [] -> lists:all(fun({A, D}) -> is_no_more(A, D) end, lists:zip(Found, Decided))
+                end,
+                ?WHENFAIL(io:format("~p~ntold ~p~nexpected ~p~n", [{Args, Waiting, Waits}, Found, Expected]),
+                          conjunction([{same, Same}, {count, not Waits orelse length(Args) > 1 orelse Missed =/= [] orelse Count =:= counted(hd(Args), Events)}]))
+            end)).
+
+%% The events up to the verdict, without the end of the process.
+counted(Arg, Events) -> wanted(Arg, 12, Events, asked).
+
+%% The verdicts, and of what.
+what(Told) ->
+    lists:sort([{Kind, case Outcome of
+         #{verdict := Verdict} -> {Verdict, maps:get(reason, Outcome), maps:get(info, Outcome), maps:get(slice, Outcome)};
+         _ -> Outcome
+     end} || {Kind, Outcome} <- Told]).
+
+%% What was decided before is decided, and once; everything else misses something.
+is_no_more(Found, Decided) ->
+    Slices = fun(Told) -> length([S || {slice, S} <- Told]) end,
+    Firm = fun(Told) -> lists:sort([{Kind, V, S} || {Kind, #{verdict := V, slice := S, reason := undefined}} <- Told]) end,
+    Firm(Found) =:= Firm(Decided) andalso Slices(Found) =< Slices(Decided).
 
 %% --- effects ---------------------------------------------------------------------
 
@@ -227,7 +312,7 @@ a_monitor_that_is_satisfied_is_in_the_note_test() ->
     Events = [{recv, {2, 0}}, {recv, {1, 0}}],
     [begin
          {Told, Noted, 4} = inline(Args, 12, Events, Ending, Does, 0),
-         ?assertMatch([{_, {m, f, []}, _, Found}], Noted),
+         ?assertMatch([{_, {m, f, []}, _, Found, _}], Noted),
          ?assertEqual(Verdicts, [V || {verdict, _, #{verdict := V}} <- Told])
      end || Does <- [compute, inner, outer],
             {Args, Ending, Found, Verdicts} <- [{[Satisfied], complete, {1, false, 2#110}, []},

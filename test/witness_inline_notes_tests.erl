@@ -4,6 +4,8 @@
 
 -define(ENTRIES, [{1, #{monitor => {m, x}, spec => ~"x", name => undefined, group => false}}]).
 
+-define(LIFE, {undefined, cell}).
+
 %% A process that does this, and then waits.
 process(Does) ->
     Self = self(),
@@ -18,7 +20,7 @@ killed(P) ->
     exit(P, kill),
     receive {'DOWN', Ref, process, P, _} -> ok end.
 
-born(Notes) -> witness_inline_notes:born({m, f, [1]}, ?ENTRIES, Notes).
+born(Notes) -> witness_inline_notes:born({m, f, [1]}, ?ENTRIES, ?LIFE, Notes).
 satisfied(Notes) -> witness_inline_notes:satisfied(1, false, 5, Notes).
 
 who_is_killed_has_left_what_is_known_test() ->
@@ -30,7 +32,7 @@ who_is_killed_has_left_what_is_known_test() ->
     ?assertEqual([Open], witness_inline_notes:open(Notes)),
     ?assertEqual([{Complete, ?ENTRIES, {1, false, 5}}], witness_inline_notes:complete(Notes)),
     ?assertEqual(1, witness_inline_notes:count(Notes)),
-    ?assertEqual({Open, {m, f, [1]}, ?ENTRIES, none}, witness_inline_notes:take(Open, Notes)),
+    ?assertEqual({Open, {m, f, [1]}, ?ENTRIES, none, ?LIFE}, witness_inline_notes:take(Open, Notes)),
     ?assertEqual(none, witness_inline_notes:take(Open, Notes)),
     ok = witness_inline_notes:delete(Notes).
 
@@ -43,7 +45,7 @@ nobody_is_born_twice_test() ->
 a_note_that_was_taken_is_not_completed_test() ->
     Notes = witness_inline_notes:new(self()),
     true = born(Notes),
-    {_, _, _, none} = witness_inline_notes:take(self(), Notes),
+    {_, _, _, none, ?LIFE} = witness_inline_notes:take(self(), Notes),
     ?assertNot(satisfied(Notes)),
     ?assertEqual([], witness_inline_notes:all(Notes)),
     ok = witness_inline_notes:delete(Notes).

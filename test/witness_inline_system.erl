@@ -2,7 +2,7 @@
 -moduledoc "Systems for `m:witness_inline_SUITE`: what processes do that are monitored from within.".
 
 -export([start/2, worker/2, worker/3, counting/2, echo/1, sleeper/1, dictionary/2, raising/2, first/1, spawner/2, hibernating/1,
-         awake/1, sends/2, words/1, main/2, crowd/2]).
+         awake/1, sends/2, words/1, main/2, crowd/2, numbers/1, killing/2, answers/0, ended_while_it_waits/0]).
 
 -doc "A process that only starts others, one after the other, and waits for their ends.".
 main(Collector, Spawns) ->
@@ -129,3 +129,47 @@ words(Erlang) ->
      end || Send <- [fun erlang:send/2, fun erlang:'!'/2, fun(To, Word) -> Erlang:send(To, Word) end,
                      fun(To, Word) -> Erlang:send(To, Word, [nosuspend]) end, fun erlang:send_nosuspend/2],
             Word <- [nosuspend, noconnect, false, ok]].
+
+-doc "Answers with the numbers that it is given, until a signal ends it.".
+answers() ->
+    receive {From, N} -> From ! {answer, N}, answers() end.
+
+-doc "Starts such a process, has three answers of it, and ends it while it waits.".
+ended_while_it_waits() ->
+    {P, Ref} = spawn_monitor(?MODULE, answers, []),
+    lists:foreach(fun(N) -> P ! {self(), N}, receive {answer, N} -> ok end end, [1, 2, 3]),
+    exit(P, kill),
+    receive {'DOWN', Ref, process, P, killed} -> ok end.
+
+-doc "Sends each number that it takes to the process that has given it.".
+numbers(Collector) ->
+    receive N -> Collector ! {number, self(), N}, numbers(Collector) end.
+
+-doc "Ends so many of these, every second one while it waits, others at whatever moment, and tells for each how many numbers it had sent.".
+killing(Told, Count) ->
+    lists:foreach(fun(I) ->
+        {P, Ref} = spawn_monitor(?MODULE, numbers, [self()]),
+        lists:foreach(fun(N) -> P ! N end, lists:seq(1, 4)),
+        Waited = I rem 2 =:= 0,
+        case Waited of
+            true -> receive {number, P, 4} -> until_it_waits(P) end;
+            false -> busy(rand:uniform(3000))
+        end,
+        exit(P, kill),
+        receive {'DOWN', Ref, process, P, killed} -> ok end,
+        Told ! {sent, P, numbers_of(P, case Waited of true -> 4; false -> 0 end), Waited}
+    end, lists:seq(1, Count)).
+
+until_it_waits(P) ->
+    case process_info(P, status) of
+        {status, waiting} -> ok;
+        _ -> erlang:yield(), until_it_waits(P)
+    end.
+
+busy(0) -> ok;
+busy(N) -> busy(N - 1).
+
+numbers_of(P, Last) ->
+    receive {number, P, N} -> numbers_of(P, max(N, Last))
+    after 0 -> Last
+    end.

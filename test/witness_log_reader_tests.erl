@@ -97,6 +97,82 @@ garbage_behind_a_member_is_damage_test() ->
     [?assertMatch({_, _, {error, {_, {damaged, Kind}}}}, read_all([compress(Kind, ~"a\n"), ~"garbage"], #{}))
      || Kind <- kinds()].
 
+zeros_behind_gzip_are_padding_test() ->
+    [?assertEqual({Text, Lines, ok}, read_all([zlib:gzip(Text), binary:copy(<<0>>, Zeros)], #{block => Block}))
+     || {Text, Lines} <- [{~"", 0}, {~"a\n", 1}, {numbered(300), 300}], Zeros <- [1, 7, 8, 9, 511, 10_240], Block <- [1, 7, 1000, 262_144]].
+
+other_bytes_behind_zeros_are_damage_test() ->
+    [?assertMatch({~"a\n", 1, {error, {_, {damaged, gzip}}}}, read_all([zlib:gzip(~"a\n"), binary:copy(<<0>>, Zeros), Behind], #{block => Block}))
+     || Behind <- [~"x", zlib:gzip(~"b\n")], Zeros <- [1, 512], Block <- [1, 7, 262_144]].
+
+zeros_in_the_place_of_an_end_are_damage_test() ->
+    Bytes = zlib:gzip(numbered(300)),
+    [begin
+         {_, _, Result} = read_all([binary:part(Bytes, 0, Size), binary:copy(<<0>>, 512)], #{}),
+         ?assertMatch({error, {_, {How, gzip}}} when How =:= damaged; How =:= truncated, Result)
+     end || Size <- lists:seq(4, byte_size(Bytes) - 5)].
+
+members_of_each_form_are_read_in_each_cut_test_() ->
+    {timeout, 60, fun() ->
+        _ = rand:seed(exsss, 3),
+        [begin
+             {Texts, Members} = lists:unzip([member() || _ <- lists:seq(1, rand:uniform(4))]),
+             Text = iolist_to_binary(Texts),
+             ?assertEqual({Text, ok}, gunzipped(iolist_to_binary([Members | binary:copy(<<0>>, rand:uniform(30) - 1)])), Members)
+         end || _ <- lists:seq(1, 2000)]
+    end}.
+
+%% Zeros in the head, in the text, and in the trailer.
+member() ->
+    Text = case rand:uniform(4) of
+        1 -> ~"";
+        2 -> binary:copy(<<0>>, rand:uniform(100));
+        3 -> rand:bytes(rand:uniform(100));
+        4 -> numbered(rand:uniform(50))
+    end,
+    Z = zlib:open(),
+    ok = zlib:deflateInit(Z, lists:nth(rand:uniform(3), [none, best_speed, best_compression]), deflated, -15, 8, default),
+    Deflated = zlib:deflate(Z, Text, finish),
+    Extra = binary:copy(<<0>>, rand:uniform(20)),
+    Head = case rand:uniform(3) of
+        1 -> <<31, 139, 8, 0, 0:48>>;
+        2 -> <<31, 139, 8, 4, 0:48, (byte_size(Extra)):16/little, Extra/binary>>;
+        3 -> <<31, 139, 8, 8, 0:48, "name", 0>>
+    end,
+    {Text, [Head, Deflated, <<(erlang:crc32(Text)):32/little, (byte_size(Text)):32/little>>]}.
+
+gunzipped(Bytes) ->
+    {ok, I} = witness_log_inflate:open(gzip),
+    gunzipped(Bytes, I, ~"").
+
+gunzipped(~"", I, Text) ->
+    Result = witness_log_inflate:finish(I),
+    ok = witness_log_inflate:close(I),
+    {Text, Result};
+gunzipped(Bytes, I, Text) ->
+    Size = min(byte_size(Bytes), rand:uniform(30)),
+    <<Piece:Size/binary, Rest/binary>> = Bytes,
+    {I1, Text1} = fed(witness_log_inflate:feed(Piece, I), Text),
+    gunzipped(Rest, I1, Text1).
+
+fed({more, More, I}, Text) -> fed(witness_log_inflate:feed(~"", I), <<Text/binary, (iolist_to_binary(More))/binary>>);
+fed({done, More, I}, Text) -> {I, <<Text/binary, (iolist_to_binary(More))/binary>>}.
+
+%% A frame of one byte, whose head asks for a window.
+a_window_of_more_than_128_mib_is_refused_without_memory_test() ->
+    Frame = fun(Log) -> <<16#28, 16#b5, 16#2f, 16#fd, 0, ((Log - 10) bsl 3), 9, 0, 0, "a">> end,
+    [begin
+         ?assertEqual({~"a", 1, ok}, read_all(Frame(27), #{})),
+         [begin
+              Before = erlang:memory(total),
+              {Text, _, {error, Error}} = read_all([Good, Frame(Log)], #{}),
+              ?assert(erlang:memory(total) - Before < 30_000_000),
+              ?assertMatch({_, {window, zstd}}, Error),
+              ?assertMatch({match, _}, re:run(witness_log_reader:format_error(Error), "more than 128 MiB")),
+              ?assert(lists:member(Text, [~"", ~"good\n"]))
+          end || Log <- [28, 31, 41], Good <- [~"", compress(zstd, ~"good\n")]]
+     end || zstd <- kinds()].
+
 a_bomb_is_a_long_line_test_() ->
     {timeout, 60, fun() ->
         Z = zlib:open(),

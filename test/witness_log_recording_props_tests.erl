@@ -61,6 +61,14 @@ damaged_terms_are_terms_or_refused_test_() ->
         end
     end)))}.
 
+ascending_numbers_are_read_back_test_() ->
+    {timeout, 120, ?_assert(check(?FORALL(Given, list(range(0, 1 bsl 40)), begin
+        Numbers = lists:usort(Given),
+        {ok, Numbers} =:= witness_log_recording_number:read_ascending(witness_log_recording_number:ascending(Numbers)) andalso
+            malformed =:= witness_log_recording_number:read_ascending(<<0>>) andalso
+            malformed =:= witness_log_recording_number:read_ascending(<<1:1, 0:7>>)
+    end)))}.
+
 numbers_are_read_back_test_() ->
     Number = ?LET(Bits, range(0, 64), range(0, (1 bsl Bits) - 1)),
     {timeout, 120, ?_assert(check(?FORALL({N, Rest}, {Number, binary()}, begin
@@ -120,7 +128,7 @@ entry() ->
     frequency([{5, {from, id()}}, {2, timeout}, {2, {content, message()}}, {1, {spawn, id()}},
                {3, {result, call(), frequency([{1, short()}, {1, message()}])}}, {1, {raise, call(), error, message()}},
                {1, {named, oneof([0, id()])}}, {1, {hash, binary(8)}}, {1, {contents, message()}},
-               {1, {sent, message(), message()}}, {1, {exit, message()}}]).
+               {1, {sent, message(), message()}}, {1, waited}, {1, {exit, message()}}]).
 
 id() -> oneof([range(1, 5), range(25, 40), range(1, 1 bsl 40)]).
 call() -> oneof(maps:keys(witness_recording_sample:calls())).

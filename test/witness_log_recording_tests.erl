@@ -263,6 +263,41 @@ memory_is_bounded_test_() ->
         end)
     end}.
 
+%% A block has some kilobytes of the file, and its births would take a hundred megabytes together.
+births_of_a_block_are_read_one_at_a_time_test_() ->
+    {timeout, 240, fun() ->
+        Birth = witness_log_recording_process:encode({birth, (birth(1))#{signature := {sample, loop, [lists:duplicate(60, [])]}}}),
+        with_parts([{processes, binary:copy(Birth, 100_000)}], #{block => 65_536, compress => true}, fun(Dir) ->
+            {Read, Most} = with_limit(50_000_000, fun() ->
+                {ok, R} = witness_log_recording:open(Dir),
+                {ok, Processes} = witness_log_recording:processes(R),
+                {ok, Born} = witness_log_recording:fold_births(fun(_, #{id := 1}, N) -> N + 1 end, 0, R),
+                {ok, #{id := 1}} = witness_log_recording:birth(?HEAD, 1, R),
+                none = witness_log_recording:birth(?HEAD, 2, R),
+                {length(Processes), Born}
+            end),
+            ?assertEqual({1, 100_000}, Read),
+            ?assert(Most < 50_000_000)
+        end)
+    end}.
+
+%% Six thousand processes with the same text of 4,000 characters: 400 MB, if each had its own.
+an_argument_of_many_processes_is_kept_once_test_() ->
+    {timeout, 240, fun() ->
+        Text = lists:duplicate(4_000, $a),
+        Births = [(birth(Id))#{signature := {sample, loop, [Id, Text, x]}} || Id <- lists:seq(1, 6_000)],
+        with_parts([{processes, iolist_to_binary([witness_log_recording_process:encode({birth, Birth}) || Birth <- Births])}],
+                   #{block => 65_536, compress => true}, fun(Dir) ->
+            {ok, R} = witness_log_recording:open(Dir),
+            {Read, Most} = with_limit(60_000_000, fun() ->
+                {ok, Processes} = witness_log_recording:processes(R),
+                length([Id || #{id := Id, signature := {sample, loop, [Id, Kept, x]}} <- Processes, Kept =:= Text])
+            end),
+            ?assertEqual(6_000, Read),
+            ?assert(Most < 60_000_000)
+        end)
+    end}.
+
 runs_are_told_once_test() ->
     Entries = [{from, 7}] ++ lists:duplicate(1_000_000, {from, 7}) ++ lists:duplicate(5, timeout),
     with_processes([{birth(1), Entries}], #{}, fun(Dir) ->

@@ -149,6 +149,20 @@ a_full_disk_is_told_at_the_end_test() ->
     {error, Text} = witness_log_writer:close(Log),
     ?assertEqual(~"/dev/full: no space left on device", unicode:characters_to_binary(Text)).
 
+what_is_closed_as_a_whole_is_there_or_is_not_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "whole.log"),
+        Log = begun(File),
+        ok = witness_log_writer:write(events(), Log),
+        ok = witness_log_writer:close_whole(Log),
+        ?assertEqual(events(), read(File, text)),
+        %% A device stays.
+        Full = begun("/dev/full"),
+        ok = witness_log_writer:write(events(), Full),
+        ?assertMatch({error, _}, witness_log_writer:close_whole(Full)),
+        ?assertMatch({ok, _}, file:read_file_info("/dev/full"))
+    end).
+
 %% 8 MB; about half of it may wait.
 who_writes_too_fast_waits_test_() ->
     in_folder(fun(Dir) ->

@@ -31,6 +31,7 @@ clean({Prepared, Twin, _}) ->
 tests({_, _, Properties}) ->
     [{"each property has monitors", fun() -> [?assertMatch([_ | _], Monitors) || {_, _, Monitors} <- Properties] end},
      {"one after the other", fun() -> [one_after_the_other(Property) || Property <- Properties] end},
+     {"what is only counted", fun() -> [counted_as_told(Property) || Property <- Properties] end},
      {"in any order", fun() -> [in_any_order(Property, Seed) || Property <- Properties, Seed <- lists:seq(1, 5)] end}].
 
 %% Each operation is a piece of work of its own.
@@ -44,6 +45,31 @@ one_after_the_other({Monitor, _, Monitors}) ->
     end, {[], 0}, lists:enumerate(Ops)),
     as_alone(Told, Covered, Ops, Monitors),
     gone(Lane).
+
+%% What is satisfied is missing from the outcomes and in the numbers, and nothing else differs.
+counted_as_told({Monitor, _, Monitors}) ->
+    Ops = [numbered(Line, Op) || {Line, Op} <- lists:enumerate(
+               lists:append([[{Id, What} || What <- Whats] || #{id := Id, whats := Whats} <- Monitors]))],
+    Telling = lane(Monitor),
+    Counting = lane(Monitor, #{counted => fun() -> true end}),
+    {All, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Telling),
+    {Told, {Gone, Of, Slices, Vacuous, Undecided}, Covered} = answer(Ops, Counting),
+    {Satisfied, Others} = lists:partition(fun({_, _, _, Outcome}) ->
+        %% Of the end of a monitor with slices its slices tell.
+        is_map(Outcome) andalso maps:get(verdict, Outcome, undefined) =:= yes
+    end, All),
+    {Ends, InSlices} = lists:partition(fun({_, _, Kind, _}) -> Kind =:= verdict end, Satisfied),
+    Ended = lists:sort([Id || {_, Id, _, _} <- Ends]),
+    %% Vacuous is also what a monitor with slices says that has had none, which is told.
+    None = [Told1 || {_, _, verdict, #{verdict := yes}} = Told1 <- Told],
+    ?assertEqual(Others, Told -- None),
+    ?assertEqual(#{}, Undecided),
+    ?assertEqual(Ended, lists:sort(Gone ++ [Id || {_, Id, _, _} <- None])),
+    ?assertEqual({length(Ends) - length(None), length(InSlices)}, {Of, Slices}),
+    ?assertEqual(length([vacuous || {_, _, _, #{vacuous := true}} <- Satisfied -- None]), Vacuous),
+    ?assertEqual(save(Telling), save(Counting)),
+    gone(Telling),
+    gone(Counting).
 
 %% Three monitors of each; now and then a new lane goes on, whose module is the other one.
 in_any_order({Monitor, Twin, Monitors}, Seed) ->
@@ -308,9 +334,13 @@ lane(Monitor) -> lane(Monitor, #{}).
 lane(Monitor, More) -> witness_monitor_lane:start_link(More#{monitor => Monitor, explain => ?EXPLAIN}).
 
 work(Ops, Lane) ->
+    {Told, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Lane),
+    {Told, Covered}.
+
+answer(Ops, Lane) ->
     Seq = make_ref(),
     Lane ! {work, Seq, self(), Ops},
-    receive {worked, Seq, Lane, Told, Covered} -> {Told, Covered} end.
+    receive {worked, Seq, Lane, Told, Counted, Covered} -> {Told, Counted, Covered} end.
 
 save(Lane) ->
     Ref = make_ref(),

@@ -15,6 +15,56 @@ from then on those of its value and the unkeyed ones, and ends with its verdict.
 sliced_monitors_agree_with_unsliced_ones_test_() ->
     {timeout, 300, ?_assert(proper:quickcheck(prop_slices(), [quiet, long_result, {numtests, 60}, {to_file, user}]))}.
 
+%% Of each reason the oldest ones are explained, also where a saved monitor goes on.
+undecided_slices_are_explained_up_to_a_bound_test_() ->
+    {setup, fun() -> compile("with m:f(_) per V over _ ? {V, _} monitor max X.([_ ? {_, a}] X and [_ ? {_, b}] ff).") end,
+     fun witness_spec:unload/1,
+     fun(Map) -> [{"at the end", fun() -> at_the_end(Map) end}, {"by others", fun() -> displaced(Map, infinity) end},
+                  {"by others, with times", fun() -> displaced(Map, 1000) end}, {"idle", fun() -> idle(Map) end}] end}.
+
+empty(#{module := Module}, Max, Idle) ->
+    {slices, Filter} = Module:init({m, f, [1]}, self(), 1),
+    witness_monitor_sliced:new(Module, witness_monitor_instance:config(Module, ?EXPLAIN), {fun Module:slice/2, Filter},
+                               Module:slice_names(Filter), Max, Idle).
+
+received(From, To) -> [{recv, self(), undefined, {V, a}, V} || V <- lists:seq(From, To)].
+
+values(Outcomes) -> [Value || #{verdict := inconclusive, slice := [{~"V", Value}]} <- Outcomes].
+
+at_the_end(Map) ->
+    {ok, [], S} = witness_monitor_sliced:run(received(1, 250), empty(Map, 1000, infinity)),
+    [begin
+        Outcomes = End(S),
+        ?assertEqual(lists:seq(1, 100), values(Outcomes)),
+        ?assertEqual([{undecided, Reason, 150}], lists:nthtail(100, Outcomes)),
+        ?assertMatch([#{steps := [_], reason := Reason} | _], Outcomes)
+    end || {Reason, End} <- [{stopped, fun(A) -> witness_monitor_sliced:ended(stopped, A) end},
+                             {{gap, late}, fun(A) -> witness_monitor_sliced:inconclusive({gap, late}, A) end}]],
+    %% What is decided is told, however many there are.
+    Ended = witness_monitor_sliced:ended(complete, S),
+    ?assertEqual(250, length([yes || #{verdict := yes} <- Ended])),
+    {ok, Violated, _} = witness_monitor_sliced:run([{recv, self(), undefined, {V, b}, V} || V <- lists:seq(1, 250)], S),
+    ?assertEqual(250, length([no || #{verdict := no} <- Violated])).
+
+displaced(Map, Idle) ->
+    {ok, One, S1} = witness_monitor_sliced:run(received(1, 60), empty(Map, 10, Idle)),
+    {_, Saved} = witness_monitor_sliced:save(S1),
+    {ok, Loaded} = witness_monitor_sliced:load(binary_to_term(term_to_binary(Saved)), empty(Map, 10, Idle)),
+    {ok, Two, S2} = witness_monitor_sliced:run(received(61, 300), Loaded),
+    ?assertEqual(lists:seq(1, 100), values(One ++ Two)),
+    ?assertEqual([{undecided, max_slices, 190}], Two -- [O || O <- Two, is_map(O)]),
+    %% What it was saved without before has explained nothing.
+    {ok, _} = witness_monitor_sliced:load(list_to_tuple(lists:droplast(tuple_to_list(Saved))), empty(Map, 10, Idle)),
+    %% Each reason has its own examples, and a slice that is gone is not idle later.
+    ?assertEqual(lists:seq(291, 300), values(witness_monitor_sliced:ended(stopped, S2))),
+    ?assertEqual(300, witness_monitor_sliced:count(S2)).
+
+idle(Map) ->
+    {ok, [], S} = witness_monitor_sliced:run(received(1, 250), empty(Map, 1000, 1)),
+    {ok, Outcomes, _} = witness_monitor_sliced:run([{recv, self(), undefined, other, 2_000_000}], S),
+    ?assertEqual(lists:seq(1, 100), values(Outcomes)),
+    ?assertEqual([{undecided, slice_idle, 150}], lists:nthtail(100, Outcomes)).
+
 prop_slices() ->
     ?FORALL({Per, Formula}, {oneof([['V'], ['V', 'W']]), formula()},
     ?FORALL({Over, Traces}, {over(Per), vector(?TRACES, {value(), list(event()), integer(0, 20)})},

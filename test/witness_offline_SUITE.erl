@@ -16,7 +16,8 @@ to be driven more finely than either allows (block sizes, moments of death) the 
 ]).
 -export([
     blocks_lanes_and_modes_make_no_difference/1,
-    schedulers_and_modes_make_no_difference/1
+    schedulers_and_modes_make_no_difference/1,
+    undecided_slices_are_told_up_to_a_bound/1, what_is_satisfied_is_counted_where_it_is_not_told/1, a_position_counts_what_is_satisfied_once/1
 ]).
 -export([
     a_malformed_line_is_pointed_at/1,
@@ -65,6 +66,7 @@ to be driven more finely than either allows (block sizes, moments of death) the 
 ]).
 %% Called in VMs of their own.
 -export([measured/1, written/2]).
+-export([waiting/1, waits/1]).
 -export([init/3, handle_event/2, handle_end/2]).
 
 -define(LIMIT_MS, 60_000).
@@ -78,7 +80,8 @@ all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
     [{permutations, [], [monitors_record_their_exact_sequence, specifications_see_their_exact_sequence]},
-     {determinism, [], [blocks_lanes_and_modes_make_no_difference, schedulers_and_modes_make_no_difference]},
+     {determinism, [], [blocks_lanes_and_modes_make_no_difference, schedulers_and_modes_make_no_difference,
+                        what_is_satisfied_is_counted_where_it_is_not_told, undecided_slices_are_told_up_to_a_bound]},
      {refused, [parallel],
       [a_malformed_line_is_pointed_at, a_malformed_line_that_is_skipped_gives_no_result,
        a_violation_counts_more_than_a_skipped_line, malformed_lines_are_all_counted_and_some_are_named,
@@ -95,7 +98,8 @@ groups() ->
                    memory_does_not_grow_with_the_log]},
      {positions, [parallel], [killed_at_any_moment_nothing_is_lost_or_doubled,
                               killed_by_the_system_nothing_is_lost_or_doubled,
-                      a_position_counts_the_monitors_that_live, a_position_at_the_end_goes_on_when_the_log_grows,
+                      a_position_counts_the_monitors_that_live, a_position_counts_what_is_satisfied_once,
+                      a_position_at_the_end_goes_on_when_the_log_grows,
                       a_changed_specification_is_refused, a_changed_record_is_refused, a_damaged_position_is_refused,
                       a_position_of_another_log_is_refused, a_position_that_cannot_be_written_gives_no_result,
                       nobody_else_may_read_a_position]}].
@@ -294,6 +298,88 @@ schedulers_and_modes_make_no_difference(Config) ->
     [?assertEqual(First, Other, Run) || {Run, Other} <- lists:zip(tl(Runs), Others)],
     ok.
 
+%% The numbers are the same, and so is, in its order, what is told all the same.
+what_is_satisfied_is_counted_where_it_is_not_told(Config) ->
+    File = write(Config, "counted.log", text(random(3, 300))),
+    Options = #{system => {log, {file, File}}, specs => [path(Config, Spec) || Spec <- ["good.hml", "slices.hml"]],
+                max_verdicts => 0},
+    Numbers = fun(Summary) -> maps:without([elapsed_ms, warnings], Summary) end,
+    {All, Told} = heard(Options),
+    #{slices := Slices, verdicts := #{yes := Yes, no := No}} = All,
+    ?assert(Slices > 100 andalso Yes > 100 andalso No > 50, All),
+    ?assertEqual(Yes, length([yes || #{verdict := yes} <- Told])),
+    {Without, Unsatisfied} = heard(Options#{satisfied => counted}),
+    ?assertEqual(Numbers(All), Numbers(Without)),
+    ?assertEqual([V || V = #{verdict := Verdict} <- Told, Verdict =/= yes],
+                 [V || V = #{verdict := Verdict} <- Unsatisfied, Verdict =/= yes]),
+    %% Only what a monitor with slices says that has had none is told.
+    ?assertEqual([], [V || V = #{verdict := yes, vacuous := false} <- Unsatisfied]),
+    {Silent, []} = checked(Options),
+    ?assertEqual(Numbers(All), Numbers(Silent)),
+    %% Those that are kept are the first ones.
+    {Kept, First} = checked(Options#{max_verdicts := 100}),
+    ?assertEqual(Numbers(All), Numbers(Kept)),
+    ?assertEqual(lists:sublist(Told, 100), First).
+
+%% Three processes with 600 open slices each: in the log of a run, in a run of each kind, and for people.
+undecided_slices_are_told_up_to_a_bound(Config) ->
+    Spec = write(Config, "open.hml", "with witness_offline_SUITE:waits(_) per Key over _ ? {Key, _}\n"
+                                     "monitor max X.([_ ? {_, open}] X and [_ ? {_, bad}] ff).\n"),
+    P = [pid(N) || N <- [2, 3, 4]],
+    Lives = [[fork(?M, Pid, {?MODULE, waits, [1]})] ++ [recv(Pid, {Key, open}) || Key <- lists:seq(1, 600)] || Pid <- P],
+    File = write(Config, "open.log", text([begins(?M, undefined, {m, main, []}) | lists:append(Lives)])),
+    Log = #{system => {log, {file, File}}, specs => [Spec]},
+    Live = #{system => {?MODULE, waiting, []}, specs => [Spec], halt => false, source => evm},
+    [begin
+        {Summary, Verdicts} = stopped(Options),
+        #{undecided := [Undecided]} = Summary,
+        ?assertMatch(#{slices := 1800, verdicts := #{inconclusive := 1800}, outcome := ok}, Summary, Options),
+        ?assertMatch(#{count := 1800, told := 300, reason := stopped}, Undecided, Options),
+        ?assertEqual(300, length(Verdicts)),
+        ?assertEqual([lists:seq(1, 100)], lists:usort([lists:sort([Key || #{process := Of, slice := [{_, Key}]} <- Verdicts, Of =:= Pid])
+                                                        || #{process := Pid} <- Verdicts]))
+    end || Options <- [Log, Log#{instrument => central}, Live, Live#{instrument => central}, Live#{instrument => inline}]],
+    #{exit := 0, stdout := Text} = check(Config, ["--spec", "open.hml", "open.log"]),
+    contains(Text, [~"1800 undecided: watching stopped before a decision"]),
+    #{exit := 0, stdout := Json} = check(Config, ["--json", "--spec", "open.hml", "open.log"]),
+    ?assertEqual(300, length([Line || Line = #{~"type" := ~"verdict"} <- lines(Json)])),
+    ?assertMatch([#{~"undecided" := [#{~"count" := 1800, ~"told" := 300}]}], [L || L = #{~"type" := ~"summary"} <- lines(Json)]).
+
+%% A run ends when all of its processes wait; they end behind it.
+stopped(#{system := {log, _}} = Options) -> checked(Options);
+stopped(Options) ->
+    {ok, Run} = witness:start(Options#{log => false, system := {?MODULE, waiting, [{self(), 600}]}}),
+    Waiting = [receive {waits, Pid} -> Pid after ?LIMIT_MS -> ct:fail(not_waiting) end || _ <- [1, 2, 3, 4]],
+    {ok, Summary} = witness_run:finish(Run),
+    Verdicts = witness:verdicts(Run),
+    {ok, _} = witness:stop(Run),
+    [Pid ! over || Pid <- Waiting],
+    {Summary, Verdicts}.
+
+waiting({Self, Keys}) ->
+    Waiting = [spawn(?MODULE, waits, [Self]) || _ <- [1, 2, 3]],
+    [Pid ! {Key, open} || Key <- lists:seq(1, Keys), Pid <- Waiting],
+    [Pid ! last || Pid <- Waiting],
+    over(Self).
+
+waits(Self) ->
+    receive
+        {_, open} -> waits(Self);
+        last -> over(Self)
+    end.
+
+over(Self) ->
+    Self ! {waits, self()},
+    receive over -> ok end.
+
+heard(Options) ->
+    Self = self(),
+    Ref = make_ref(),
+    {Summary, []} = checked(Options#{on_verdict => fun(V) -> Self ! {Ref, V} end}),
+    {Summary, all_heard(Ref)}.
+
+all_heard(Ref) -> receive {Ref, V} -> [V | all_heard(Ref)] after 0 -> [] end.
+
 %% Verdicts as JSON tells them, without what differs from run to run.
 told(#{exit := 1, stdout := Output}) -> verdicts(Output).
 
@@ -450,7 +536,8 @@ a_damaged_gzip_is_refused(Config) ->
         ++ [recv(pid(5), rand:bytes(20)) || _ <- lists:seq(1, 100)],
     _ = write(Config, "damaged.log.gz", flipped(200, zlib:gzip(text(Items)))),
     #{exit := 2, stderr := Error} = check(Config, ["--spec", "good.hml", "damaged.log.gz"]),
-    contains(Error, [~"damaged.log.gz"]).
+    contains(Error, [~"damaged.log.gz"]),
+    ?assertEqual(nomatch, binary:match(Error, ~"the system goes on")).
 
 json_has_line_and_column(Config) ->
     Json = [witness_log:line(Item, json) || Item <- small()],
@@ -791,6 +878,19 @@ a_position_counts_the_monitors_that_live(Config) ->
     ?assertEqual(nomatch, string:find(Text, ~"(all_good) monitored nothing")).
 
 %% What was undecided at the end of the first run is judged in the second.
+a_position_counts_what_is_satisfied_once(Config) ->
+    {Before, After} = lists:split(500, random(4, 100)),
+    File = write(Config, "counts.log", text(Before)),
+    Position = File ++ ".position",
+    Options = #{system => {log, {file, File}}, specs => [path(Config, "good.hml")], max_verdicts => 0},
+    Counted = fun(#{verdicts := Verdicts}) -> maps:without([inconclusive], Verdicts) end,
+    {First, []} = checked(Options#{save => Position}),
+    File = write(Config, "counts.log", text(Before ++ After)),
+    {Second, []} = checked(Options#{from => Position}),
+    {Whole, []} = checked(Options),
+    ?assert(lists:all(fun(Summary) -> map_get(yes, Counted(Summary)) > 0 end, [First, Second])),
+    ?assertEqual(Counted(Whole), maps:merge_with(fun(_, A, B) -> A + B end, Counted(First), Counted(Second))).
+
 a_position_at_the_end_goes_on_when_the_log_grows(Config) ->
     Items = random(6, 60),
     _ = write(Config, "all.log", text(Items)),

@@ -71,7 +71,7 @@ attempt(#{items := Items, lines := Lines, malformed := []}, Map = #{module := Mo
     end,
     {#{operations := Operations, started := Started}, _} = witness_outline_log:take(Log),
     Ended = lists:append([ended(witness_outline_log:property(Lane, Log), Of) || Lane := Of <- Operations]),
-    ?assertEqual(lists:sort([Id || {Id, _} <- Started]), lists:sort(Ended)),
+    ?assertEqual(lists:sort([Id || {Id, _, _} <- Started]), lists:sort(Ended)),
     End.
 
 entries(#{module := Module, entries := Entries}) ->
@@ -82,7 +82,7 @@ entries(#{module := Module, entries := Entries}) ->
 ended(#{monitor := Monitor}, Operations) ->
     Lane = witness_monitor_lane:start_link(#{monitor => Monitor, explain => 3}),
     ok = witness_monitor_lane:work(Lane, 1, Operations, self()),
-    Told = receive {worked, 1, Lane, Answer, _} -> Answer end,
+    Told = receive {worked, 1, Lane, Answer, _, _} -> Answer end,
     {_, []} = witness_monitor_lane:save(Lane),
     unlink(Lane),
     exit(Lane, kill),

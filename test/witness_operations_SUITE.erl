@@ -148,7 +148,7 @@ forms(String) -> [list_to_binary(String), iolist_to_binary(lists:join(",", [inte
 
 log(#{msg := {report, Report}, meta := Meta = #{report_cb := Format}}, #{config := #{to := Pid}}) ->
     {Text, Args} = Format(Report),
-    Pid ! {logged, {maps:get(label, Report), unicode:characters_to_binary(io_lib:format(Text, Args)), Report, Meta}}.
+    Pid ! {logged, {{witness, maps:get(witness, Report)}, unicode:characters_to_binary(io_lib:format(Text, Args)), Report, Meta}}.
 
 the_command_line_redacts(Config) ->
     File = specification(Config),

@@ -176,7 +176,7 @@ told_of(Batches) ->
               || _ := Ofs <- Lanes],
     [?assertEqual(lists:sort(Order), Order) || Of <- Placed, Order <- [[At || {{At, _}, _, _} <- Of]]],
     [{Meta, [{Line, What} || {{_, Line}, Of, What} <- lists:append(Placed), Of =:= Id]}
-     || #{started := Started} <- Batches, {Id, Meta} <- Started].
+     || #{started := Started} <- Batches, {Id, _, Meta} <- Started].
 
 fed(Pieces, L) ->
     {_, Fed} = lists:foldl(fun(Items, {Base, A}) ->

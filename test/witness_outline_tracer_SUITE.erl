@@ -179,7 +179,7 @@ in_order(SetUp, Permutations, Waits) ->
     Stamps = case [Partition || Partition = [_, _ | _] <- SetUp] of [] -> handover; _ -> always end,
     {ok, Pool} = witness_outline:start_link(
                    #{source => witness_trace_scripted, source_options => #{source => Source, stamps => Stamps},
-                     run => self(), maps => [instrumentation(SetUp)], explain => 1, hold_back => 3_600_000,
+                     run => self(), maps => [instrumentation(SetUp)], explain => 1, groups => 0, hold_back => 3_600_000,
                      memory => 1 bsl 30, counters => Counters, held => atomics:new(1, [])}),
     lists:foreach(fun({N, Permutation}) ->
         try permutation(N, Permutation, SetUp, Waits, Source, Pool)

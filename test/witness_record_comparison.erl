@@ -26,9 +26,10 @@ has not noted any of, and `ets:insert/2`, with which it notes.
 - `complete`: the same, and nobody is killed, so nobody has lacked the time to note its last step;
 - `verified`: as `exact`, where labels were not believed, since not all code was woven: a message of a process that has
   ended meanwhile is there with its contents;
-- `within`: libraries take messages for it, too: what it has noted is there in this order.
+- `within`: libraries take messages for it, too: what it has noted is there in this order;
+- `within_verified`: the same, where labels were not believed.
 """.
--type strictness() :: complete | exact | verified | within.
+-type strictness() :: complete | exact | verified | within | within_verified.
 
 -doc """
 What a program has noted, and what the recording says, with the same pids: those of a node that got its name later are
@@ -104,14 +105,15 @@ process(Pid, Id, Steps, Root, #{entries := Entries, ids := Ids}, Strictness) ->
     Kept = [Entry || Entry <- maps:get(Id, Entries), counts(Entry, Noted)],
     Rest = case {Strictness, Pid} of
         {within, _} -> anything;
+        {within_verified, _} -> anything;
         %% Its last step is to write the file, and it goes on after that.
         {_, Root} -> outside;
         {complete, _} -> noted;
         {_, _} -> ended
     end,
-    Known = Steps =/= [] orelse lists:member(Strictness, [complete, within]),
+    Known = Steps =/= [] orelse lists:member(Strictness, [complete, within, within_verified]),
     Same = fun(Step, Entry) ->
-        same(Step, Entry, Pid, Ids) orelse lists:member(Strictness, [verified, within]) andalso late(Step, Entry)
+        same(Step, Entry, Pid, Ids) orelse lists:member(Strictness, [verified, within_verified]) andalso late(Step, Entry)
     end,
     case match(Steps, Kept, Rest, Same) of
         ok -> [];

@@ -10,7 +10,8 @@ by the command.
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [servers_and_their_clients, supervisors_tasks_agents_and_registries, a_function_by_the_command,
-          the_application_of_a_mix_project, a_function_of_a_mix_project, what_is_wrong_with_a_project_is_named].
+          the_application_of_a_mix_project, a_function_of_a_mix_project, a_function_of_a_mix_project_is_monitored_as_in_a_run,
+          a_mix_project_that_depends_on_witness, what_is_wrong_with_a_project_is_named].
 
 init_per_suite(Config) ->
     case os:find_executable("elixirc") of
@@ -65,6 +66,47 @@ a_function_of_a_mix_project(Config) ->
     #{exit := 0, stdout := Text} = witness(Config, ["record", "--mix", Project, "-o", Dir, "Starling.ask(5)"]),
     witness_command:contains(Text, [~"says {:dev, \"runtime\", 5}", ~"RECORDED"]),
     conversations(Dir, 5).
+
+%% The same words have the same processes watched, and the same verdict.
+a_function_of_a_mix_project_is_monitored_as_in_a_run(Config) ->
+    Project = project(?FUNCTION_NAME, "[Starling]", Config),
+    {_, Dir} = names(?FUNCTION_NAME, Config),
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "starling.hml"),
+    [begin
+         ok = file:write_file(Spec, io_lib:format("with 'Elixir.Starling':init(_) over _ ? call(_, _) check "
+                                                  "max X.([_ ? call(_, {say, 4})] ff and [_ ? call(_, {say, N}) when N =/= 4] X).", [])),
+         Words = ["--mix", Project, "--spec", Spec, "Starling.ask(" ++ Times ++ ")"],
+         ?assertMatch(#{exit := Exit}, witness(Config, ["run" | Words])),
+         Folder = Dir ++ Times,
+         #{exit := Exit, stdout := Text} = witness(Config, ["record", "-o", Folder | Words]),
+         witness_command:contains(Text, [~"monitors  1", ~"RECORDED"]),
+         ?assertMatch(#{exit := Exit}, witness(Config, ["replay", "--spec", Spec, Folder])),
+         ?assertMatch(#{exit := Exit}, witness(Config, ["check", "--replay", "--spec", Spec, Folder]))
+     end || {Times, Exit} <- [{"2", 0}, {"4", 1}]].
+
+%% The copy that it has among its dependencies is no part of it, whether it is started with the project or not.
+a_mix_project_that_depends_on_witness(Config) ->
+    Project = project(?FUNCTION_NAME, "[Starling]", Config),
+    Root = witness_checkout:root(proplists:get_value(data_dir, Config)),
+    Rebar = os:find_executable("rebar3"),
+    [begin
+         write(Project, "mix.exs", io_lib:format("""
+          defmodule Starling.MixProject do
+            use Mix.Project
+            def project, do: [app: :starling, version: "1.0.~s", deps: [{:witness, path: ~tp, only: :test, runtime: ~s}]]
+            def application, do: [mod: {Starling.Application, []}, extra_applications: [:logger]]
+          end
+          """, [Number, Root, Runtime])),
+         {_, Dir} = names(?FUNCTION_NAME, Config),
+         #{exit := 0, stdout := Text} =
+             witness_command:run(Config, "/usr/bin/env",
+                                 ["-u", "REBAR_BASE_DIR", "-u", "REBAR_PROFILE", "MIX_ENV=test", "MIX_REBAR3=" ++ Rebar, "REBAR_COLOR=none",
+                                  filename:join([Root, "bin", "witness"]), "record", "--mix", Project, "-o", Dir, "Starling.ask(5)"]),
+         witness_command:contains(Text, [~"says {:test, \"runtime\", 5}", ~"RECORDED"]),
+         ?assert(filelib:is_regular(filename:join(Project, "_build/test/lib/witness/ebin/witness.app"))),
+         conversations(Dir, 5),
+         ?assertMatch(#{exit := 0}, witness(Config, ["replay", Dir]))
+     end || {Number, Runtime} <- [{"1", "false"}, {"2", "true"}]].
 
 %% The server of the application took a request of one process so often, and that one its answers.
 conversations(Dir, Number) ->

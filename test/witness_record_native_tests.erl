@@ -27,6 +27,7 @@ tests() ->
      {children_after_a_spawn_that_failed, fun children_after_a_spawn_that_failed/0},
      {what_a_process_was_spawned_with, fun what_a_process_was_spawned_with/0},
      {ends, fun ends/0},
+     {an_end_while_it_waits, fun an_end_while_it_waits/0},
      {calls_for_others_do_nothing, fun calls_for_others_do_nothing/0},
      {labels_that_must_be_verified, fun labels_that_must_be_verified/0},
      {a_sender_that_cannot_be, fun a_sender_that_cannot_be/0},
@@ -255,6 +256,32 @@ what_a_process_was_spawned_with() ->
     ?assertEqual([{lists, reverse, [[1, 2]]}, {erlang, size, 1}, {lists, append, 2}], Signatures).
 
 by_id(Births) -> [B || {_, B} <- lists:keysort(1, maps:to_list(Births))].
+
+%% Any entry says that it waits no more, also one that lengthens a run; so does an end of its own only where there was one.
+an_end_while_it_waits() ->
+    Does = [{fun(_) -> ok end, [waited]},
+            {fun(Me) -> ok = ?R:waits(Me) end, [waited]},
+            {fun(Me) -> ok = ?R:took(Me, 2) end, [{from, 2}]},
+            {fun(Me) -> ok = ?R:took(Me, 2), ok = ?R:waits(Me), ok = ?R:took(Me, 2), ok = ?R:waits(Me) end, [{from, 2}, {from, 2}, waited]},
+            {fun(Me) -> ok = ?R:took(Me, 2), ok = ?R:waits(Me), ok = ?R:took(Me, 2) end, [{from, 2}, {from, 2}]},
+            {fun(Me) -> ok = ?R:content(Me, x) end, [{content, x}]},
+            {fun(Me) -> ok = ?R:timeout(Me) end, [timeout]},
+            {fun(Me) -> ok = ?R:result(Me, 1, 5) end, [{result, 1, 5}]},
+            {fun(Me) -> ok = ?R:result(Me, 1, ok) end, [{result, 1, ok}]},
+            {fun(Me) -> ok = ?R:result(Me, 1, {x}) end, [{result, 1, {x}}]},
+            {fun(Me) -> ok = ?R:raise(Me, 1, {error, x}) end, [{raise, 1, {error, x}}]},
+            {fun(Me) -> ok = ?R:named(Me, undefined) end, [{named, 0}]},
+            {fun(Me) -> ok = ?R:sent(Me, x, y) end, [{sent, {x, y}}]}],
+    {Root, #{births := Births, entries := Entries}} = recorded(fun(_) ->
+        [begin
+             Self = self(),
+             Child = child(fun(Me) -> ok = ?R:waits(Me), Do(Me), Self ! {done, self()}, receive never -> ok end end),
+             receive {done, Child} -> exit(Child, kill) end,
+             join(Child)
+         end || {Do, _} <- Does]
+    end),
+    ?assertEqual([Expected ++ [{exit, killed}] || {_, Expected} <- Does],
+                 [maps:get(Id, Entries) || #{id := Id, parent := P} <- by_id(Births), P =:= Root]).
 
 ends() ->
     {Root, #{births := Births, entries := Entries, ends := Ends}} = recorded(fun(_) ->
@@ -637,6 +664,7 @@ entries(<<Kind:3, Low:5, Rest0/binary>>, Data, Full, Last, Done) ->
         7 when Value =:= 2 ->
             <<Hash:64/little, Rest1/binary>> = Rest,
             entries(Rest1, Data, Full, Last, [{hash, Hash} | Done]);
+        7 when Value =:= 5 -> entries(Rest, Data, Full, Last, [waited | Done]);
         7 ->
             {[Term], Data1} = items(1, Data, []),
             entries(Rest, Data1, Full, Last, [{element(Value + 1, {exit, named, hash, sent, contents}), Term} | Done])

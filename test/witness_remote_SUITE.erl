@@ -11,7 +11,8 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
          init_per_testcase/2, end_per_testcase/2]).
--export([verdicts_are_those_of_a_local_run/1, nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
+-export([verdicts_are_those_of_a_local_run/1, a_group_has_the_children_that_run/1, few_modules_are_purged_and_told/1,
+         nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
          what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
          a_killed_tool_leaves_nothing/1, a_tool_that_dies_at_a_busy_node_leaves_nothing/1,
          a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
@@ -20,9 +21,9 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1, an_old_release_is_refused/1]).
 
 %% At the target.
--export([serve/0, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
+-export([serve/0, parent/0, child/0, crowd/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
 %% In the tool.
--export([systems/2, attached/3, hold/4, slow/3, sessions/1]).
+-export([systems/2, attached/3, told/2, hold/4, slow/3, sessions/1]).
 
 -define(EVENT, 30_000).
 
@@ -41,7 +42,7 @@ suite() -> [{timetrap, {minutes, 5 + witness_setting:number("WITNESS_REMOTE_RAND
 all() -> [{group, this_release}, {group, other_release}, an_old_release_is_refused].
 
 groups() ->
-    Both = [verdicts_are_those_of_a_local_run, what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
+    Both = [verdicts_are_those_of_a_local_run, a_group_has_the_children_that_run, few_modules_are_purged_and_told, what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
@@ -131,6 +132,47 @@ verdicts_are_those_of_a_local_run(Config) ->
     peer:stop(Tool),
     ?assert(length(Systems) > 10),
     ?assertEqual([{Name, {witness_sys:outcome(S), witness_sys:expected(S)}} || #{name := Name} = S <- Systems], Results).
+
+%% The child is there before, and only the parent is named.
+a_group_has_the_children_that_run(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "group.hml"),
+    ok = file:write_file(Spec, "with witness_remote_SUITE:parent() group over _ : _ ! bad monitor [_ : _ ! bad] ff."),
+    Parent = peer:call(Peer, erlang, spawn, [?MODULE, parent, []]),
+    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =/= undefined end),
+    Tool = tool(),
+    Watch = (where(Node, Config))#{watch => [{pid, peer:call(Peer, erlang, pid_to_list, [Parent])}]},
+    %% The child does wrong again and again.
+    {ok, #{outcome := violated, gaps := 0}, [#{verdict := no}]} =
+        peer:call(Tool, ?MODULE, attached, [Watch, #{specs => [Spec]}, {verdicts, 1}], 2 * ?EVENT),
+    peer:stop(Tool),
+    true = peer:call(Peer, erlang, exit, [Parent, kill]),
+    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =:= undefined end),
+    unharmed(Target).
+
+%% However large Witness is: each module that is purged asks all processes of the node.
+few_modules_are_purged_and_told(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Crowd = peer:call(Peer, erlang, spawn, [?MODULE, crowd, [10_000]]),
+    ok = awaited(fun() -> peer:call(Peer, erlang, system_info, [process_count]) > 10_000 end),
+    Tool = tool(),
+    Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
+    Lines = peer:call(Tool, ?MODULE, told, [Watch, options(Config)], 2 * ?EVENT),
+    peer:stop(Tool),
+    ?assertMatch([_, _, _], Lines),
+    [?assertMatch({_, _}, binary:match(Line, <<"(module ", (integer_to_binary(N))/binary, " of 3)">>))
+     || {N, Line} <- lists:enumerate(Lines)],
+    true = peer:call(Peer, erlang, exit, [Crowd, kill]),
+    ok = awaited(fun() -> peer:call(Peer, erlang, system_info, [process_count]) < 10_000 end),
+    unharmed(Target).
+
+told(Where, Options) ->
+    Self = self(),
+    {ok, Run} = witness_remote:start(Where#{on_leaving => fun(Line) -> Self ! {line, unicode:characters_to_binary(Line)} end}, Options),
+    {ok, _} = witness:stop(Run),
+    lines().
+
+lines() -> receive {line, Line} -> [Line | lines()] after 0 -> [] end.
 
 every(N, Systems) -> [S || {I, S} <- lists:enumerate(Systems), I rem N =:= 0].
 
@@ -385,8 +427,11 @@ down(Peer) ->
 %% Goes so far, and stays there, in a process of its own.
 hold(Step, _, Where, Options) ->
     Self = self(),
-    _ = spawn(fun() -> step(Step, Where, Options), Self ! {reached, Step}, receive never -> ok end end),
-    receive {reached, Step} -> ok end.
+    {_, Ref} = spawn_monitor(fun() -> step(Step, Where, Options), Self ! {reached, Step}, receive never -> ok end end),
+    receive
+        {reached, Step} -> ok;
+        {'DOWN', Ref, process, _, Reason} -> error(Reason)
+    end.
 
 step(running, Where, Options) ->
     {ok, _} = witness_remote:start(Where#{watch => [{name, "witness_test_server"}]}, Options);
@@ -402,7 +447,10 @@ load(Tag, Cleaner, Objects) ->
     Named = witness_remote_cleaner:slot(1),
     Config = #{tool => self(), tag => Tag, options => #{system => node}, specs => [], modules => [M || {M, _} <- Objects]},
     Cleaner ! {Tag, load, Objects, {Named(witness_remote_guard), init, [Config]}},
-    receive {Tag, started, _} -> ok end.
+    receive
+        {Tag, started, _} -> ok;
+        {Tag, not_loaded, _} = Refused -> error(Refused)
+    end.
 
 claim(Where = #{node := Node}, Options) ->
     ok = step(connected, Where, Options),
@@ -465,15 +513,15 @@ who_is_killed_at_the_target_leaves_nothing(Config) ->
 
 %% It runs when it has a run.
 guard(Peer) ->
-    Initial = fun(M) -> [P || P <- peer:call(Peer, erlang, processes, []), initial(Peer, P) =:= M] end,
-    case {Initial('witness_remote_guard$1'), Initial('witness_outline_tracer$1')} of
+    Initial = fun(F) -> [P || P <- peer:call(Peer, erlang, processes, []), initial(Peer, P) =:= {'witness_remote_guard$1', F}] end,
+    case {Initial(init), Initial('witness_outline_tracer:init')} of
         {[Guard], [_ | _]} -> Guard;
         _ -> none
     end.
 
 initial(Peer, P) ->
     case peer:call(Peer, erlang, process_info, [P, initial_call]) of
-        {initial_call, {M, _, _}} -> M;
+        {initial_call, {M, F, _}} -> {M, F};
         undefined -> undefined
     end.
 
@@ -621,6 +669,25 @@ served() ->
         {From, {add, A, B}} -> From ! {sum, A + B}, served();
         stop -> ok
     end.
+
+%% With a group leader of its own: the processes that have started the others of the target have ended.
+parent() ->
+    true = group_leader(self(), self()),
+    _ = spawn_link(?MODULE, child, []),
+    receive never -> ok end.
+
+child() ->
+    register(witness_test_child, self()),
+    wrong().
+
+wrong() ->
+    self() ! bad,
+    receive bad -> ok end,
+    receive after 5 -> wrong() end.
+
+crowd(N) ->
+    _ = [spawn_link(fun() -> receive never -> ok end end) || _ <- lists:seq(1, N)],
+    receive never -> ok end.
 
 %% Asks again and again, and counts right and wrong answers.
 work(Number, wrong) ->

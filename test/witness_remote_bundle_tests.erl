@@ -31,6 +31,14 @@ a_module_that_is_only_named_comes_too_test_() ->
 a_module_without_object_code_is_an_error_test() ->
     ?assertEqual({error, {no_object_code, no_such_module}}, witness_remote_bundle:closure([no_such_module], [])).
 
+%% Modules that are loaded together may not have one that runs code when it is loaded. Such a module loads native functions.
+what_is_loaded_into_a_target_has_no_native_functions_test_() ->
+    {timeout, 60, fun() ->
+        {ok, Objects} = witness_remote:objects([]),
+        ?assertEqual([], [M || {M, Object} <- Objects,
+                               lists:member({erlang, load_nif, 2}, witness_remote_bundle:imports(Object))])
+    end}.
+
 %% All modules of Witness: no old name is left, and the loader takes them.
 no_old_name_is_left_test_() ->
     {timeout, 60, fun() ->

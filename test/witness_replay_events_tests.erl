@@ -4,7 +4,7 @@
 %% The first process spawns the second one.
 begun() ->
     Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => true} || Id <- [1, 2]],
-    {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} = witness_replay_events:told({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes)),
+    {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} = witness_replay_events:told({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes, none)),
     {[{{fork, _, _, {m, f, [2]}, _}, {1, 1}}, {{init, _, _, {m, f, [2]}, _}, {1, 1}}], E1} =
         witness_replay_events:told({1, 1, {spawn, 2, {m, f, [2]}}}, E),
     E1.
@@ -63,3 +63,26 @@ what_was_not_told_is_missing_test() ->
 nothing_comes_behind_an_end_test() ->
     ?assertEqual([{exit, 2, killed}, {gap, 1, cut}],
                  short(events([{2, 4, {exit, killed, killed}}, send(a, unsure), send(b, sure)]))).
+
+%% A process that is alive at a planned end was stopped. What it has sent is known if it waited.
+stopped(Told, Waiting) ->
+    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => false} || Id <- [1, 2]],
+    {Items, E} = lists:mapfoldl(fun witness_replay_events:told/2, witness_replay_events:new(Processes, Waiting),
+                                [{1, 0, {born, {m, f, [1]}}}, {1, 1, {spawn, 2, {m, f, [2]}}} | Told]),
+    [Item || {_, Item} <- lists:enumerate(lists:append(Items) ++ witness_replay_events:finish(E)),
+             not lists:member(element(1, element(1, Item)), [init, fork])].
+
+nothing_is_missing_of_a_process_that_is_alive_at_a_planned_end_test() ->
+    ?assertEqual([{send, a}, {recv, a}], short(stopped([send(a, sure), recv(a)], #{}))),
+    ?assertEqual([{gap, 1, cut}, {gap, 2, cut}], lists:nthtail(2, short(stopped([send(a, sure), recv(a)], none)))).
+
+a_process_that_waits_at_a_planned_end_has_sent_all_test() ->
+    ?assertEqual([{send, a}, {send, b}], short(stopped([send(a, unsure), send(b, unsure)], #{2 => []}))),
+    ?assertEqual([{send, a}, {recv, a}, {send, b}], short(stopped([send(a, unsure), recv(a), send(b, unsure)], #{2 => []}))).
+
+a_process_that_does_not_wait_at_a_planned_end_has_a_gap_test() ->
+    ?assertEqual([{gap, 2, cut}], short(stopped([send(a, unsure)], #{1 => []}))).
+
+a_process_that_has_sent_too_much_to_be_told_has_a_gap_test() ->
+    ?assertEqual([{send, a}, {gap, 2, cut}], short(stopped([send(a, unsure), {2, 3, lost}], #{2 => []}))),
+    ?assertEqual([{gap, 2, cut}], short(stopped([send(a, unsure), {2, 3, lost}], #{}))).

@@ -45,7 +45,7 @@ what_is_replayed_is_judged_as_what_is_kept_and_live(Config) ->
     {ok, #{outcome := ok, verdicts := #{yes := Yes}}} = witness:await(Run, 600_000),
     {ok, _} = witness:stop(Run),
     Live = [receive {verdict, V} -> V end || _ <- lists:seq(1, Yes)],
-    {Checked, #{outcome := ok, gaps := 0}} = judged({recording, Dir}),
+    {Checked, #{outcome := ok, gaps := 0}} = judged({replay, #{dir => Dir}}),
     ?assert(length(Checked) > 4),
     ?assertEqual(by_process(Live, fun named/1), by_process(Checked, fun named/1)),
     {Replayed, #{outcome := ok}} = judged({replay, #{dir => Dir, on_report => fun(Report) -> Self ! {report, Report} end}}),
@@ -74,13 +74,13 @@ what_a_killed_process_has_sent_may_not_be_known(Config) ->
     [begin
          Dir = file(".rec", Config),
          {ok, #{outcome := recorded}} = witness_record:record(options(Dir, {witness_recorded_killed, Function, []}, Config)),
-         {Verdicts, Summary} = judged({recording, Dir}),
+         {Verdicts, Summary} = judged({replay, #{dir => Dir}}),
          ct:pal("~p~n~p", [Verdicts, Summary]),
-         [Found] = [V || #{signature := {witness_recorded_killed, Who, []}} = V <- Verdicts, lists:member(Who, [worker, talker])],
+         [Found] = [V || #{signature := {witness_recorded_killed, Who, []}} = V <- Verdicts, lists:member(Who, [worker, computer, talker])],
          ?assertMatch({Function, Expected}, {Function, {maps:get(verdict, Found), maps:get(reason, Found)}}),
          %% Nobody else misses anything.
          ?assertMatch([#{verdict := yes}], [V || #{signature := {_, Who, []}} = V <- Verdicts, Who =:= Function])
-     end || {Function, Expected} <- [{all, {yes, undefined}}, {some, {inconclusive, {gap, killed}}},
+     end || {Function, Expected} <- [{all, {yes, undefined}}, {waits, {yes, undefined}}, {some, {inconclusive, {gap, killed}}},
                                      {endless, {inconclusive, {gap, killed}}}]].
 
 %% --- logs ------------------------------------------------------------------------
@@ -91,7 +91,7 @@ what_is_replayed_can_be_written(Config) ->
          Log = file(Extension, Config),
          #{exit := 0} = witness(Config, ["replay", "--events", Log, Dir]),
          {Written, #{outcome := ok}} = judged({file, Log}),
-         {Checked, #{outcome := ok}} = judged({recording, Dir}),
+         {Checked, #{outcome := ok}} = judged({replay, #{dir => Dir}}),
          ?assertEqual(by_process(Checked, fun same/1), by_process(Written, fun same/1))
      end || Extension <- [".log", ".jsonl"]],
     %% Both at once.
@@ -138,7 +138,9 @@ verdicts_are_those_of_the_recording(Config) ->
     ?assertMatch(#{~"outcome" := ~"identical", ~"verdicts" := [#{~"recorded" := [~"no"]}]},
                  json:decode(lists:last(binary:split(Json, ~"\n", [global, trim_all])))),
     ok = file:write_file(filename:join(Dir, "verdicts"), "{}"),
-    #{exit := 2, stderr := Damaged} = witness(Config, ["replay", "--check", Dir]),
+    #{exit := 2, stderr := Untrusted} = witness(Config, ["replay", "--check", Dir]),
+    witness_command:contains(Untrusted, [~"verdicts: it was changed since it was recorded", ~"--trust"]),
+    #{exit := 2, stderr := Damaged} = witness(Config, ["replay", "--check", "--trust", Dir]),
     witness_command:contains(Damaged, [~"witness replay: ", ~"verdicts: it does not hold verdicts"]).
 
 a_violation_is_found_where_nothing_was_recorded(Config) ->
@@ -175,7 +177,7 @@ what_is_wrong_is_named(Config) ->
          {["--check", Dir], [unicode:characters_to_binary(Dir)]},
          {["--monitor", "nonsense", Dir], [~"--monitor: "]}]],
     Malformed = filename:join(filename:dirname(spec(Config)), "malformed.hml"),
-    #{exit := 2, stderr := Error} = witness(Config, ["replay", "--spec", Malformed, Dir]),
+    #{exit := 2, stderr := Error} = witness(Config, ["replay", "--spec", Malformed, answering("[1]", [], Config)]),
     witness_command:contains(Error, [~"malformed.hml:"]).
 
 %% --- helpers ---------------------------------------------------------------------

@@ -6,5 +6,5 @@
 -doc "So they can be made.".
 -spec delete() -> ok.
 delete() ->
-    Tables = [witness_replay_slots, witness_replay_pids, witness_replay_aliases, witness_replay_sleepers],
+    Tables = [witness_replay_slots, witness_replay_pids, witness_replay_aliases, witness_replay_sleepers, witness_replay_bound],
     lists:foreach(fun(Table) -> ets:info(Table) =:= undefined orelse ets:delete(Table) end, Tables).

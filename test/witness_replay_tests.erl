@@ -1,6 +1,7 @@
 -module(witness_replay_tests).
 -moduledoc "The parts of a replay that need no VM: what a process has in hand, exit reasons, funs, and the table of calls.".
 -include_lib("eunit/include/eunit.hrl").
+-include("src/replay/witness_replay_process.hrl").
 
 -define(P, witness_replay_process).
 
@@ -28,6 +29,37 @@ a_message_to_an_alias_that_has_gone_never_came_test() ->
     %% Who names it waits for one that came in time.
     ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, fun({A, _}) -> A =:= Alias; (_) -> false end,
                                                    ?P:unalias({monitor, Alias}, P))).
+
+%% When it comes, and when it is taken: also of those sent to an alias, and with others' between them.
+a_receive_that_skips_a_queue_looks_at_each_message_once_test_() ->
+    {timeout, 60, fun() ->
+        Alias = make_ref(),
+        [?assertEqual({Messages, 2 * Messages + 1}, {Messages, looks(Messages, Sender, Alias)})
+         || Messages <- [1_000, 2_000], Sender <- [2, {2, Alias}]]
+    end}.
+
+looks(Messages, Sender, Alias) ->
+    Looked = counters:new(1, []),
+    Take = fun(Wanted) ->
+        Match = fun({}, Msg) ->
+            ok = counters:add(Looked, 1, 1),
+            Wanted =:= any orelse Msg =:= Wanted
+        end,
+        [Msg] = witness_replay_messages:take(?MODULE, Match, {}, infinity),
+        Msg
+    end,
+    Test = self(),
+    {_, Monitor} = spawn_monitor(fun() ->
+        #process{} = P = channel([]),
+        _ = put(?KEY, P#process{plain = true, more = false, aliases = #{Alias => explicit}, entries = [{from, 2, Messages + 1}, {exit, normal}]}),
+        [begin self() ! [Sender | N], self() ! [3 | other] end || N <- lists:seq(1, Messages)],
+        self() ! [2 | wanted],
+        wanted = Take(wanted),
+        Test ! {taken, [Take(any) || _ <- lists:seq(1, Messages)]}
+    end),
+    receive {'DOWN', Monitor, process, _, Reason} -> normal = Reason end,
+    ?assertEqual(lists:seq(1, Messages), receive {taken, Taken} -> Taken end),
+    counters:get(Looked, 1).
 
 an_alias_is_active_as_long_as_it_was_asked_for_test() ->
     Alias = make_ref(),
@@ -93,6 +125,15 @@ the_table_is_the_recorders_and_more_test() ->
     ?assertEqual(witness_record_calls:class(ets, lookup, 2), witness_replay_calls:class(ets, lookup, 2)),
     ?assertEqual({effect, none, self}, {witness_replay_calls:class(erlang, exit, 2), witness_replay_calls:class(erlang, self, 0),
                                         witness_replay_calls:known(erlang, self, 0)}),
+    %% Those that only a replay does in another way are stand-ins in a recording too, where they are funs.
+    [?assertEqual({Call, true}, {Call, witness_record_calls:possible(erlang, F, A)}) || {F, A} = Call <- witness_record_calls:steered()],
+    ?assertEqual([], [{F, A} || {F, A} <- erlang:module_info(exports), witness_replay_calls:known(erlang, F, A) =/= none,
+                                witness_record_calls:class(erlang, F, A) =:= none] -- witness_record_calls:steered()),
+    [begin
+         ?assertEqual({used, none}, {witness_replay_calls:class(M, F, A), witness_record_calls:class(M, F, A)}),
+         ?assert(witness_record_calls:is_steered(M, F, A)),
+         [?assert(Possible) || Possible <- [witness_record_calls:possible(M, F, A), witness_replay_calls:possible(M, '_', A)]]
+     end || {M, F, A} <- witness_record_calls:users()],
     ?assert(witness_replay_calls:possible(erlang, self, 0)),
     ?assert(witness_replay_calls:possible('_', exit, 2)),
     ?assertNot(witness_replay_calls:possible(lists, self, 0)).

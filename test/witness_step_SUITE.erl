@@ -18,6 +18,8 @@ all() -> [going_back_agrees_with_going_forward, going_back_agrees_with_going_for
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
           processes_tell_their_state, calls_are_those_that_the_steps_tell_of, calls_end_as_they_did, calls_have_a_bound,
           calls_of_a_cut_recording_are_found, what_cannot_be_traced_is_said, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to,
+          verdicts_are_placed_at_once, what_is_gone_through_is_not_read_with_its_messages, a_pattern_that_never_matches_reads_each_message_once,
+          an_interrupt_ends_the_command,
           a_replay_has_its_messages_in_the_report, wrong_commands_are_named].
 
 init_per_suite(Config) ->
@@ -344,7 +346,7 @@ calls_of_a_cut_recording_are_found(Config) ->
     [{ok, _} = file:copy(filename:join(Whole, Name), filename:join(Dir, Name)) || Name <- Names -- ["modules"]],
     {ok, Order} = file:read_file(filename:join(Dir, "order")),
     ok = file:write_file(filename:join(Dir, "order"), binary:part(Order, 0, byte_size(Order) - 1)),
-    {ok, S0} = witness_step:open(#{dir => Dir}),
+    {ok, S0} = witness_step:open(#{dir => Dir, trust => true}),
     ?assertMatch(#{complete := false}, witness_step:report(S0)),
     {{ok, [_, _, _ | _], true}, S1} = witness_step:calls({~"witness_recorded_traced", ~"half", 1}, S0),
     ok = witness_step:close(S1).
@@ -418,6 +420,88 @@ verdicts_are_gone_to(Config) ->
     ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
     ?assertMatch({_, _}, binary:match(Shown, ~"violated: no_seven")),
     ?assertMatch({_, _}, binary:match(Errors, ~"no verdict behind")).
+
+%% --- work ------------------------------------------------------------------------
+
+%% Ten times as many verdicts take little more than the replay that finds them.
+verdicts_are_placed_at_once(Config) ->
+    S = opened(Config),
+    [Few, Many] = [begin
+        Spec = filename:join(proplists:get_value(programs, Config), "each.hml"),
+        ok = file:write_file(Spec, io_lib:format("each: with witness_recorded_steps:counter(_, _) per N over _ ? {add, N}\ncheck\n"
+                                                 "  max X.([_ ? {add, N} when N > ~b] X and [_ ? {add, N} when N =< ~b] ff).\n", [Slices, Slices])),
+        reductions(fun() ->
+            {ok, Verdicts} = witness_cli_step_verdicts:find(#{specs => [Spec], monitors => []}, #{dir => proplists:get_value(recording, Config)}, S),
+            ?assertEqual(Slices, length([N || {N, Text} <- Verdicts, binary:match(iolist_to_binary(Text), ~"violated") =/= nomatch]))
+        end)
+    end || Slices <- [20, 200]],
+    ct:pal("~b and ~b reductions", [Few, Many]),
+    ?assert(Many < 4 * Few),
+    ok = witness_step:close(S).
+
+reductions(Fun) ->
+    {reductions, Before} = process_info(self(), reductions),
+    _ = Fun(),
+    {reductions, After} = process_info(self(), reductions),
+    After - Before.
+
+%% The memory that the collector gives back is what was made: of steps that are gone through that does not depend on what was sent.
+what_is_gone_through_is_not_read_with_its_messages(Config) ->
+    [Small, Large] = [begin
+        S = large(200, Words, Config),
+        {ok, Middle} = witness_step:goto(witness_step:size(S) div 2, S),
+        Made = words(fun() ->
+            {error, none} = witness_step:find_process(~"none", Middle),
+            {ok, _} = witness_step:goto({1, 100}, Middle),
+            [_ | _] = witness_step:processes(Middle),
+            _ = witness_step:entries(Middle),
+            _ = [witness_step:mailbox(Id, Middle) || Id <- [1, 2]]
+        end),
+        ok = witness_step:close(S),
+        Made
+    end || Words <- [10, 1_000]],
+    ct:pal("~b and ~b words", [Small, Large]),
+    %% One message is shown: what lies in a mailbox.
+    ?assert(Large < Small + 100_000).
+
+large(Messages, Words, Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "large-" ++ integer_to_list(erlang:unique_integer([positive])) ++ ".rec"),
+    {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_steps, large, [Messages, Words]}, dir => Dir,
+                                                           pa => [proplists:get_value(programs, Config)]}),
+    {ok, S} = witness_step:open(#{dir => Dir}),
+    S.
+
+words(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> receive go -> ok end end),
+    Pid ! go,
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    true = garbage_collect(),
+    {_, Before, _} = erlang:statistics(garbage_collection),
+    _ = Fun(),
+    true = garbage_collect(),
+    {_, After, _} = erlang:statistics(garbage_collection),
+    After - Before.
+
+a_pattern_that_never_matches_reads_each_message_once(Config) ->
+    {Messages, Words} = {200, 1_000},
+    S = large(Messages, Words, Config),
+    {ok, Test} = witness_step_place:message(~"{never, X, X}"),
+    Made = words(fun() -> ?assertEqual({error, none}, witness_step:next(Test, S)) end),
+    ct:pal("~b words", [Made]),
+    %% A message of two words for each element is sent and taken; a few times that is what reading it makes.
+    ?assert(Made < 10 * Messages * 2 * (2 * Words)),
+    ok = witness_step:close(S).
+
+%% What it was doing is told in the end.
+an_interrupt_ends_the_command(Config) ->
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "interrupted"),
+    Program = filename:join([root(Config), "bin", "witness"]),
+    Port = witness_command:start(Config, Errors, Program, ["replay", "--step", proplists:get_value(recording, Config)]),
+    Output = witness_command:until(Port, ~" events of ", ~""),
+    ok = witness_command:signal_group(Port, "INT"),
+    {3, _} = witness_command:collect(Port, Output),
+    {ok, Said} = file:read_file(Errors),
+    ?assertMatch({_, _}, binary:match(Said, ~"interrupted: nothing was being done")).
 
 %% Of a recording that was made without contents, too: the report has who has sent what to whom.
 a_replay_has_its_messages_in_the_report(Config) ->

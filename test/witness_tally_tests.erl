@@ -24,6 +24,26 @@ slices_are_verdicts_not_monitors_test() ->
     T = lists:foldl(fun witness_tally:verdict/2, started(), Slices),
     ?assertMatch(#{monitored := 2, slices := 3, verdicts := #{yes := 3}}, witness_tally:summary(T)).
 
+undecided_slices_are_told_up_to_a_bound_test() ->
+    Slice = fun(Id) -> (of_property(?SUM, inconclusive))#{slice := [{~"Id", Id}], reason => stopped} end,
+    Told = lists:foldl(fun(Id, T) ->
+        ?assert(witness_tally:is_told(Slice(Id), T)),
+        witness_tally:verdict(Slice(Id), T)
+    end, started(), lists:seq(1, 1000)),
+    ?assertNot(witness_tally:is_told(Slice(1001), Told)),
+    ?assert(witness_tally:is_told((of_property(?MUL, inconclusive))#{slice := [{~"Id", 1}], reason => stopped}, Told)),
+    [?assert(witness_tally:is_told(V, Told)) || V <- [of_property(?SUM, inconclusive), (Slice(1001))#{verdict := no}]],
+    T = witness_tally:undecided(?SUM, {gap, late}, 3, witness_tally:undecided(?SUM, stopped, 5, Told)),
+    ?assertMatch(#{slices := 1008, gaps := 3, verdicts := #{inconclusive := 1008},
+                   undecided := [#{reason := stopped, count := 1005, told := 1000},
+                                 #{reason := {gap, late}, count := 3, told := 0}]}, witness_tally:summary(T)),
+    ?assertNot(witness_tally:trusted(T)).
+
+crashes_of_slices_are_told_apart_up_to_a_bound_test() ->
+    T = lists:foldl(fun(N, A) -> witness_tally:undecided(?SUM, {crashed, N}, 1, A) end, started(), lists:seq(1, 1000)),
+    #{undecided := Undecided} = witness_tally:summary(T),
+    ?assertEqual({101, 1000}, {length(Undecided), lists:sum([N || #{count := N} <- Undecided])}).
+
 a_gap_or_a_crash_takes_the_trust_test_() ->
     [?_assertNot(witness_tally:trusted(undecided(Reason, started()))) || Reason <- [{gap, late}, {crashed, boom}]].
 

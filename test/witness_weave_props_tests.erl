@@ -34,7 +34,7 @@ programs_do_the_same_and_tell_it() -> ?assertEqual(true, check(witness_weave, #{
 
 replaced_sends_do_the_same() -> ?assertEqual(true, check(witness_weave, replacing(), programs(), [{to_file, user}])).
 
-replacing() -> #{sends => replaced, timeouts => true}.
+replacing() -> #{sends => replaced, timeouts => true, waits => true}.
 
 fault_is_found(Fault) -> fault_is_found(Fault, #{}).
 
@@ -56,9 +56,9 @@ faults() ->
          "{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}}", "{match, G, {tuple, G, [MsgVar, ToVar]}, {tuple, G, [Msg, To]}}"},
         {"a send has another value", "                Value];", "                ToVar];"},
         {"a send is told before it is done",
-         "{match, G, Value, Send(ToVar, MsgVar)},\n                remote(G, Context, sent, [ToVar, MsgVar]),",
-         "remote(G, Context, sent, [ToVar, MsgVar]),\n                {match, G, Value, Send(ToVar, MsgVar)},"},
-        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]),\n                Value]", "sent, [MsgVar, ToVar]),\n                Value]"},
+         "{match, G, Value, Send(ToVar, MsgVar)},\n                          remote(G, Context, sent, [ToVar, MsgVar]),",
+         "remote(G, Context, sent, [ToVar, MsgVar]),\n                          {match, G, Value, Send(ToVar, MsgVar)},"},
+        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]),\n                          Value]", "sent, [MsgVar, ToVar]),\n                          Value]"},
         {"a send is done twice", "{match, G, Value, Send(ToVar, MsgVar)},",
          "{match, G, Value, Send(ToVar, MsgVar)}, Send(ToVar, MsgVar),"},
         {"two sends of a function share variables", "N + 3};", "N};"},
@@ -210,11 +210,12 @@ refused({not_compiled, [{_, [_ | _] = Errors}]} = Original) ->
         false -> {Original, original}
     end.
 
-%% Of what is bound in an argument and used later the compiler says what it is an argument of. Of code that cannot be reached
+%% Of what is bound in an argument, or in a `receive`, and used later the compiler says what it is a part of. Of code that cannot be reached
 %% it says what it has not found out before.
 warned(Warnings) ->
     [case Warning of
          {Location, erl_lint, {export_var_subexpr, Name, _}} -> {Location, Name};
+         {Location, erl_lint, {exported_var, Name, _}} -> {Location, Name};
          _ -> Warning
      end || Warning <- Warnings, not is_useless(Warning)].
 

@@ -89,10 +89,10 @@ replaced_test_() ->
             {"P ! M", [{send, "erlang, send, [@1, @2]"}]},
             {"erlang:send(P, M)", [{send, "erlang, send, [@1, @2]"}]},
             {"erlang:send(P, M, [])", [{send, "erlang, send, [P, M, []]"}]},
-            {"receive M -> a after 1 -> b end", [{received, "@1"}, {timeout, ""}]},
-            {"receive after P -> b end", [{timeout, ""}]},
+            {"receive M -> a after 1 -> b end", [{received, "@1"}, {waits, "1"}, {timeout, ""}]},
+            {"receive after P -> b end", [{waits, "P"}, {timeout, ""}]},
             {"receive M -> a after 0 -> b end", [{received, "@1"}, {timeout, ""}]},
-            {"receive M -> a after infinity -> b end", [{received, "@1"}]},
+            {"receive M -> a after infinity -> b end", [{received, "@1"}, {waits, "infinity"}]},
             {"ets:lookup(P, M)", [{result, integer_to_list(Number) ++ ", ets, lookup, [P, M]"}]},
             {"fun ets:lookup/2", [{function, "ets, lookup, 2"}]},
             {"apply(ets, M, P)", [{apply, "ets, M, P"}]},
@@ -151,6 +151,18 @@ replaced_sends_test() ->
         unregister(witness_weave_case),
         forget()
     end.
+
+%% Before a `receive` that may wait, with what its time is.
+announced_waits_test_() ->
+    Plan = #{runtime => ?MODULE, sends => announced, waits => true},
+    [?_assertEqual({Text, Waits}, {Text, [Told || {F, _} = Told <- woven_as(Text, Plan), F =/= received, F =/= send]})
+     || {Text, Waits} <- [{"receive M -> P end", [{waits, "infinity"}]},
+                          {"receive M -> P after 0 -> M end", []},
+                          {"receive M -> P after 100 -> M end", [{waits, "100"}]},
+                          {"receive M -> P after M -> M end", [{waits, "M"}]},
+                          {"receive after infinity -> M end", [{waits, "infinity"}]},
+                          {"receive M -> P after f(P, M) -> M end", [{waits, "f(P, M)"}]},
+                          {"receive 1 -> receive M -> P end end", [{waits, "infinity"}, {waits, "infinity"}]}]].
 
 woven_as(Text, Plan) ->
     Forms = witness_weave_source:forms(["-module(witness_weave_case).\n-export([f/2]).\nf(P, M) -> ", Text, ".\n"]),

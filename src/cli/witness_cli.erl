@@ -10,11 +10,11 @@ and ends the VM with its exit code:
 | 0 | it ran, and nothing was violated |
 | 1 | a violation |
 | 2 | wrong usage or bad input |
-| 3 | the result cannot be trusted or says nothing |
+| 3 | the result cannot be trusted or says nothing, or could not be written to standard output |
 
 The system that is watched runs in the same VM, and may end it (`halt/1`). So that its exit status is not taken for that
-of Witness, `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and any other
-status means that the system has ended the VM.
+of Witness, `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and tells that
+status over a pipe before (`-witness_shell`). Any other status means that the system has ended the VM.
 
 Errors of the user are printed as one message that names what was wrong and what was expected; an error in Witness itself
 as a report with its place, and exit code 3.
@@ -33,13 +33,29 @@ main() ->
 
 -spec command() -> no_return().
 command() ->
+    ok = witness_cli_signal:watch_shell(),
     case try perform(init:get_plain_arguments()) catch _:_ -> 3 end of
         {stop, Code} ->
             _ = application:get_env(kernel, shutdown_timeout) =:= undefined andalso
                 application:set_env(kernel, shutdown_timeout, ?SHUTDOWN_MS),
+            ok = told(status(Code)),
             ok = init:stop(status(Code)),
             exit(normal);
-        Code -> halt(status(Code), [{flush, true}])
+        Code ->
+            ok = told(status(Code)),
+            halt(status(Code), [{flush, true}])
+    end.
+
+%% Told to `bin/witness', which takes a status that was not told for that of the system.
+told(Status) ->
+    case init:get_argument(witness_shell) of
+        {ok, [[_, Number]]} ->
+            Descriptor = list_to_integer(Number),
+            Port = open_port({fd, Descriptor, Descriptor}, [out]),
+            %% The pipe is empty, so it is written at once.
+            true = port_command(Port, [integer_to_list(Status), $\n]),
+            ok;
+        _ -> ok
     end.
 
 -doc "The exit status of the VM for an exit code.".
@@ -51,7 +67,7 @@ status(Code) ->
     end.
 
 -doc "Runs a command; the exit code.".
--spec run([string()]) -> 0..3.
+-spec run([string() | {error | incomplete, string(), unicode:chardata()}]) -> 0..3.
 run(Arguments) ->
     case perform(Arguments) of
         {stop, Code} -> Code;
@@ -59,10 +75,11 @@ run(Arguments) ->
     end.
 
 %% `stop': applications run that are to end in good order.
--spec perform([string()]) -> 0..3 | {stop, 0..3}.
+-spec perform([string() | {error | incomplete, string(), unicode:chardata()}]) -> 0..3 | {stop, 0..3}.
 perform(Arguments) ->
     try
         ok = witness_cli_io:prepare(),
+        ok = as_text(Arguments),
         case witness_cli_args:parse(Arguments) of
             {print, Text} ->
                 witness_cli_io:print(witness_cli_io:open(text), Text),
@@ -80,13 +97,49 @@ perform(Arguments) ->
             {replay, Options} -> replay(Options);
             {attach, Options} -> attach(Options)
         end
+    of
+        {stop, Code} -> {stop, settled(Code)};
+        Code -> settled(Code)
     catch
         throw:{refused, Problem} -> refuse(Problem);
         Class:Reason:Stack ->
-            witness_cli_io:note(io_lib:format("witness: an error in Witness itself: ~ts~n~tp~n",
+            %% What the system has begun to stop fails in any place, and can load no more code.
+            is_stopping() orelse witness_cli_io:note(io_lib:format("witness: an error in Witness itself: ~ts~n~tp~n",
                                               [witness_event:format_term({Class, Reason}, 1000), Stack])),
             3
     end.
+
+is_stopping() ->
+    {Status, _} = init:get_status(),
+    Status =:= stopping andalso
+        witness_cli_io:note(~"witness: the system has stopped the VM (init:stop) before the run had ended, so there is no result\n") =:= ok.
+
+%% Names of files come as the system has them, and may be anything but text.
+as_text([]) -> ok;
+as_text([Argument | Arguments]) ->
+    case is_list(Argument) of
+        true -> as_text(Arguments);
+        false -> throw({refused, [~"witness: an argument is not UTF-8: '", shown(Argument),
+                              ~"'; rename the file, or name it by a link to it"]})
+    end.
+
+%% Each byte that is no text as \xFF.
+shown(Text) when is_list(Text) -> witness_text:clean(Text);
+shown({_, Text, <<Byte, After/binary>>}) ->
+    [witness_text:clean(Text), io_lib:format("\\x~2.16.0B", [Byte]), shown(unicode:characters_to_list(After))].
+
+%% A result of which something could not be written is no success.
+settled(Code) ->
+    case witness_cli_io:settled() of
+        delivered -> Code;
+        {lost, Reason} ->
+            Reason =:= closed orelse
+                witness_cli_io:note([~"witness: standard output could not be written", why(Reason), ~": some of the result is lost\n"]),
+            case Code of 0 -> 3; _ -> Code end
+    end.
+
+why(unknown) -> ~"";
+why(Reason) -> [~" (", file:format_error(Reason), $)].
 
 refuse(Text) ->
     witness_cli_io:note([string:trim(Text, trailing, "\n"), $\n]),
@@ -142,17 +195,31 @@ system(#{}, Apps) ->
 module({application, _}) -> erlang;
 module({Module, _, _}) -> Module.
 
-check_log(#{log := Given} = Options) ->
-    Log = case Given of
-        {file, Name} -> {case filelib:is_dir(Name) of true -> recording; false -> file end, Name};
-        standard_input -> standard_input
-    end,
-    %% What is replayed may need the libraries of Elixir.
-    _ = case Log of
-        {recording, Dir} -> witness_replaying:has_contents(Dir) orelse accept(~"check", witness_cli_replay:usable(Dir));
-        _ -> nothing
-    end,
-    check(Log, Options).
+check_log(#{log := Given, replay := Replay, trust := Trust} = Options) ->
+    Trust andalso not Replay andalso refused(~"check", ~"--trust is for --replay: without it no code of a recording runs"),
+    case {Given, Replay} of
+        {{file, Name}, _} -> check(file(Name, Options), Options);
+        {standard_input, false} -> check(standard_input, Options);
+        {standard_input, true} -> not_replayed(~"standard input")
+    end.
+
+%% A recording is data. Only who says so has its code run.
+file(Name, #{replay := Replay, trust := Trust}) ->
+    case {filelib:is_dir(Name), Replay} of
+        {false, false} -> {file, Name};
+        {false, true} -> not_replayed(witness_text:clean(Name));
+        {true, false} -> {recording, Name};
+        {true, true} ->
+            case witness_replaying:has_contents(Name) of
+                true -> {recording, Name};
+                false ->
+                    ok = accept(~"check", witness_cli_replay:usable(Name, Trust)),
+                    {replay, #{dir => Name, trust => Trust, on_progress => witness_cli_progress:new()}}
+            end
+    end.
+
+-spec not_replayed(unicode:chardata()) -> no_return().
+not_replayed(Log) -> refused(~"check", [Log, ~": --replay is for the folder of a recording, and this is none"]).
 
 check(Log, Options) ->
     {_, Properties} = properties(~"check", Options),
@@ -179,6 +246,9 @@ monitored(Command, Options, Run) ->
         {ok, Code} -> Code;
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
         {error, {run, Reason}} -> refused(Command, as_given(witness:format_error(Reason)));
+        {error, {unwritten, Text}} ->
+            witness_cli_io:note([~"witness ", Command, ~": ", Text, $\n]),
+            3;
         {error, Text} -> refused(Command, Text)
     end.
 

@@ -199,6 +199,11 @@ check() ->
         #{name => json, long => "-json", type => boolean, default => false,
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}},
         report(),
+        #{name => replay, long => "-replay", type => boolean, default => false,
+          help => {"[--replay]", ["replay a recording that does not have the contents of messages, which runs the code that it names; without it "
+                                  "a recording is data"]}},
+        #{name => trust, long => "-trust", type => boolean, default => false,
+          help => {"[--trust]", ["with --replay: also a recording that this account has not made on this machine, or that was changed since"]}},
         #{name => log, type => string, help => {"LOG", ["the log, - for standard input, or the folder of a recording"]}}
       ] ++ times()}.
 
@@ -277,7 +282,8 @@ times() ->
         #{name => for, long => "-for", type => {custom, fun seconds/1},
           help => {"[--for SECONDS]", ["stop watching after this time: a planned end"]}},
         #{name => timeout, long => "-timeout", type => {custom, fun seconds/1},
-          help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3)"]}}
+          help => {"[--timeout SECONDS]", ["break off after this time: an error (exit code 3); monitors that are behind then have as long "
+                                          "again"]}}
     ].
 
 -doc "Those of the arguments that say what is checked which have these names.".

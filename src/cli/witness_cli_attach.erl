@@ -89,7 +89,7 @@ run(#{node := Node} = Target, Properties, Options) ->
     Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory bsl 20},
     Report = maps:with([report], Options),
     case witness_cli_run:run(Report#{start => maps:merge(maps:remove(monitors, Properties), Limits),
-                                     with => fun(Start) -> witness_remote:start(Target, Start) end, node => Node,
+                                     with => fun(Start) -> witness_remote:start(Target#{on_leaving => fun leaving/1}, Start) end, node => Node,
                                      json => Json, for => For, timeout => infinity,
                                      subject => [~"node ", atom_to_binary(Node)]}) of
         {error, {lost, _} = Reason} ->
@@ -97,3 +97,5 @@ run(#{node := Node} = Target, Properties, Options) ->
             {ok, 3};
         Result -> Result
     end.
+
+leaving(Line) -> witness_cli_io:note([Line, $\n]).

@@ -47,7 +47,12 @@ show(Folder, Json, Say) ->
         {ok, Code} ->
             case {Code, lists:usort([file(Spec) || {no, Spec} <- found(Found)])} of
                 {1, [?BUG]} -> Say(conclusion()), 0;
-                {_, Violated} -> failed(unexpected(Violated))
+                {_, Violated} ->
+                    %% A run whose output is lost has been broken off.
+                    case witness_cli_io:settled() of
+                        delivered -> failed(unexpected(Violated));
+                        {lost, _} -> 3
+                    end
             end;
         {error, Reason} -> failed(witness:format_error(Reason))
     end.

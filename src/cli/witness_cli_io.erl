@@ -7,18 +7,21 @@ standard output belongs to the JSON lines alone, whatever the system under obser
 VM with its standard output joined to standard error, and hands the real one over as another file descriptor, whose
 number the flag `-witness_out` gives. Without the flag JSON goes to the VM's standard output.
 
-When the reader of standard output goes away (`| head`), the owner of the output, which is the process that called
-`open/1`, gets the message `output_closed`, once or several times, and what is printed afterwards is lost.
+What cannot be written is lost for good: the reader of a pipe has gone (`| head`), or the disk is full. Then the owner of
+the output, which is the process that called `open/1`, gets the message `output_closed`, once or several times, and what
+is printed afterwards is lost, too. `settled/0` says in the end whether all was delivered; no other process can know.
 """.
 
--export([prepare/0, open/1, print/2, note/1, look/0, terminal/1]).
+-export([prepare/0, open/1, print/2, settled/0, note/1, look/0, terminal/1]).
 
 -export_type([out/0]).
 
--doc "Standard output.".
--type out() :: #{owner := pid(), device := port() | user}.
+-doc "Standard output. `watch` is a monitor of what writes; `lost` is 1 when something could not be written.".
+-type out() :: #{owner := pid(), device := port() | user, watch := reference() | none, lost := atomics:atomics_ref()}.
 
 -define(WIDTH, 100).
+%% Milliseconds between looks at what a slow reader has not taken yet.
+-define(DRAIN_MS, 20).
 
 -doc "Makes the log go to standard error, and all output Unicode.".
 -spec prepare() -> ok.
@@ -31,39 +34,112 @@ prepare() ->
             Kept = maps:with([level, filters, filter_default, formatter], Handler),
             ok = logger:add_handler(default, logger_std_h, Kept#{config => #{type => standard_error}});
         _ -> ok
-    end.
+    end,
+    _ = logger:add_primary_filter(witness_cli_io, {fun no_writer/2, none}),
+    ok.
+
+%% `settled/0` tells what became of the output, in words that name it.
+no_writer(#{msg := {"Writer crashed (~p)", _}, meta := #{mfa := {user_drv, _, _}}}, _) -> stop;
+no_writer(_, _) -> ignore.
 
 -doc "Standard output for text or for JSON. Traps exits of the caller, which is its owner.".
 -spec open(text | json) -> out().
-open(text) -> #{owner => self(), device => user};
+open(text) ->
+    %% It ends with the reason for which it could not write.
+    Watch = case whereis(user_drv_writer) of
+        undefined -> none;
+        Writer -> monitor(process, Writer)
+    end,
+    opened(user, Watch);
 open(json) ->
     case init:get_argument(witness_out) of
         {ok, [[Number]]} ->
             process_flag(trap_exit, true),
             Descriptor = list_to_integer(Number),
-            #{owner => self(), device => open_port({fd, Descriptor, Descriptor}, [out, binary])};
+            Port = open_port({fd, Descriptor, Descriptor}, [out, binary]),
+            opened(Port, monitor(port, Port));
         _ -> open(text)
+    end.
+
+opened(Device, Watch) ->
+    Out = #{owner => self(), device => Device, watch => Watch, lost => atomics:new(1, [])},
+    _ = put(?MODULE, [Out | opened()]),
+    Out.
+
+%% Those that this process has opened.
+opened() ->
+    case get(?MODULE) of
+        undefined -> [];
+        Outs -> Outs
     end.
 
 -doc "Prints; waits where the reader is slow.".
 -spec print(out(), unicode:chardata()) -> ok.
-print(#{device := user, owner := Owner}, Text) ->
+print(#{device := user} = Out, Text) ->
     try
         io:put_chars(user, Text)
     catch
-        error:_ -> closed(Owner)
+        error:_ -> lost(Out)
     end;
-print(#{device := Port, owner := Owner}, Text) ->
+print(#{device := Port} = Out, Text) ->
     try
         true = port_command(Port, unicode:characters_to_binary(Text)),
         ok
     catch
-        error:_ -> closed(Owner)
+        error:_ -> lost(Out)
     end.
 
-closed(Owner) ->
+lost(#{owner := Owner, lost := Lost}) ->
+    ok = atomics:put(Lost, 1, 1),
     Owner ! output_closed,
     ok.
+
+-doc """
+Whether all that was printed was written, to what the caller has opened; waits until it was. `closed`: its reader has gone, which is a
+reader's right and needs no word. Otherwise the reason, if it is known.
+""".
+-spec settled() -> delivered | {lost, closed | file:posix() | unknown}.
+settled() ->
+    All = [Lost || Out <- opened(), {lost, _} = Lost <- [settled(Out)]],
+    case [Known || {lost, Why} = Known <- All, Why =/= unknown] ++ All of
+        [] -> delivered;
+        [Lost | _] -> Lost
+    end.
+
+settled(#{device := Device, watch := Watch, lost := Lost}) ->
+    ok = drained(Device),
+    case ended(Watch) of
+        false ->
+            case atomics:get(Lost, 1) of
+                0 -> delivered;
+                1 -> {lost, unknown}
+            end;
+        {true, epipe} -> {lost, closed};
+        {true, Reason} when is_atom(Reason), Reason =/= normal, Reason =/= noproc -> {lost, Reason};
+        {true, _} -> {lost, unknown}
+    end.
+
+%% What waits in a port. Text was written when it was printed.
+drained(user) -> ok;
+drained(Port) ->
+    case erlang:port_info(Port, queue_size) of
+        {queue_size, Size} when Size > 0 -> receive after ?DRAIN_MS -> drained(Port) end;
+        _ -> ok
+    end.
+
+%% It can be asked more than once.
+ended(none) -> false;
+ended(Watch) ->
+    case get({?MODULE, Watch}) of
+        undefined ->
+            receive
+                {'DOWN', Watch, _, _, Reason} ->
+                    _ = put({?MODULE, Watch}, {true, Reason}),
+                    {true, Reason}
+            after 0 -> false
+            end;
+        Known -> Known
+    end.
 
 -doc "Prints to standard error.".
 -spec note(unicode:chardata()) -> ok.
@@ -71,7 +147,10 @@ note(Text) ->
     try
         io:put_chars(standard_error, Text)
     catch
-        error:_ -> ok
+        %% A VM that stops has no such process any more, and loads no code.
+        error:_ ->
+            _ = try erlang:display_string(stderr, unicode:characters_to_list(Text)) catch error:_ -> lost end,
+            ok
     end.
 
 -doc "How text looks on standard output: in colours on a terminal, unless NO_COLOR is set.".

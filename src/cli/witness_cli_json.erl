@@ -11,18 +11,22 @@ in RFC 3339).
   decided: `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
 - `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`),
-  `vacuous`, `gaps`, `coverage`, `warnings`, `elapsed_ms`. `coverage` has for each property that was monitored `spec`,
+  `undecided`, `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`. `undecided` has for each property and each
+  reason for which slices of it were left undecided `spec`, `name`, `reason`, `count` (how many they were) and `told` (how many of these
+  have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage` has for each property that was monitored `spec`,
   `name` and `actions`, each with `line`, `column`, `text`, `decides` (`no`, `yes` or `null`: the verdict that falls
   when it matches) and `taken`, whether it ever did;
 - `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
   `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
   one behind the word at `column`; `code` is a short name for the kind of finding;
 - `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why it has ended before the program), `ended` (how the program
-  has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `elapsed_ms`;
+  has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `replayable`, `refused` (why it cannot be
+  replayed, a list of texts), `options` (with which it can be, recorded again), `elapsed_ms`;
 - `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are `null`), `at` (where it was
   stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list of those that differ, each with `process`, `spec`, `name`,
   `slice`, `recorded` and `replayed`, both lists), `complete` (the recording is), `processes`, `entries`,
-  `killed`, `cut` (how many), `changed` (modules), `divergences` (each with `id`, `process`, `signature`, `position`, `log`,
+  `killed`, `cut`, `stopped` (how many: the last ones were alive when the recording ended as planned), `changed` (modules),
+  `messages` (what of them was compared: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`,
   `program`, `stack`, `recent`), `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text where it was asked for.
@@ -100,13 +104,28 @@ warning(#{code := Code, text := Text}, Header) -> line(warning, Header, [{code, 
 -doc "The summary of a run.".
 -spec summary(witness:summary(), header()) -> iolist().
 summary(#{processes := Processes, tracers := Tracers, events := Events, slices := Slices, verdicts := Verdicts,
-          vacuous := Vacuous, gaps := Gaps, coverage := Coverage, warnings := Warnings, elapsed_ms := Elapsed},
+          vacuous := Vacuous, gaps := Gaps, coverage := Coverage, warnings := Warnings, elapsed_ms := Elapsed} = Summary,
         Header) ->
     line(summary, Header, [{processes, Processes}, {tracers, Tracers}, {events, Events}, {slices, Slices},
                            {verdicts, {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- [no, yes, inconclusive]]}},
-                           {vacuous, Vacuous}, {gaps, Gaps}, {coverage, [covered(Property) || Property <- Coverage]},
+                           {undecided, [undecided(Of) || Of <- maps:get(undecided, Summary, [])]},
+                           {vacuous, Vacuous}, {gaps, Gaps}, {missing, [missing(Gap) || Gap <- maps:get(missing, Summary, [])]},
+                           {coverage, [covered(Property) || Property <- Coverage]},
                            {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
                            {elapsed_ms, Elapsed}]).
+
+undecided(#{spec := Spec, name := Name, reason := Reason, count := Count, told := Told}) ->
+    {[{spec, text(Spec)}, {name, text(Name)}, {reason, witness_text_verdict:reason(#{reason => Reason, info => undefined})},
+      {count, Count}, {told, Told}]}.
+
+missing(#{process := P, signature := Signature, reason := Reason, count := Count}) ->
+    {[{process, case P of undefined -> null; _ -> text(witness_event:format_proc(P)) end}, {signature, case Signature of
+         undefined -> null;
+         {Module, Function, Args} when is_list(Args) -> text(witness_event:format_function({Module, Function, length(Args)}));
+         _ -> text(witness_event:format_function(Signature))
+     end}, {reason, case Reason of {Why, _} -> Why; _ -> Reason end}]
+     ++ [{module, Module} || {not_woven, Module} <- [Reason]]
+     ++ [{text, text(witness_text_verdict:gap(Reason))}, {count, case Count of unknown -> null; _ -> Count end}]}.
 
 covered(#{spec := Spec, name := Name, actions := Actions}) ->
     {[{spec, text(Spec)}, {name, text(Name)},
@@ -118,20 +137,29 @@ covered(#{spec := Spec, name := Name, actions := Actions}) ->
 recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwoven := Unwoven, elapsed_ms := Elapsed} = Summary,
           Header) ->
     Files = case Summary of
-        #{files := Known} -> {[{Kind, maps:get(bytes, maps:get(Kind, Known))} || Kind <- [order, data, processes]]};
+        #{files := Known} when is_map(Known) -> {[{Kind, maps:get(bytes, maps:get(Kind, Known))} || Kind <- [order, data, processes]]};
         #{} -> null
     end,
+    Refused = maps:get(refused, Summary, []),
     line(recording, Header, [{dir, text(Dir)}, {outcome, as_text(Outcome)}, {ended, as_text(Ended)}, {status, Status},
-                             {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven}, {elapsed_ms, Elapsed}]).
+                             {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven}, {replayable, replayable(Summary)},
+                             {refused, [text(witness_log_recording_refusal:format(Reason)) || Reason <- Refused]},
+                             {options, [text(Option) || Option <- witness_log_recording_refusal:options(Refused)]},
+                             {elapsed_ms, Elapsed}]).
+
+%% One that has no end is replayed as far as it goes.
+replayable(#{refused := Refused}) -> Refused =:= [];
+replayable(#{}) -> null.
 
 -doc "The result of a replay.".
 -spec replay(map(), header()) -> iolist().
 replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Processes, entries := Entries, killed := Killed,
-         cut := Cut, changed := Changed, elapsed_ms := Elapsed} = Report, Header) ->
+         cut := Cut, stopped := Stopped, changed := Changed, elapsed_ms := Elapsed} = Report, Header) ->
     Divergences = [Divergence || #{divergence := Divergence} <- [Report]] ++ maps:get(waiting, Report, []),
     Differing = case Report of #{differing := Differ} -> [{maps:to_list(One)} || One <- Differ]; #{} -> null end,
     line(replay, Header, [{dir, text(Dir)}, {outcome, Outcome}, {at, text(maps:get(at, Report, undefined))}, {verdicts, Differing}, {complete, Complete}, {processes, Processes},
-                          {entries, Entries}, {killed, Killed}, {cut, Cut}, {changed, Changed},
+                          {entries, Entries}, {killed, Killed}, {cut, Cut}, {stopped, Stopped}, {changed, Changed},
+                          {messages, maps:get(messages, Report, null)},
                           {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;

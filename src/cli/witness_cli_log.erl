@@ -4,7 +4,8 @@
 
 With `--json` every line is an object with `v` (1) and `type`. What does not apply is `null`; terms are text, cut to a limit.
 
-- `recording`, the first one: `dir`, `complete`, `ended` (`null`: it is not known, since the VM has died or still records),
+- `recording`, the first one: `dir`, `complete`, `ended` (`null`: it is not known, since the VM has died or still records), `stopped` (how the
+  program ended, where the recording ended as planned with it: what was alive then was stopped),
   `cut` (names of files), `otp`, `erts`, `started`, `processes`;
 - `process`: `id`, `process`, `parent` (an id, or `null`), `place` (among the children of the parent, from 0), `signature`, `ended`,
   `entries`. Those that follow are its entries, up to the next `process`;
@@ -161,10 +162,11 @@ times({timeout, N}) -> N;
 times(_) -> 1.
 
 heading(Dir, Processes, #show{recording = R, json = true}) ->
-    #{complete := Complete, ended := Ended, cut := Cut} = witness_log_recording:info(R),
+    #{complete := Complete, ended := Ended, stopped := Stopped, cut := Cut} = witness_log_recording:info(R),
     Header = witness_log_recording:header(R),
     json(recording, [{dir, witness_text:clean(Dir)}, {complete, Complete},
-                     {ended, case Ended of unknown -> null; _ -> term(Ended) end}, {cut, Cut}]
+                     {ended, case Ended of unknown -> null; _ -> term(Ended) end},
+                     {stopped, case Stopped of none -> null; _ -> term(Stopped) end}, {cut, Cut}]
                     ++ [{Key, text(maps:get(Key, Header, null))} || Key <- [otp, erts, started]]
                     ++ [{processes, Processes}]);
 heading(Dir, Processes, #show{recording = R}) ->
@@ -188,17 +190,20 @@ process(#{id := Id, parent := Parent, place := Place, ended := Ended}, Count, #s
     #{Id := {Pid, Signature}} = Names,
     json(process, [{id, Id}, {process, Pid}, {parent, id(Parent)}, {place, Place}, {signature, iolist_to_binary(Signature)},
                    {ended, Ended}, {entries, Count}]);
-process(#{id := Id, parent := Parent}, Count, #show{names = Names} = Show) ->
+process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Names, recording = R} = Show) ->
+    #{stopped := Stopped} = witness_log_recording:info(R),
     #{Id := {_, Signature}} = Names,
     [$\n, who(Id, Show), ~"  ", Signature, [[~", spawned by ", who(Parent, Show)] || Parent =/= 0],
-     ~": ", witness_text:count(Count, ~"entry", ~"entries"), $\n].
+     ~": ", witness_text:count(Count, ~"entry", ~"entries"),
+     [~", alive when the recording ended" || not Ended, Stopped =/= none], $\n].
 
 entry(Entry, Id, Index, #show{json = true}) ->
     json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry)]);
 entry(Entry, _, Index, Show) ->
     [witness_text:pad(io_lib:format("~7b", [Index]), 9), said(Entry, Show), $\n].
 
-kind(Entry) when is_tuple(Entry) -> element(1, Entry).
+kind(Entry) when is_atom(Entry) -> Entry;
+kind(Entry) -> element(1, Entry).
 
 fields({from, From, _}) -> [{from, From}];
 fields({content, Message}) -> [{text, term(Message)}];
@@ -210,6 +215,7 @@ fields({named, To}) -> [{from, id(To)}];
 fields({hash, Hash}) -> [{hash, binary:encode_hex(Hash, lowercase)}];
 fields({contents, Message}) -> [{text, term(Message)}];
 fields({sent, To, Message}) -> [{to, term(To)}, {text, term(Message)}];
+fields(waited) -> [];
 fields({exit, Reason}) -> [{text, term(Reason)}].
 
 id(0) -> null;
@@ -220,6 +226,7 @@ said({content, Message}, _) -> [~"took, from outside: ", short(Message)];
 said({timeout, 1}, _) -> ~"timed out";
 said({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
 said({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
+said({result, {erlang, hibernate, _}, Awake}, _) -> case Awake of true -> ~"woke up"; _ -> ~"hibernated" end;
 said({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
 said({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
 said({raise, MFA, Class, Reason}, _) ->
@@ -229,6 +236,7 @@ said({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
 said({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
 said({contents, Message}, _) -> [~"  it was ", short(Message)];
 said({sent, To, Message}, _) -> [~"sent to ", short(To), ~": ", short(Message)];
+said(waited, _) -> ~"waited for a message, and was ended by a signal";
 said({exit, Reason}, _) -> [~"ended: ", short(Reason)].
 
 messages(N) -> witness_text:count(N, ~"message", ~"messages").

@@ -91,6 +91,8 @@ in_order(File) ->
     after
         %% Mix takes from the path what the project does not name, Witness included.
         ok = code:add_pathsz(Paths -- code:get_path()),
+        %% A copy of Witness that the project depends on is none of the project, and this node runs its own.
+        _ = [code:del_path(Path) || Path <- code:get_path() -- Paths, witness_weave_own:is_folder(Path)],
         true = group_leader(Leader, self())
     end.
 

@@ -81,7 +81,7 @@ command() ->
 
 -doc "Records, and monitors what there is to be monitored; the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
-    {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
+    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
 run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
@@ -97,7 +97,7 @@ run(Given, Properties) ->
         Begin = erlang:monotonic_time(millisecond),
         All = maps:merge(maps:with([contents, hash, tracing_only, config, last], Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
-                           environment => maps:get(environment, Mix, []), on_progress => progress()}),
+                           environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
         {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties,
                                     (maps:with([report], Options))#{json => Json, out => Out,
                                                                             subject => [~"recorded in ", Dir]}),
@@ -132,9 +132,9 @@ recorded(Options, Properties, Output) ->
                                      timeout => infinity}) of
         {ok, Code} ->
             receive {recorded, {ok, Summary}} -> {ok, Code, Summary};
-                    {recorded, {error, Reason}} -> {error, witness_record:format_error(Reason)}
+                    {recorded, {error, Reason}} -> refused(Reason)
             end;
-        {error, {record, Reason}} -> {error, witness_record:format_error(Reason)};
+        {error, {record, Reason}} -> refused(Reason);
         {error, {specification, _}} = Error -> Error;
         {error, Reason} -> {error, {run, Reason}}
     end.
@@ -194,15 +194,14 @@ default_name() ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
     lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
 
-%% Nobody watches what a program is waiting for where there is no terminal.
-progress() ->
-    case witness_cli_io:terminal(stderr) of
-        true -> fun(Text) -> witness_cli_io:note([$\r, Text, ~"\e[K"]) end;
-        false -> fun(_) -> ok end
-    end.
-
-started({error, Reason}) -> {error, witness_record:format_error(Reason)};
+started({error, Reason}) -> refused(Reason);
 started({ok, _} = Started) -> Started.
+
+%% That a disk is full is no fault of the user's words.
+refused({file, _, _} = Reason) -> {error, {unwritten, witness_record:format_error(Reason)}};
+refused({dir, _, Full} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
+refused({weave, {_, Full}} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
+refused(Reason) -> {error, witness_record:format_error(Reason)}.
 
 %% Another process waits, so that this one hears of interrupts meanwhile.
 awaited(Recording) ->
@@ -213,20 +212,28 @@ awaited(Recording) ->
 awaited(Recording, Waiter) ->
     receive
         {awaited, {ok, Summary}} -> {ok, Summary};
-        {awaited, {error, Reason}} -> {error, witness_record:format_error(Reason)};
+        {awaited, {error, Reason}} -> refused(Reason);
         {'DOWN', Waiter, process, _, Reason} when Reason =/= normal -> error({recording_died, Reason});
         interrupt ->
             witness_cli_io:note(~"interrupted: the recording comes to its end; once more ends it at once\n"),
             ok = witness_record:stop(Recording),
             awaited(Recording, Waiter);
-        _ -> awaited(Recording, Waiter)
+        {'DOWN', Waiter, process, _, normal} -> awaited(Recording, Waiter);
+        {'EXIT', _, _} -> awaited(Recording, Waiter)
     end.
 
 code(#{outcome := {ended, _}}, _) -> 3;
 code(#{ended := stopped}, #{run := _}) -> 3;
-code(#{unwoven := [_ | _]}, _) -> 3;
+code(#{refused := Refused}, _) ->
+    case lists:all(fun witness_log_recording_refusal:is_chosen/1, Refused) of
+        true -> 0;
+        false -> 3
+    end;
 code(#{}, _) -> 0.
 
+tell(Json, Out, #{unsealed := Reason} = Summary, Code) ->
+    witness_cli_io:note([~"the recording has no seal, so that to replay it takes --trust: ", witness_record_seal:format_error(Reason), $\n]),
+    tell(Json, Out, maps:remove(unsealed, Summary), Code);
 tell(true, Out, Summary, _) ->
     witness_cli_io:print(Out, witness_cli_json:recording(Summary, witness_cli_json:header(node())));
 tell(false, Out, Summary, Code) ->

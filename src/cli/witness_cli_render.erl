@@ -126,7 +126,7 @@ recording(#{dir := Dir, elapsed_ms := Elapsed, ended := Ended, vm := Status} = S
     Rows = [[~"program", ended(Ended, Status)],
             [~"recorded", [[[witness_text:count(Count, ~"process", ~"processes"), ~", "] || #{born := Count} <- [Summary]],
                            ~"in ", seconds(Elapsed)]]]
-           ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]] || #{files := Files} <- [Summary]],
+           ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]] || #{files := Files} <- [Summary], is_map(Files)],
     lines(witness_text:columns(Rows) ++ [~"", recorded(Code, Summary, witness_text:clean(Dir), Look)]).
 
 ended({returned, normal}, _) -> ~"returned";
@@ -147,12 +147,18 @@ bytes(Bytes) -> [float_to_binary(Bytes / 1_000_000, [{decimals, 1}]), ~" MB"].
 
 recorded(0, _, Dir, Look) -> [witness_text:style(good, ~"RECORDED", Look), ~" in ", Dir, ~"."];
 recorded(3, Summary, Dir, Look) ->
-    [witness_text:style(doubtful, ~"INCOMPLETE", Look), ~", in ", Dir, ~": ", witness_text:list(missing(Summary)), ~"."].
+    lists:join($\n, [[witness_text:style(doubtful, ~"INCOMPLETE", Look), ~", in ", Dir, ~": ", witness_text:list(Missing), ~"."]
+                     || [_ | _] = Missing <- [missing(Summary)]]
+                    ++ [[witness_text:style(doubtful, ~"NOT REPLAYABLE", Look), ~", in ", Dir, ~": ", lists:join(~"; ", Refused), ~"."]
+                        || [_ | _] = Refused <- [refused(Summary)]]).
 
-missing(#{outcome := Outcome, ended := Ended, unwoven := Unwoven}) ->
-    [missing_reason(Reason) || {ended, Reason} <- [Outcome]] ++ [~"the program was stopped" || Ended =:= stopped] ++
-        [[~"messages were taken in code that is not woven, if ",
-          witness_text:list([atom_to_binary(Module) || Module <- Unwoven]), ~" takes any"] || Unwoven =/= []].
+missing(#{outcome := Outcome, ended := Ended}) ->
+    [missing_reason(Reason) || {ended, Reason} <- [Outcome]] ++ [~"the program was stopped" || Ended =:= stopped].
+
+%% What was asked for is no news.
+refused(Summary) ->
+    [witness_log_recording_refusal:format(Reason) || Reason <- maps:get(refused, Summary, []),
+                                                     not witness_log_recording_refusal:is_chosen(Reason)].
 
 missing_reason({vm, Status}) -> [~"the VM has ended with status ", integer_to_binary(Status), ~" in the middle of it"];
 missing_reason(budget) -> ~"the disk was slower than the program for too long";

@@ -15,7 +15,7 @@ With `--spec` or `--monitor` verdicts and the summary of the monitors come befor
 With `--check` a recording that has verdicts is compared with these instead: 0 if they are the same, 1 if not.
 """.
 
--export([run/2, with_stored/1, usable/1, command/0]).
+-export([run/2, with_stored/1, usable/2, command/0]).
 
 -export_type([options/0]).
 
@@ -62,7 +62,8 @@ command() ->
           help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
                                          "difference"]}},
         #{name => trust, long => "-trust", type => boolean, default => false,
-          help => {"[--trust]", ["replay a recording of another user, whose code that may run"]}},
+          help => {"[--trust]", ["replay although this account has not recorded it on this machine, or it was changed since: the code that it "
+                                 "names may run"]}},
         #{name => mirror, long => "-mirror-output", type => boolean, default => false,
           help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
         witness_cli_args:report(),
@@ -75,6 +76,7 @@ command() ->
 With `--check`, the options with the verdicts that the recording has, and with its specifications and monitors unless others are named.
 """.
 -spec with_stored(options()) -> {ok, options()} | {error, unicode:chardata()}.
+with_stored(#{until := _, check := true}) -> {error, ~"--until and --check exclude each other"};
 with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
     maybe
         %% What it names is compiled and run.
@@ -96,14 +98,13 @@ names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
 
 -doc "Replays, and monitors what there is to be monitored; the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
-    {ok, 0..3} | {error, unicode:chardata() | {specification, term()} | {run, term()}}.
+    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
 run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
-run(#{until := _, check := true}, _) -> {error, ~"--until and --check exclude each other"};
 run(#{step := true} = Options, Properties) -> stepped(Options, Properties);
 run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
-    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
+    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => witness_cli_progress:new()},
     maybe
         ok ?= trusted(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
@@ -115,7 +116,7 @@ run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, 
         {ok, Found, Report} ?= replayed(All, Properties, Out, Options),
         Told = Report#{dir => Dir, monitored => Properties =/= none, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         tell(Json, Out, Told),
-        {ok, code(Told, Found)}
+        {ok, written(code(Told, Found), Told)}
     end.
 
 stepped(Options, Properties) ->
@@ -126,7 +127,7 @@ stepped(Options, Properties) ->
     end.
 
 stepped_through(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
-    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => progress()},
+    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust},
     maybe
         ok ?= trusted(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
@@ -151,17 +152,26 @@ recorded_folders(Dir) ->
         _ -> []
     end.
 
-replayed(#{events := File} = All, none, _, _) -> told(All, witness_replaying:write(File, maps:remove(events, All)));
+replayed(#{events := File} = All, none, _, _) ->
+    Self = self(),
+    Ref = make_ref(),
+    maybe
+        {ok, 0, Report} ?= told(All, witness_replaying:write(File, (maps:remove(events, All))#{on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end})),
+        {ok, 0, maps:merge(Report, unwritten(Ref))}
+    end;
 replayed(All, none, _, _) -> told(All, witness_replay:replay(All));
 replayed(All, Properties, Out, #{json := Json} = Options) ->
     Self = self(),
     Ref = make_ref(),
-    Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end},
+    Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end,
+                  on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end},
     Run = (maps:with([until, report], Options))#{
         start => Properties#{system => {log, {replay, Replay}}}, json => Json, out => Out, for => infinity, timeout => infinity,
         on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
     case witness_cli_run:run(Run#{subject => [~"replay of ", maps:get(recording, Options)]}) of
-        {ok, Code} -> reported(Code, verdicts(Ref, []), Ref, Properties, Options);
+        {ok, Code} ->
+            {ok, Found, Report} = reported(Code, verdicts(Ref, []), Ref, Properties, Options),
+            {ok, Found, maps:merge(Report, unwritten(Ref))};
         {error, {specification, _}} = Error -> Error;
         {error, Reason} -> {error, {run, Reason}}
     end.
@@ -174,7 +184,22 @@ trusted(#{dir := Dir} = Given) ->
 
 told(_, {ok, Report}) -> {ok, 0, Report};
 told(_, {error, {log, Text}}) -> {error, Text};
-told(#{dir := Dir}, {error, Reason}) -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}.
+told(#{dir := Dir}, {error, Reason}) ->
+    Text = [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)],
+    {error, case is_full(Reason) of true -> {unwritten, Text}; false -> Text end}.
+
+%% That a disk is full is no fault of the user's words.
+is_full({weave, {_, Full}}) -> is_full({file, Full});
+is_full({file, Full}) -> Full =:= enospc orelse Full =:= edquot;
+is_full(_) -> false.
+
+unwritten(Ref) -> receive {Ref, unwritten, Text} -> #{unwritten => Text} after 0 -> #{} end.
+
+%% What was found stands without the events that were asked for.
+written(Code, #{unwritten := Text}) ->
+    witness_cli_io:note([~"witness replay: ", witness_text:clean(Text), $\n]),
+    case Code of 0 -> 3; _ -> Code end;
+written(Code, #{}) -> Code.
 
 %% All that were told before the run has ended.
 verdicts(Ref, Verdicts) ->
@@ -188,7 +213,7 @@ reported(Code, Verdicts, Ref, Properties, Options) ->
         {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped(Verdicts)};
         {ok, #{outcome := identical} = Replayed} -> {ok, Code, compared(Replayed, Verdicts, Properties, Options)};
         {ok, Replayed} -> {ok, Code, Replayed};
-        {error, _} -> {ok, Code, #{outcome => refused}};
+        {error, Reason} -> {ok, case is_full(Reason) of true -> 3; false -> Code end, #{outcome => refused}};
         stopped -> {ok, Code, stopped(Verdicts)}
     end.
 
@@ -199,7 +224,7 @@ compared(Report, _, _, _) -> Report.
 
 %% It was ended before it has ended.
 stopped(Verdicts) ->
-    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, complete => null, changed => []},
+    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, stopped => null, complete => null, changed => []},
     case [Place || #{verdict := no, log := Place} <- Verdicts] of
         [First | _] -> Report#{at => First};
         [] -> Report
@@ -212,11 +237,11 @@ code(#{differing := []}, _) -> 0;
 code(#{differing := [_ | _]}, _) -> 1;
 code(_, Found) -> Found.
 
--doc "Whether a recording may be replayed by who has named no more than that; loads the libraries that it may need.".
--spec usable(file:filename()) -> ok | {error, unicode:chardata()}.
-usable(Dir) ->
+-doc "Whether a recording may be replayed by who has named no more than that, and whether its code is trusted; loads the libraries that it may need.".
+-spec usable(file:filename(), Trust :: boolean()) -> ok | {error, unicode:chardata()}.
+usable(Dir, Trust) ->
     maybe
-        ok ?= trusted(#{dir => Dir}),
+        ok ?= trusted(#{dir => Dir, trust => Trust}),
         elixir(Dir, [])
     end.
 
@@ -230,13 +255,6 @@ elixir(Dir, Folders) ->
     else
         {error, Text} when not is_map(Text) -> {error, Text};
         _ -> ok
-    end.
-
-%% Nobody watches where there is no terminal.
-progress() ->
-    case witness_cli_io:terminal(stderr) of
-        true -> fun(Text) -> witness_cli_io:note([$\r, Text, ~"\e[K"]) end;
-        false -> fun(_) -> ok end
     end.
 
 %% That it cannot be replayed was told.

@@ -13,7 +13,8 @@ report(#{outcome := stopped, elapsed_ms := Elapsed} = Report, Look) ->
 report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Report, Look) ->
     Ends = [[witness_text:count(N, ~"process", ~"processes"), Text]
             || {N, Text} <- [{maps:get(killed, Report), ~" ended by a signal"},
-                             {maps:get(cut, Report), ~" stopped where the recording ends"}], N > 0],
+                             {maps:get(cut, Report), ~" stopped where the recording ends"},
+                             {maps:get(stopped, Report), ~" still alive when the recording ended"}], N > 0],
     Rows = [[~"replayed", [witness_text:count(Processes, ~"process", ~"processes"), ~", ",
                            witness_text:count(Entries, ~"entry", ~"entries"), ~" in ", integer_to_binary(Elapsed), ~" ms"]]]
         ++ [[~"", End] || End <- Ends]
@@ -56,15 +57,24 @@ sentence(#{outcome := stopped, dir := Dir}, Look) ->
 sentence(#{outcome := identical, differing := [_ | _] = Differing, dir := Dir}, Look) ->
     [witness_text:style(bad, ~"OTHER VERDICTS", Look), ~": every process of ", clean(Dir), ~" did what it did, and ",
      witness_text:count(length(Differing), ~"verdict is", ~"verdicts are"), ~" not what was recorded."];
-sentence(#{outcome := identical, differing := [], dir := Dir}, Look) ->
-    [witness_text:style(good, ~"IDENTICAL", Look), ~": the processes of ", clean(Dir), ~" did what they did, with the same verdicts."];
-sentence(#{outcome := identical, complete := true, cut := 0, dir := Dir}, Look) ->
-    [witness_text:style(good, ~"IDENTICAL", Look), ~": every process of ", clean(Dir), ~" did what it did."];
-sentence(#{outcome := identical, dir := Dir}, Look) ->
+sentence(#{outcome := identical, differing := [], dir := Dir} = Report, Look) ->
+    [witness_text:style(good, ~"IDENTICAL", Look), ~": the processes of ", clean(Dir), ~" did what they did, with the same verdicts.", compared(Report)];
+sentence(#{outcome := identical, complete := true, cut := 0, dir := Dir} = Report, Look) ->
+    [witness_text:style(good, ~"IDENTICAL", Look), ~": every process of ", clean(Dir), ~" did what it did.", compared(Report)];
+sentence(#{outcome := identical, dir := Dir} = Report, Look) ->
     [witness_text:style(good, ~"IDENTICAL", Look), ~" as far as ", clean(Dir),
-     ~" goes: it was cut, and processes stopped there."];
+     ~" goes: it was cut, and processes stopped there.", compared(Report)];
 sentence(#{outcome := diverged, dir := Dir}, Look) ->
     [witness_text:style(bad, ~"DIVERGED", Look), ~" from ", clean(Dir), ~"."].
+
+%% What the word means for this recording.
+compared(#{messages := Messages}) ->
+    [~"\nCompared: what each process asked for, in its order, and how it ended; ",
+     case Messages of
+         contents -> ~"and each message that it took.";
+         hash -> ~"and a hash of each message that it took.";
+         none -> ~"not what messages contain (record with --hash or --contents for that)."
+     end].
 
 clean(Text) -> witness_text:clean(Text).
 

@@ -42,7 +42,9 @@ first violation. `report`: one that is written when the run has ended.
 %% Why a run has ended before the system has.
 -type break() :: timeout | interrupted | output_closed.
 
+%% freezer: suspends the system when it is to end, where it runs in this VM
 -record(state, {options :: options(),
+                freezer :: none | witness_trace_freeze:freezer(),
                 out :: witness_cli_io:out(),
                 header :: witness_cli_json:header(),
                 look :: witness_text:look(),
@@ -53,15 +55,19 @@ first violation. `report`: one that is written when the run has ended.
 
 -define(CHARTS, 10).             % violations of a property that are shown in full
 -define(REASONS, 20).            % different reasons that are told apart
+-define(PLACES, 64).             % processes that the end of a run may need besides
 -define(FIRST_HINT, 5_000).
 -define(PROGRESS, 1_000).        % milliseconds
 -define(LONGEST_PAUSE, 60_000).
+-define(PATIENCE, 30_000).       % that of witness_options
 
 -doc "Runs the system, or reads the log; the exit code, or an error of the user (`witness:format_error/1`).".
 -spec run(options()) -> {ok, 0..3} | {error, term()}.
 run(#{json := Json} = Options) ->
-    ok = witness_cli_signal:catch_interrupts(),
-    State = #state{options = Options, header = witness_cli_json:header(maps:get(node, Options, node())),
+    Waiter = waiter(),
+    Freezer = freezer(Options),
+    ok = witness_cli_signal:catch_interrupts(fun() -> freeze(Freezer) end),
+    State = #state{options = Options, freezer = Freezer, header = witness_cli_json:header(maps:get(node, Options, node())),
                    out = case Options of
                        #{out := Open} -> Open;
                        #{} -> witness_cli_io:open(case Json of true -> json; false -> text end)
@@ -70,10 +76,28 @@ run(#{json := Json} = Options) ->
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
     Start = maps:get(with, Options, fun witness:start/1),
     case Start(start_options(State)) of
-        {ok, Run} -> {ok, watch(Run, early_warnings(Run, State))};
+        {ok, Run} -> {ok, watch(Run, Waiter, early_warnings(Run, State))};
         {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
         {error, _} = Error -> Error
     end.
+
+%% The run ends before the system does, which may leave no time for that. So it is suspended; and what hears that the run is
+%% to end comes before it.
+freezer(#{start := #{system := {log, _}}}) -> none;
+freezer(#{with := _}) -> none;
+freezer(_) ->
+    _ = process_flag(priority, high),
+    %% What Witness itself consists of is no part of the system.
+    _ = application:ensure_all_started(witness),
+    witness_trace_freeze:start(?PLACES, witness_instrumentation:own(#{unobserved => []})).
+
+freeze(none) -> ok;
+freeze(Freezer) -> witness_trace_freeze:freeze(Freezer).
+
+%% An application is stopped in good order.
+thaw(#state{freezer = Freezer} = State) ->
+    _ = Freezer =/= none andalso application(State) =/= [] andalso witness_trace_freeze:thaw(Freezer),
+    ok.
 
 %% What is wrong with a specification is told at once, not only when the run has ended.
 early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
@@ -86,7 +110,8 @@ early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header
 
 start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = until(Options, maps:get(on_verdict, Options, fun(_) -> ok end)),
-    Told = Start#{log => false, max_verdicts => 0, history => is_map_key(report, Options), on_verdict => fun(Verdict) ->
+    Told = (patience(Options, Start))#{log => false, max_verdicts => 0, history => is_map_key(report, Options),
+                                       satisfied => satisfied(State), on_verdict => fun(Verdict) ->
         tell(Verdict, State),
         _ = [witness_web:add(Verdict, Report) || #{report := Report} <- [Options]],
         OnVerdict(Verdict)
@@ -98,6 +123,19 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
                   %% What the command line prints makes these processes work, which is none of the system's doing.
                   unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}
     end.
+
+%% Monitors that are behind at the end have as long again as the run had, and the usual time at most.
+patience(#{timeout := Timeout}, Start) when is_integer(Timeout), Timeout < ?PATIENCE -> maps:merge(#{drain => Timeout}, Start);
+patience(_, Start) -> Start.
+
+%% Text has their number only. What goes elsewhere may be kept there.
+satisfied(#state{options = #{json := false} = Options} = State)
+  when not is_map_key(report, Options), not is_map_key(on_verdict, Options) ->
+    case is_elsewhere(State) of
+        true -> told;
+        false -> counted
+    end;
+satisfied(_) -> told.
 
 until(#{until := verdict}, OnVerdict) ->
     Self = self(),
@@ -119,11 +157,15 @@ system_output(#{json := false}) -> group_leader().
 
 %% Watching
 
--spec watch(witness:run(), #state{}) -> 0..3.
-watch(Run, #state{options = #{for := For, timeout := Timeout}} = State) ->
-    %% A process without a name waits for the run, so that this one can hear of interrupts meanwhile.
+%% A process without a name waits for the run, so that this one can hear of interrupts meanwhile. It is there before the
+%% system, which may leave no place for it.
+waiter() ->
     Self = self(),
-    {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness:await(Run, infinity)} end),
+    spawn_monitor(fun() -> receive {run, Run} -> Self ! {awaited, witness:await(Run, infinity)} end end).
+
+-spec watch(witness:run(), {pid(), reference()}, #state{}) -> 0..3.
+watch(Run, {Pid, Waiter}, #state{options = #{for := For, timeout := Timeout}} = State) ->
+    Pid ! {run, Run},
     after_time(For, planned),
     after_time(Timeout, timeout),
     _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
@@ -159,7 +201,7 @@ wait(Run, Waiter, State) ->
             System = system_left(Run, Summary, State),
             _ = witness:stop(Run),
             goes_on(System),
-            ended(Summary, none, State);
+            ended(Summary, overtime(State), State);
         {awaited, {error, Reason}} -> failed(Reason);
         {'DOWN', Waiter, process, _, Reason} -> failed({run_died, Reason});
         {time, planned} -> stop(Run, none, State);
@@ -185,7 +227,9 @@ wait(Run, Waiter, State) ->
 system_left(Run, #{system := undefined}, State) ->
     case application(State) of
         [App] -> application_controller:get_master(App);
-        [] -> maps:get(root, witness:info(Run), undefined)
+        [] ->
+            %% What reads a log is no system.
+            case is_log(State) of true -> undefined; false -> maps:get(root, witness:info(Run), undefined) end
     end;
 system_left(_, _, _) -> undefined.
 
@@ -203,16 +247,27 @@ goes_on_until(Ref) ->
         output_closed -> ok
     end.
 
+%% Monitors that are behind are given up after as long a time again as the run may take, at about the same moment as the run.
+overtime(#state{options = #{timeout := Timeout}} = State) when is_integer(Timeout) ->
+    case elapsed(State) >= Timeout of true -> timeout; false -> none end;
+overtime(_) -> none.
+
 elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Started.
 
 -spec stop(witness:run(), none | break(), #state{}) -> 0..3.
-stop(Run, Break, State) ->
-    case witness:stop(Run) of
+stop(Run, Break, #state{freezer = Freezer} = State) ->
+    ok = freeze(Freezer),
+    Code = case witness:stop(Run) of
         {ok, Summary} -> ended(Summary, Break, State);
         {error, Reason} -> failed(Reason)
-    end.
+    end,
+    ok = thaw(State),
+    Code.
 
 failed(Reason) ->
+    %% The run has gone with its application: `m:witness_cli` knows what that means.
+    {Status, _} = init:get_status(),
+    Status =/= stopping orelse error(stopping),
     witness_cli_io:note([~"witness run: ", witness:format_error(Reason), $\n]),
     3.
 
@@ -277,16 +332,21 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
             witness_cli_io:print(Out, witness_cli_json:summary(All, Header));
         false ->
             witness_cli_io:print(Out, [witness_cli_render:warning(Warning, Look) || Warning <- Warnings]),
-            witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, reasons(State)}, Look))
+            witness_cli_io:print(Out, witness_cli_render:summary(All, {Code, reasons(All, State)}, Look))
     end,
     report(All, Code, State).
 
-reasons(#state{reasons = Reasons}) -> maps:from_list(ets:tab2list(Reasons)).
+%% With those of slices that were only counted.
+reasons(Summary, #state{reasons = Reasons}) ->
+    lists:foldl(fun(#{reason := Why, count := Count, told := Told}, A) ->
+        Reason = witness_text_verdict:reason(#{reason => Why, info => undefined}),
+        maps:update_with(Reason, fun(N) -> N + Count - Told end, Count - Told, A)
+    end, maps:from_list(ets:tab2list(Reasons)), [Undecided || Undecided = #{count := Count, told := Told} <- maps:get(undecided, Summary, []), Count > Told]).
 
 %% The exit code: a report that was asked for and is not there is no success.
 report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
     Plain = #{colour => false, width => 100},
-    Result = {Code, reasons(State)},
+    Result = {Code, reasons(Summary, State)},
     case witness_web:write(#{code => Code, sentence => witness_cli_render:sentence(Summary, Result, Plain),
                              facts => witness_cli_render:facts(Summary, Result)
                                  ++ [{~"refused", Text} || #{refused := Text} <- [Summary], is_binary(Text)],
@@ -308,6 +368,7 @@ subject(#{start := Start}) -> started(Start).
 started(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
 started(#{system := {log, standard_input}}) -> ~"standard input";
 started(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
+started(#{system := {log, {replay, #{dir := Folder}}}}) -> [~"replay of ", Folder];
 started(#{system := {log, {file, File}}}) -> [~"log ", File];
 started(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
 started(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).

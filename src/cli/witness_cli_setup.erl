@@ -9,14 +9,16 @@ Errors are text for people.
 
 -doc """
 Puts folders in front of the code path, the first one first. A folder may be a pattern such as `_build/default/lib/*/ebin`.
+A copy of Witness among them is passed over, and not among the folders that are returned: this node runs its own.
 """.
 -spec add_paths([string()]) -> {ok, [file:filename()]} | {error, unicode:chardata()}.
 add_paths(Patterns) ->
     Folders = lists:append([expand(Pattern) || Pattern <- Patterns]),
     case check_folders("--pa", Folders) of
         ok ->
-            lists:foreach(fun(Folder) -> true = code:add_patha(Folder) end, lists:reverse(Folders)),
-            {ok, Folders};
+            Others = witness_weave_own:others(Folders),
+            lists:foreach(fun(Folder) -> true = code:add_patha(Folder) end, lists:reverse(Others)),
+            {ok, Others};
         {error, _} = Error -> Error
     end.
 

@@ -8,24 +8,59 @@ the VM at once, for somebody who does not want to wait for good order.
 
 SIGINT (Ctrl-C) cannot be handled inside a VM of OTP 27 to 29: `os:set_signal/2` refuses it, and without the flag `+Bi`
 the VM asks for a decision on the terminal. So `bin/witness` starts the VM with `+Bi`, which makes it ignore SIGINT, and
-passes each SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to all processes of a group, so the VM has it
+passes each SIGHUP, SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to all processes of a group, so the VM has it
 twice: it heeds what is passed on, and nothing else (`-witness_status` says who has started it).
+
+A shell that is killed (SIGKILL) passes nothing on, but a pipe ends with it, whose other end the VM has (`-witness_shell`). That is an
+interrupt too, and the VM ends 10 s later at the latest. A command that catches no interrupts ends at once.
 """.
 -behaviour(gen_event).
 
--export([catch_interrupts/0, parent/0]).
--export([init/1, handle_event/2, handle_call/2]).
+-export([catch_interrupts/0, catch_interrupts/1, watch_shell/0, parent/0]).
+-export([shell/1, init/1, handle_event/2, handle_call/2]).
+
+%% A system that is brought to its end in good order may take as long once its shell is gone.
+-define(ORPHAN_MS, 10_000).
 
 -doc "From now on an interrupt is a message to the caller.".
 -spec catch_interrupts() -> ok.
-catch_interrupts() ->
-    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, self()}),
+catch_interrupts() -> catch_interrupts(fun() -> ok end).
+
+-doc """
+The same, and this is called before. The signals are handled with a high priority, since the system that is to be
+interrupted may leave no time for others.
+""".
+-spec catch_interrupts(First :: fun(() -> ok)) -> ok.
+catch_interrupts(First) ->
+    ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, {self(), First}}),
     case init:get_argument(witness_status) of
         {ok, _} ->
             ok = os:set_signal(sigusr2, handle),
+            ok = os:set_signal(sighup, ignore),
             os:set_signal(sigterm, ignore);
         error -> ok
     end.
+
+-doc "From now on the VM ends with the shell that has started it.".
+-spec watch_shell() -> ok.
+watch_shell() ->
+    case init:get_argument(witness_shell) of
+        {ok, [[Number, _]]} ->
+            _ = proc_lib:spawn_opt(?MODULE, shell, [list_to_integer(Number)], [{priority, high}]),
+            ok;
+        _ -> ok
+    end.
+
+%% Nothing is ever written to the pipe.
+-doc false.
+-spec shell(non_neg_integer()) -> no_return().
+shell(Descriptor) ->
+    proc_lib:set_label(witness_shell),
+    Port = open_port({fd, Descriptor, Descriptor}, [in, eof]),
+    receive {Port, eof} -> ok end,
+    lists:member(?MODULE, gen_event:which_handlers(erl_signal_server)) orelse halt(witness_cli:status(3), [{flush, false}]),
+    ok = gen_event:notify(erl_signal_server, sigusr2),
+    receive after ?ORPHAN_MS -> halt(witness_cli:status(3), [{flush, false}]) end.
 
 -doc """
 The process of the operating system that has started this one; `bin/witness` is it as long as that is there. Another one
@@ -41,16 +76,21 @@ parent() ->
         _ -> unknown
     end.
 
--doc false.
--spec init({pid(), term()}) -> {ok, {pid(), first | later}}.
-init({Receiver, _}) -> {ok, {Receiver, first}}.
+-type state() :: {Receiver :: pid(), Before :: fun(() -> ok), first | later}.
 
 -doc false.
--spec handle_event(atom(), {pid(), first | later}) -> {ok, {pid(), first | later}}.
-handle_event(Signal, {Receiver, first}) when Signal =:= sigterm; Signal =:= sigusr2 ->
+-spec init({{pid(), fun(() -> ok)}, term()}) -> {ok, state()}.
+init({{Receiver, Before}, _}) ->
+    _ = process_flag(priority, high),
+    {ok, {Receiver, Before, first}}.
+
+-doc false.
+-spec handle_event(atom(), state()) -> {ok, state()}.
+handle_event(Signal, {Receiver, Before, first}) when Signal =:= sigterm; Signal =:= sigusr2 ->
+    ok = Before(),
     Receiver ! interrupt,
-    {ok, {Receiver, later}};
-handle_event(Signal, {_, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli:status(3), [{flush, false}]);
+    {ok, {Receiver, Before, later}};
+handle_event(Signal, {_, _, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli:status(3), [{flush, false}]);
 handle_event(Signal, State) ->
     %% All others keep their meaning.
     _ = erl_signal_handler:handle_event(Signal, []),

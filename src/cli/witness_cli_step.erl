@@ -10,6 +10,7 @@ standard output, what is wrong to standard error.
 | 0 | all that was asked for is there |
 | 1 | the replay has diverged, or there was no such event |
 | 2 | a command was wrong, or a recording that cannot be replayed |
+| 3 | it was interrupted: what had been reached was told |
 """.
 
 -export([run/3]).
@@ -33,9 +34,18 @@ standard output, what is wrong to standard error.
             code = 0 :: 0..2}).
 
 -doc "Replays, and does what is asked for; the exit code.".
--spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..2} | {error, witness_replay:reason()}.
-run(Replay, Out, #{properties := Properties} = Options) ->
-    case witness_step:open(Replay) of
+-spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..3} | {error, witness_replay:reason()}.
+run(Replay, Out, Options) ->
+    case witness_cli_step_watch:run(fun() -> opened(Replay#{on_progress => witness_cli_step_watch:progress()}, Out, Options) end) of
+        {ok, Result} -> Result;
+        interrupted -> {ok, 3}
+    end.
+
+opened(Replay, Out, #{properties := Properties} = Options) ->
+    ok = witness_cli_step_watch:busy(~"replays the recording"),
+    Opened = witness_step:open(Replay),
+    ok = witness_cli_step_watch:idle(),
+    case Opened of
         {ok, Session} ->
             S = #s{session = Session, replay = Replay, properties = Properties, out = Out, look = witness_cli_io:look()},
             Begun = greeted(witness_step:report(Session), S),
@@ -97,7 +107,11 @@ read() ->
 line(Line, S) ->
     case witness_cli_step_parse:parse(Line) of
         {ok, quit} -> {stop, S};
-        {ok, Command} -> did(Command, S);
+        {ok, Command} ->
+            ok = witness_cli_step_watch:busy([witness_text:clean(string:trim(Line)), ~" goes through the run"]),
+            Done = did(Command, S),
+            ok = witness_cli_step_watch:idle(),
+            Done;
         {error, Text} -> wrong(2, Text, S)
     end.
 

@@ -12,13 +12,23 @@ is the step, since each process does the same in every replay.
 find(Properties, Replay, Session) ->
     Self = self(),
     Ref = make_ref(),
-    Options = Properties#{system => {log, {replay, maps:remove(on_progress, Replay)}}, on_verdict => fun(V) -> Self ! {Ref, V} end},
+    Progress = maps:get(on_progress, Replay, fun(_) -> ok end),
+    Counted = counters:new(1, []),
+    _ = Progress(~"replays for monitors: no verdict so far"),
+    OnVerdict = fun(V) ->
+        ok = counters:add(Counted, 1, 1),
+        _ = Progress([~"replays for monitors: ", integer_to_binary(counters:get(Counted, 1)), ~" verdicts so far"]),
+        Self ! {Ref, V}
+    end,
+    Options = Properties#{system => {log, {replay, maps:remove(on_progress, Replay)}}, on_verdict => OnVerdict},
     {ok, _} = application:ensure_all_started(witness),
     maybe
         {ok, Run} ?= witness:start(Options),
         {ok, _} = witness:await(Run, infinity),
         {ok, _} = witness:stop(Run),
-        {ok, lists:sort([{N, text(V)} || V <- told(Ref, []), N <- step(V, Session)])}
+        Placed = [{Place, V} || V <- told(Ref, []), Place <- place(V)],
+        Steps = witness_step:at_entries([Place || {Place, _} <- Placed], Session),
+        {ok, lists:sort([{exactly(Place, V, Candidates, Session), text(V)} || {Place, V} <- Placed, #{Place := Candidates} <- [Steps]])}
     else
         {error, Reason} -> {error, witness:format_error(Reason)}
     end.
@@ -27,31 +37,24 @@ find(Properties, Replay, Session) ->
 told(Ref, Verdicts) ->
     receive {Ref, Verdict} -> told(Ref, [Verdict | Verdicts]) after 0 -> Verdicts end.
 
-step(#{log := Place, event := Decided}, Session) ->
+place(#{log := Place}) ->
     case re:run(Place, ":([0-9]+):([0-9]+)$", [{capture, all_but_first, binary}]) of
-        {match, [Id, Entry]} ->
-            At = {binary_to_integer(Id), binary_to_integer(Entry)},
-            case witness_step:goto(At, Session) of
-                {ok, There} -> [exactly(At, Decided, There)];
-                {error, none} -> []
-            end;
+        {match, [Id, Entry]} -> [{binary_to_integer(Id), binary_to_integer(Entry)}];
         nomatch -> []
     end;
-step(_, _) -> [].
+place(_) -> [].
 
 %% Of the steps at an entry the one that is the event.
-exactly({Id, Entry}, #{event := Event}, There) ->
-    Is = fun(#{id := Own, entry := At, what := What}) -> Own =/= Id orelse At =< Entry andalso not same(Event, What) end,
-    Behind = fun(Step) -> not Is(Step) end,
-    case Behind(witness_step:step(There)) orelse witness_step:next(Behind, There) of
-        {ok, Found} ->
-            case witness_step:step(Found) of
-                #{entry := Entry, number := N} -> N;
-                _ -> witness_step:at(There)
-            end;
-        _ -> witness_step:at(There)
+exactly({_, Entry}, #{event := #{event := Event}}, [First | _] = Steps, Session) ->
+    Is = fun(N) ->
+        #{entry := At, what := What} = witness_step:step(N, Session),
+        At =< Entry andalso same(Event, What)
+    end,
+    case lists:search(Is, Steps) of
+        {value, N} -> N;
+        false -> First
     end;
-exactly(_, undefined, There) -> witness_step:at(There).
+exactly(_, _, [First | _], _) -> First.
 
 same({send, _, To, Msg, _}, {send, To, _, Msg, _}) -> true;
 same({recv, _, _, Msg, _}, {recv, _, Msg}) -> true;

@@ -47,6 +47,9 @@ resolve({erlang, apply, [Fun, Args]}) when is_function(Fun), is_list(Args) ->
     function(Fun, Args);
 resolve({erlang, apply, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args});
+%% A recorder's stand-in for a function of the VM (`witness_record_runtime').
+resolve({witness_record_runtime, first, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args});
 resolve({erts_internal, spawn_init, [{M, F, Args}]}) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args});
 resolve({'Elixir.Task.Supervised', noreply, Args} = Raw) ->

@@ -96,7 +96,7 @@ layers(Layer, S = #search{depth = Depth, options = Options}) ->
 layer([], _, Next, S) -> {Next, S};
 layer([Packed | Layer], Index, Next, S = #search{setting = Setting}) ->
     Index rem 5_000 =:= 0 andalso within_limits(S),
-    World = binary_to_term(Packed),
+    World = witness_event_external:decode(Packed),
     is_reached(World, S) andalso throw({reached, Index, S}),
     {Next1, S1} = case witness_explore_world:steps(World, Setting) of
         [] ->

@@ -30,7 +30,7 @@ has the gap `overflow`, and the process ends with `{shutdown, {given_up, overflo
 -doc "Reads the partition.".
 -spec start_link(witness_trace_native:partition(), config()) -> pid().
 start_link(Partition, Config) ->
-    Pid = spawn_opt(?MODULE, init, [Partition, Config], [link, {message_queue_data, off_heap}, {fullsweep_after, 20}]),
+    Pid = spawn_opt(?MODULE, init, [Partition, Config], [link, {message_queue_data, off_heap}, {fullsweep_after, 20} | witness_monitor_runner:bounded(Config)]),
     true = is_pid(Pid),
     Pid.
 

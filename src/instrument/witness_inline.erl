@@ -34,7 +34,7 @@ not, the run refuses to start.
 Wrong options and wrong specifications are errors of the compiler, with their places.
 """.
 
--export([parse_transform/2, entries/1]).
+-export([parse_transform/2, entries/1, plan/1]).
 -export([format_error/1]).
 
 -define(RUNTIME, witness_inline_process).
@@ -107,13 +107,17 @@ entries(_, _, all) -> all;
 entries(Module, Patterns, More) -> witness_inline_modules:entries(Module, Patterns, More).
 
 weave(Forms, Entries) ->
-    witness_weave:weave(Forms, #{runtime => ?RUNTIME, entries => Entries}).
+    witness_weave:weave(Forms, plan(Entries)).
 
 %% A run asks the module for its entries.
 attribute({attribute, Anno, module, _} = Form, Entries) ->
     [Form, {attribute, erl_anno:set_generated(true, Anno), ?MODULE, Entries}];
 attribute(Form, _) ->
     [Form].
+
+-doc "How a module is woven for inline monitoring, whose processes may begin with these functions.".
+-spec plan(all | [{atom(), arity()}]) -> witness_weave:plan().
+plan(Entries) -> #{runtime => ?RUNTIME, entries => Entries, announces => true, waits => blocked}.
 
 -doc "The functions that processes may begin with, of a module that was compiled with the parse transform.".
 -spec entries(module()) -> all | [{atom(), arity()}].

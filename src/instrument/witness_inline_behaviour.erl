@@ -11,7 +11,7 @@ part of what goes on already. Within a callback the stack tells the one from the
 loop (`enter_loop`) never returns.
 """.
 
--export([callback/3, init/2, is_first/3]).
+-export([callback/3, init/2, is_first/3, is_between/0]).
 -export_type([seen/0, outcome/0]).
 
 -doc "An event of the process itself.".
@@ -32,6 +32,9 @@ loop (`enter_loop`) never returns.
 -callback returned(module(), Function :: atom(), Args :: [term()], outcome(), state()) ->
     {[seen()], state(), running | {ended, Reason :: term()}} | {lost, Why :: atom()}.
 
+-doc "Whether all that the callbacks of before have had sent is told, so that OTP does nothing more before the next one that is an event.".
+-callback is_told(state()) -> boolean().
+
 %% Beside the state of the monitors: woven code sees neither.
 -define(KEY, '$witness_inline_behaviour').
 
@@ -44,10 +47,13 @@ loop (`enter_loop`) never returns.
 callback(Module, Function, Args) ->
     case witness_inline_process:active() of
         true -> asked(get(?KEY), Module, Function, Args);
-        false -> go
+        false ->
+            ok = witness_inline_process:remembers(Module),
+            go
     end.
 
 asked(#slot{where = outside} = Slot, Module, Function, Args) ->
+    ok = witness_inline_process:acts(),
     observed(Slot, Module, Function, Args);
 asked(#slot{where = calling} = Slot, _, _, _) ->
     _ = put(?KEY, Slot#slot{where = inside}),
@@ -140,10 +146,21 @@ returned(#slot{kind = Kind, begun = Begun, state = State} = Slot, Module, Functi
             seen(Seen),
             case Becomes of
                 {ended, Reason} when Begun -> witness_inline_process:ended(Reason);
-                _ -> put(?KEY, Slot#slot{where = outside, state = Next})
+                _ ->
+                    _ = put(?KEY, Slot#slot{where = outside, state = Next}),
+                    _ = Kind:is_told(Next) andalso witness_inline_process:rests(),
+                    ok
             end;
         {lost, Why} ->
             witness_inline_process:gap(Why)
+    end.
+
+-doc "Whether the process is in OTP's code between two callbacks.".
+-spec is_between() -> boolean().
+is_between() ->
+    case get(?KEY) of
+        #slot{where = outside} -> true;
+        _ -> false
     end.
 
 seen([]) ->

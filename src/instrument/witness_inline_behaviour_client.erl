@@ -20,12 +20,19 @@ started (`ack`) and stopped.
 -doc "Starts a process: its birth, where the result tells who it is.".
 -spec start(module(), atom(), [term()]) -> term().
 start(Module, Function, Args) ->
-    Result = apply(Module, Function, Args),
-    case observed(Module) andalso child(Result) of
+    Result = apply(Module, Function, started(Module, Args)),
+    case observed(starter(Module)) andalso child(Result) of
         false -> ok;
         Child -> witness_inline_process:event({fork, self(), Child, signature(Module, Function, Args), undefined})
     end,
     Result.
+
+%% The module that spawns, and may be woven.
+starter('Elixir.Task') -> 'Elixir.Task.Supervised';
+starter(Module) -> Module.
+
+started(proc_lib, Args) -> witness_inline_spawn:wrapped(Args);
+started(_, Args) -> Args.
 
 %% A task that is awaited is told its function by message.
 signature('Elixir.Task', async, _) -> {'Elixir.Task.Supervised', reply, ['_', '_', '_']};
@@ -52,16 +59,23 @@ call(Module, Function, Args) ->
             apply(Module, Function, Args);
         {To, Message, Tag} ->
             see({send, To, Message}),
+            ok = rests(hd(Args)),
             try apply(Module, Function, Args) of
                 Result ->
+                    ok = witness_inline_process:acts(),
                     see({recv, {Tag, replied(Module, Result)}}),
                     Result
             catch
-                exit:Reason:Stack ->
-                    _ = [see({recv, {'DOWN', monitor_of(Tag), process, To, Down}}) || Down <- down(Reason)],
-                    erlang:raise(exit, Reason, Stack)
+                Class:Reason:Stack ->
+                    ok = witness_inline_process:acts(),
+                    _ = [see({recv, {'DOWN', monitor_of(Tag), process, To, Down}}) || Class =:= exit, Down <- down(Reason)],
+                    erlang:raise(Class, Reason, Stack)
             end
     end.
+
+%% The request is told, and the process waits for its reply. A name may be looked up by code that is not OTP's, which may act.
+rests({via, _, _}) -> ok;
+rests(_) -> witness_inline_process:rests().
 
 %% The end of the server, which is told by message; a time-out is not. OTP's modules add who has called whom.
 down({Reason, {Module, Function, Args}}) when is_atom(Module), is_atom(Function), is_list(Args) -> down(Reason);
@@ -78,28 +92,46 @@ replied(_, Reply) -> Reply.
 
 %% Who is asked what. Where there is nobody, nothing is sent.
 asked(Module, Function, Args) ->
-    {Server, Label, Request, Timeout} = witness_inline_behaviour_request:of_call(Module, Function, Args),
-    case witness_inline_behaviour_request:target(Server) of
-        none -> false;
-        To when To =:= self() -> false;
-        To ->
-            Tag = tag(Timeout, To),
-            {To, {Label, {self(), Tag}, Request}, Tag}
+    case witness_inline_behaviour_request:of_call(Module, Function, Args) of
+        %% A time that is none is refused, too, before anything is sent.
+        {Server, Label, Request, Timeout} when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
+            case witness_inline_behaviour_request:target(Server) of
+                none -> false;
+                To when To =:= self() -> false;
+                To ->
+                    Tag = tag(Timeout, To),
+                    {To, {Label, {self(), Tag}, Request}, Tag}
+            end;
+        _ -> false
     end.
 
 %% As `gen:call/4': a call that may time out waits behind an alias.
 tag(infinity, To) when not is_pid(To); node(To) =:= node() -> make_ref();
 tag(_, _) -> [alias | make_ref()].
 
-%% Replies are taken in the opposite order of the requests.
+%% Replies are taken in the opposite order of the requests. What is no node ends the call after requests were sent, and what was
+%% taken by then is not known.
 multi_call(Module, Args) ->
-    {Nodes, Name, Request, More} = witness_inline_behaviour_request:of_multi_call(Args),
-    Alias = make_ref(),
-    Tags = [{Node, [[alias | Alias] | make_ref()]} || Node <- Nodes],
-    [see({send, {Name, Node}, {'$gen_call', {self(), Tag}, Request}}) || {Node, Tag} <- Tags],
-    {Replies, _} = Result = apply(Module, multi_call, [Nodes, Name, Request | More]),
-    [see({recv, {proplists:get_value(Node, Tags), Reply}}) || {Node, Reply} <- lists:reverse(Replies)],
-    Result.
+    case witness_inline_behaviour_request:of_multi_call(Args) of
+        refused -> apply(Module, multi_call, Args);
+        {Nodes, Name, Request, More} ->
+            Alias = make_ref(),
+            Tags = [{Node, [[alias | Alias] | make_ref()]} || Node <- witness_inline_behaviour_request:asked(Nodes)],
+            [see({send, {Name, Node}, {'$gen_call', {self(), Tag}, Request}}) || {Node, Tag} <- Tags],
+            try apply(Module, multi_call, [Nodes, Name, Request | More]) of
+                {Replies, _} = Result ->
+                    [see({recv, Reply}) || Reply <- tagged(lists:reverse(Tags), lists:reverse(Replies))],
+                    Result
+            catch
+                Class:Reason:Stack ->
+                    _ = Tags =/= [] andalso witness_inline_process:gap(multi_call),
+                    erlang:raise(Class, Reason, Stack)
+            end
+    end.
+
+tagged([{Node, Tag} | Tags], [{Node, Reply} | Replies]) -> [{Tag, Reply} | tagged(Tags, Replies)];
+tagged([_ | Tags], Replies) -> tagged(Tags, Replies);
+tagged([], _) -> [].
 
 -doc "A message without a reply.".
 -spec cast(module(), atom(), [term()]) -> term().
@@ -107,10 +139,12 @@ cast(Module, abcast, Args) ->
     case observed(Module) of
         false -> apply(Module, abcast, Args);
         true ->
-            {Nodes, Name, Message} = witness_inline_behaviour_request:of_abcast(Args),
-            Result = apply(Module, abcast, [Nodes, Name, Message]),
-            [see({send, {Name, Node}, {'$gen_cast', Message}}) || Node <- Nodes],
-            Result
+            case witness_inline_behaviour_request:of_abcast(Args) of
+                refused -> apply(Module, abcast, Args);
+                {Nodes, Name, Message} ->
+                    [see({send, {Name, Node}, {'$gen_cast', Message}}) || Node <- witness_inline_behaviour_request:asked(Nodes)],
+                    apply(Module, abcast, [Nodes, Name, Message])
+            end
     end;
 cast(Module, Function, Args) ->
     case observed(Module) of
@@ -126,14 +160,16 @@ cast(Module, Function, Args) ->
 -doc "The reply to a request, or replies to several.".
 -spec reply(module(), atom(), [term()]) -> term().
 reply(Module, Function, Args) ->
-    Result = apply(Module, Function, Args),
-    observed(Module) andalso
-        [see(witness_inline_behaviour_server:sent(From, Reply)) || {From, Reply} <- replies(Args)],
-    Result.
+    %% What is no reply ends the call, after those before it.
+    try apply(Module, Function, Args)
+    after
+        observed(Module) andalso [see(witness_inline_behaviour_server:sent(From, Reply)) || {From, Reply} <- replies(Args)]
+    end.
 
-replies([From, Reply]) -> [{From, Reply}];
-replies([{reply, From, Reply}]) -> [{From, Reply}];
-replies([Replies]) -> [{From, Reply} || {reply, From, Reply} <- Replies].
+replies([{_, _} = From, Reply]) -> [{From, Reply}];
+replies([{reply, {_, _} = From, Reply}]) -> [{From, Reply}];
+replies([[{reply, {_, _} = From, Reply} | Replies]]) -> [{From, Reply} | replies([Replies])];
+replies(_) -> [].
 
 -doc "A request whose reply is fetched later, and the fetching.".
 -spec request(module(), atom(), [term()]) -> term().

@@ -17,7 +17,7 @@ when one is asked that was not to be asked any more.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5]).
+-export([new/0, given/4, returned/5, is_told/1]).
 
 -type handlers() :: #{module() => pos_integer()}.
 
@@ -81,3 +81,5 @@ without(Module, Handlers) ->
         #{Module := N} when N > 1 -> Handlers#{Module := N - 1};
         #{} -> maps:remove(Module, Handlers)
     end.
+
+is_told(#manager{last = Last, swaps = Swaps}) -> Last =:= [] andalso not Swaps.

@@ -4,14 +4,16 @@ The messages that the functions of OTP's behaviours, and of Elixir's libraries o
 which, and to whom. And the functions with which replies are fetched later.
 """.
 
--export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, target/1, receiver/1, done/4]).
+-export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, asked/1, target/1, receiver/1, done/4]).
 
--doc "The server, the first element of the message, the request, and how long is waited for the reply.".
--spec of_call(module(), atom(), [term()]) -> {Server :: term(), Label :: term(), Request :: term(), timeout()}.
+-doc """
+The server, the first element of the message, the request, and how long is waited for the reply. `refused`: nothing is sent.
+""".
+-spec of_call(module(), atom(), [term()]) -> {Server :: term(), Label :: term(), Request :: term(), timeout()} | refused.
 of_call(gen, call, [Server, Label, Request]) -> {Server, Label, Request, 5_000};
 of_call(gen, call, [Server, Label, Request, Timeout]) -> {Server, Label, Request, Timeout};
 of_call(gen_statem, call, [Server, Request]) -> {Server, '$gen_call', Request, infinity};
-of_call(gen_statem, call, [Server, Request, {_, Timeout}]) -> {Server, '$gen_call', Request, Timeout};
+of_call(gen_statem, call, [Server, Request, {Kind, Timeout}]) when Kind =:= clean_timeout; Kind =:= dirty_timeout -> {Server, '$gen_call', Request, Timeout};
 of_call(gen_event, call, [Manager, Handler, Request]) -> {Manager, self(), {call, Handler, Request}, 5_000};
 of_call(gen_event, call, [Manager, Handler, Request, Timeout]) -> {Manager, self(), {call, Handler, Request}, Timeout};
 of_call(gen_event, which_handlers, [Manager]) -> {Manager, self(), which_handlers, infinity};
@@ -21,9 +23,11 @@ of_call(gen_event, swap_handler, [Manager, {Handler1, Args1}, {Handler2, Args2}]
     {Manager, self(), {swap_handler, Handler1, Args1, Handler2, Args2}, infinity};
 of_call(gen_event, swap_sup_handler, [Manager, {Handler1, Args1}, {Handler2, Args2}]) ->
     {Manager, self(), {swap_sup_handler, Handler1, Args1, Handler2, Args2, self()}, infinity};
+of_call(gen_event, Function, _) when Function =:= swap_handler; Function =:= swap_sup_handler -> refused;
 of_call(gen_event, Function, [Manager | Args]) -> {Manager, self(), list_to_tuple([Function | Args]), infinity};
 of_call(supervisor, Function, [Supervisor]) -> {Supervisor, '$gen_call', Function, infinity};
 of_call(supervisor, Function, [Supervisor, Arg]) -> {Supervisor, '$gen_call', {Function, Arg}, infinity};
+of_call('Elixir.Agent', _, [_, NoFun | Time]) when not is_function(NoFun, 1), length(Time) =< 1 -> refused;
 of_call('Elixir.Agent', Function, [Agent, Fun]) -> {Agent, '$gen_call', {Function, Fun}, 5_000};
 of_call('Elixir.Agent', Function, [Agent, Fun, Timeout]) -> {Agent, '$gen_call', {Function, Fun}, Timeout};
 of_call('Elixir.Agent', Function, [Agent, M, F, A]) -> {Agent, '$gen_call', {Function, {M, F, A}}, 5_000};
@@ -31,10 +35,14 @@ of_call('Elixir.Agent', Function, [Agent, M, F, A, Timeout]) -> {Agent, '$gen_ca
 of_call(_, call, [Server, Request]) -> {Server, '$gen_call', Request, 5_000};
 of_call(_, call, [Server, Request, Timeout]) -> {Server, '$gen_call', Request, Timeout}.
 
--doc "The nodes that are asked, whom there, what, and the arguments behind that.".
--spec of_multi_call([term()]) -> {Nodes :: term(), Name :: term(), Request :: term(), More :: [term()]}.
-of_multi_call([Name, Request]) -> {[node() | nodes()], Name, Request, []};
-of_multi_call([Nodes, Name, Request | More]) -> {Nodes, Name, Request, More}.
+-doc "The nodes that are asked, the name there, the request, and the arguments behind that. `refused`: nothing is sent.".
+-spec of_multi_call([term()]) -> {Nodes :: term(), Name :: atom(), Request :: term(), More :: [term()]} | refused.
+of_multi_call([Name, Request]) when is_atom(Name) -> {[node() | nodes()], Name, Request, []};
+of_multi_call([Nodes, Name, Request]) when is_list(Nodes), is_atom(Name) -> {Nodes, Name, Request, []};
+of_multi_call([Nodes, Name, Request, Timeout])
+  when is_list(Nodes), is_atom(Name), Timeout =:= infinity orelse is_integer(Timeout) andalso Timeout >= 0 ->
+    {Nodes, Name, Request, [Timeout]};
+of_multi_call(_) -> refused.
 
 -doc "Who is sent which message.".
 -spec of_cast(module(), atom(), [term()]) -> {Server :: term(), Message :: term()}.
@@ -43,15 +51,22 @@ of_cast('Elixir.Agent', cast, [Agent, M, F, A]) -> {Agent, {'$gen_cast', {cast, 
 of_cast('Elixir.Agent', cast, [Agent, Fun]) -> {Agent, {'$gen_cast', {cast, Fun}}};
 of_cast(_, cast, [Server, Message]) -> {Server, {'$gen_cast', Message}}.
 
--doc "The nodes, the name, and the message.".
--spec of_abcast([term()]) -> {Nodes :: term(), Name :: term(), Message :: term()}.
-of_abcast([Name, Message]) -> {[node() | nodes()], Name, Message};
-of_abcast([Nodes, Name, Message]) -> {Nodes, Name, Message}.
+-doc "The nodes, the name, and the message. `refused`: nothing is sent.".
+-spec of_abcast([term()]) -> {Nodes :: term(), Name :: atom(), Message :: term()} | refused.
+of_abcast([Name, Message]) when is_atom(Name) -> {[node() | nodes()], Name, Message};
+of_abcast([Nodes, Name, Message]) when is_list(Nodes), is_atom(Name) -> {Nodes, Name, Message};
+of_abcast(_) -> refused.
+
+-doc "The nodes that are sent to: those before what is no node.".
+-spec asked(Nodes :: term()) -> [node()].
+asked([Node | Nodes]) when is_atom(Node) -> [Node | asked(Nodes)];
+asked(_) -> [].
 
 -doc "Whom a call sends its request to: a name of this node is looked up first. `none` where that finds nobody.".
 -spec target(Server :: term()) -> pid() | {atom(), node()} | none.
 target(Name) when is_atom(Name) -> found(whereis(Name));
 target({Name, Node}) when is_atom(Name), Node =:= node() -> found(whereis(Name));
+target({Name, Node}) when is_atom(Name), Name =/= global, is_atom(Node), node() =:= nonode@nohost -> none;
 target(Server) -> receiver(Server).
 
 -doc "Whom a cast sends its message to: it leaves a name to the VM.".
@@ -77,16 +92,25 @@ done(Module, send_request, [Server | Args], See) ->
         {_, [Asked | Others]} -> {'$gen_call', Asked, Others}
     end,
     case target(Server) of
-        none -> ok;
+        %% The caller tells itself.
+        none -> See({send, self(), {'DOWN', id(Result, More), process, Server, nobody(Server)}});
         To -> See({send, To, {Label, {self(), [alias | id(Result, More)]}, Request}})
     end,
     Result;
 done('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) ->
-    case {Function, apply('Elixir.Task', Function, Args)} of
+    try {Function, apply('Elixir.Task', Function, Args)} of
         {await, Reply} -> See({recv, {Ref, Reply}}), Reply;
         {yield, {ok, Reply} = Result} -> See({recv, {Ref, Reply}}), Result;
         {yield, {exit, Reason} = Result} -> See({recv, {'DOWN', Ref, process, Process, Reason}}), Result;
         {yield, Result} -> Result
+    catch
+        exit:{Reason, {'Elixir.Task', await, _} = By}:Stack ->
+            _ = case Reason of
+                timeout -> ok;
+                {nodedown, _} -> See({recv, {'DOWN', Ref, process, Process, noconnection}});
+                _ -> See({recv, {'DOWN', Ref, process, Process, Reason}})
+            end,
+            erlang:raise(exit, {Reason, By}, Stack)
     end;
 done(Module, Function, [Requests, Timeout, Delete], See) when is_map(Requests), is_boolean(Delete) ->
     %% What is left of the collection tells which request was replied to.
@@ -102,12 +126,20 @@ done(Module, Function, [Id | _] = Args, See) ->
     responded(Module, Response, Id, See),
     Response.
 
+nobody({Name, Node}) when is_atom(Name), Name =/= global, Node =/= node() -> {nodedown, Node};
+nobody(_) -> noproc.
+
 %% A new request is the one that the collection did not have.
 id(Id, []) -> Id;
 id(Requests, [_Label, Before]) -> [Id] = maps:keys(maps:without(maps:keys(Before), Requests)), Id.
 
 responded(_, {reply, Reply}, Id, See) -> See({recv, {[alias | Id], Reply}});
-responded(gen_event, {error, bad_module} = Reply, Id, See) -> See({recv, {[alias | Id], Reply}});
-responded(gen_event, {error, _}, _, _) -> ok;
+responded(gen_event, {error, Why} = Reply, Id, See) ->
+    %% A handler that fails is a reply, and has no process behind it.
+    case Why of
+        {Reason, Server} when Reason =/= 'EXIT', is_pid(Server) orelse is_atom(Server) orelse is_tuple(Server) ->
+            See({recv, {'DOWN', Id, process, Server, Reason}});
+        _ -> See({recv, {[alias | Id], Reply}})
+    end;
 responded(_, {error, {Reason, Server}}, Id, See) -> See({recv, {'DOWN', Id, process, Server, Reason}});
 responded(_, _, _, _) -> ok.

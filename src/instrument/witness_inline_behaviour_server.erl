@@ -14,7 +14,7 @@ What the callbacks of a `gen_server` tell of its process; pure.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5, sent/2]).
+-export([new/0, given/4, returned/5, is_told/1, sent/2]).
 
 %% Sent when `terminate' has returned; the content of a time-out that is still to come, which any other message cancels.
 -record(server, {last = [] :: [witness_inline_behaviour:seen()], timeout = none :: none | {timeout, term()}}).
@@ -96,3 +96,6 @@ reason(exit, Reason, _) -> Reason.
 sent({_, [alias | Alias] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
 sent({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
 sent({To, Tag}, Reply) -> {send, To, {Tag, Reply}}.
+
+%% A reply that is sent when it has terminated.
+is_told(#server{last = Last}) -> Last =:= [].

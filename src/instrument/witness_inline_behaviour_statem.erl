@@ -16,7 +16,7 @@ message.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5]).
+-export([new/0, given/4, returned/5, is_told/1]).
 
 -type machine_event() :: {Type :: term(), Content :: term()}.
 
@@ -167,3 +167,5 @@ timeout(timeout) -> other;
 timeout(state_timeout) -> other;
 timeout({timeout, _}) -> other;
 timeout(_) -> none.
+
+is_told(_) -> true.

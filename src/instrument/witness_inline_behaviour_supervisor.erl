@@ -9,7 +9,7 @@ after `init` has the gap `no_callbacks`.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5]).
+-export([new/0, given/4, returned/5, is_told/1]).
 
 new() -> none.
 
@@ -19,3 +19,5 @@ returned(_, init, _, {value, ignore}, none) -> {[], none, {ended, normal}};
 returned(_, init, _, {raised, exit, Reason, _}, none) -> {[], none, {ended, Reason}};
 returned(_, init, _, {raised, error, Reason, Stack}, none) -> {[], none, {ended, {Reason, Stack}}};
 returned(_, _, _, _, none) -> {[], none, running}.
+
+is_told(none) -> true.

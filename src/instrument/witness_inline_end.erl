@@ -13,7 +13,8 @@ woven, which the host is told.
 """.
 -spec run(module(), atom(), [term()], Host :: pid()) -> term().
 run(Module, Function, Args, Host) ->
-    try apply(Module, Function, Args) of
+    %% After hibernation it may be one of the calls that are events.
+    try witness_inline_process:apply(Module, Function, Args) of
         Value ->
             ok = ended(normal, Host),
             Value

@@ -23,10 +23,19 @@ on in it, and nobody in the process can tell. So before anything that monitors h
 compared with what was loaded: what was found before a module was replaced is known to be whole, and from then on
 everything is inconclusive with the gap `replaced`. A version that a parse transform has woven is as good as the old one.
 
+## What is not woven
+
+The same goes for a process that has called a module that is not woven and may have sent or received for it
+(`m:witness_inline_outside`): the gap names the module.
+
 ## Signals
 
-What ends a process from outside, its own code cannot see: when it is dead, and has not reported the end of a monitor, that
-is `inconclusive` with the gap `signal`. All that a process sends here comes before its `'DOWN'`.
+What ends a process from outside, its own code cannot see. When it is dead, and has not reported the end of a monitor, what it has
+left (`m:witness_inline_kept`) says whether it waited then: if so, its monitors go on here, with its `exit` and the end of the trace;
+otherwise they are `inconclusive` with the gap `signal`. All that a process sends here comes before its `'DOWN'`.
+
+The reason of an `exit` is in that `'DOWN'`. So a process with a monitor that says of itself that it reads exits waits for this process
+once, when it is about to wait for a message for the first time (`{watch, P, Ref}`), until it is monitored.
 
 ## Stop
 
@@ -49,13 +58,17 @@ told of the last of them.
 
 -doc """
 `run`: the calling process; `maps`, and all monitors that they may start; `modules`: what to weave, with the entry functions
-of each; `woven`: modules that are woven already; `each`: whether each verdict is to be told by itself (`each/2`); `life`: starts what watches the life of the system, whose process is
+of each; `dependencies`: the same, as far as it can be woven; `woven`: modules that are woven already; `facts`: what is known of
+modules that are not woven; `each`: whether each verdict is to be told by itself (`each/2`); `life`: starts what watches the life of the system, whose process is
 linked to the caller, and what it counts; `scope`: for a `tree`, whether a process belongs to it is asked of the same.
 """.
 -type config() :: #{run := pid(), maps := [witness_outline_map:instrumentation()], monitors := [{module(), term()}],
-                    modules := [{module(), Entries :: all | [{atom(), arity()}]}], woven := [module()],
+                    modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
+                    facts := #{module() => witness_inline_reach:facts()},
                     scope := tree | node, timestamps := boolean(), each := boolean(), explain := pos_integer(), max_slices := pos_integer(),
                     life := fun(() -> life())}.
+
+-type entries() :: all | [{atom(), arity()}].
 
 %% In words.
 -define(HEAP, 20_000).
@@ -66,13 +79,15 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
 -type life() :: {module(), pid(), fun(() -> #{processes := non_neg_integer(), held := non_neg_integer(), _ => _})}.
 
 -type report() :: {monitor, {pid(), {pid(), pos_integer()}}, Meta :: map()}
-                | {slice, {pid(), {pid(), pos_integer()}}, witness_monitor_sliced:outcome()}
+                | {slice, {pid(), {pid(), pos_integer()}}, witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()}
                 | {verdict, {pid(), {pid(), pos_integer()}}, witness_monitor_runner:outcome()}
                 | {satisfied, Property :: map(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(),
                    Covered :: non_neg_integer()}.
 
+%% outside: what is not woven, and who has called it
 %% code: the digests of the woven modules; replaced: those that are loaded in another version, which is not woven
-%% undecided: the monitors of each process that have not reported their end
+%% undecided: the monitors of each process that have not reported their end, and what is to be known when it is dead
+%% watched: processes that are not announced, and monitored already
 %% reports: for the run, the last one first
 %% begun: whose notes were there and not complete at the last look
 -record(host, {config :: config(),
@@ -81,12 +96,16 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
                events :: counters:counters_ref(),
                known :: ets:table(),
                notes :: witness_inline_notes:notes(),
+               kept :: witness_inline_kept:table(),
+               prepared = #{} :: #{{module(), term()} => witness_inline_monitors:prepared()},
+               watched = #{} :: #{pid() => reference()},
                begun = #{} :: #{pid() => []},
                marks = [] :: [atom()],
+               outside :: undefined | witness_inline_outside:outside(),
                code = #{} :: #{module() => binary()},
                replaced = [] :: [module()],
                reports = [] :: [report()],
-               undecided = #{} :: #{pid() => {reference(), [pos_integer(), ...]}}}).
+               undecided = #{} :: #{pid() => {reference(), [pos_integer(), ...], map()}}}).
 
 -doc """
 Weaves and loads the modules, and observes what is born in them from then on.
@@ -163,29 +182,34 @@ compared with what is loaded.
 """.
 -spec announced(Host :: pid(), witness_inline_notes:notes()) -> [report()].
 announced(Host, Notes) ->
-    lists:append([announcements(Host, P, Signature, Entries) || {P, Signature, Entries, _} <- witness_inline_notes:all(Notes)]).
+    lists:append([announcements(Host, P, Signature, Entries) || {P, Signature, Entries, _, _} <- witness_inline_notes:all(Notes)]).
 
 -doc false.
 -spec init(config()) -> {ok, #host{}} | {error, term()}.
-init(Config = #{run := Run, modules := Modules, woven := Woven, each := Each, life := Start}) ->
+init(Config = #{run := Run, modules := Modules, dependencies := Dependencies, woven := Woven, each := Each, life := Start}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(?MODULE),
     Known = ets:new(?MODULE, [public, {write_concurrency, true}, {read_concurrency, true}]),
-    H = #host{config = Config, known = Known, notes = witness_inline_notes:new(Run), switch = atomics:new(2, []),
+    H = #host{config = Config, known = Known, kept = witness_inline_kept:new(), notes = witness_inline_notes:new(Run),
+              switch = atomics:new(3, []),
               events = counters:new(1, [write_concurrency]),
               life = {?MODULE, self(), fun() -> #{processes => 0, held => 0} end}},
     maybe
         {ok, Prepared} ?= witness_inline_modules:prepare(Modules),
         ok ?= loaded(Prepared),
+        Also = also_loaded(witness_inline_modules:available(Dependencies)),
         Life = Start(),
-        Births = births(Life, H),
-        ok ?= claimed(Woven ++ [M || {M, _} <- Modules], Births, Life),
+        Everything = Woven ++ [M || {M, _} <- Modules] ++ [M || #{module := M} <- Also],
+        Outside = outside(Everything, Config),
+        Births = births(Life, witness_inline_outside:session(Outside), H),
+        ok ?= claimed(Everything, Births, Life),
         %% Whoever has asked before it was claimed is there now; whoever asks until the switch is on is told no.
         true = ets:insert(Known, [{P, old} || P <- processes()]),
         ok = each_is(Each, H),
         ok = atomics:put(H#host.switch, 1, 1),
         _ = erlang:send_after(?LOOK, self(), look),
-        {ok, H#host{life = Life, code = code(Woven, Prepared), marks = witness_inline_monitors:keys(maps:values(maps:get(prepared, Births)))}}
+        {ok, H#host{life = Life, outside = Outside, code = code(Woven, Prepared ++ Also), prepared = maps:get(prepared, Births),
+                 marks = witness_inline_monitors:keys(maps:values(maps:get(prepared, Births)))}}
     end.
 
 loaded(Prepared) ->
@@ -193,6 +217,12 @@ loaded(Prepared) ->
         ok -> ok;
         {error, Reason} -> {error, {weave, Reason}}
     end.
+
+%% One that another run has, or that cannot be loaded now, is as good as one that cannot be woven.
+also_loaded(Prepared) -> [P || P <- Prepared, witness_weave:load([P], self()) =:= ok].
+
+outside(Woven, #{facts := Facts, monitors := Monitors}) ->
+    witness_inline_outside:open(Woven, Facts, [M || {M, _} <- Monitors]).
 
 claimed(Modules, Births, {Module, Pid, _}) ->
     case witness_inline_registry:claim(Modules, Births) of
@@ -202,10 +232,10 @@ claimed(Modules, Births, {Module, Pid, _}) ->
 
 each_is(Each, #host{switch = Switch}) -> atomics:put(Switch, 2, case Each of true -> 1; false -> 0 end).
 
-births({Module, Pid, _}, #host{config = Config, switch = Switch, events = Events, known = Known, notes = Notes}) ->
+births({Module, Pid, _}, Session, #host{config = Config, switch = Switch, events = Events, known = Known, notes = Notes, kept = Kept}) ->
     #{maps := Maps, monitors := Monitors, timestamps := Stamped, scope := Scope} = Config,
     Common = maps:with([explain, max_slices, slice_idle], Config),
-    #{host => self(), switch => Switch, events => Events, stamped => Stamped, known => Known, notes => Notes, maps => Maps,
+    #{host => self(), outside => Session, switch => Switch, events => Events, stamped => Stamped, known => Known, notes => Notes, kept => Kept, maps => Maps,
       scope => case Scope of node -> fun(_) -> true end; tree -> Module:observed(Pid) end,
       prepared => #{M => witness_inline_monitors:prepare(Common#{monitor => M}) || M <- Monitors}}.
 
@@ -232,9 +262,13 @@ handle_call(stop, From, H = #host{life = {Module, Pid, _}, switch = Switch}) ->
 handle_cast(_, H) -> {noreply, H}.
 
 -doc false.
-handle_info(Message, H) when element(1, Message) =:= told; element(1, Message) =:= lost; element(1, Message) =:= 'DOWN' ->
+handle_info(Message, H) when element(1, Message) =:= told; element(1, Message) =:= lost; element(1, Message) =:= 'DOWN';
+                             element(1, Message) =:= watch ->
     {noreply, told(arrived(of_process(Message, H)))};
-handle_info(look, H) ->
+handle_info({trace, _, call, _} = Call, H = #host{outside = Outside}) ->
+    {noreply, H#host{outside = witness_inline_outside:called(Call, Outside)}};
+handle_info(look, H = #host{switch = Switch}) ->
+    ok = atomics:add(Switch, 3, 1),
     _ = erlang:send_after(?LOOK, self(), look),
     {noreply, told(looked(arrived(H)))};
 handle_info({'EXIT', Life, Reason}, H = #host{life = {_, Life, _}}) -> {stop, Reason, H};
@@ -250,6 +284,7 @@ arrived(Most, H) ->
     receive
         {told, _, _} = Message -> arrived(Most - 1, of_process(Message, H));
         {lost, _} = Message -> arrived(Most - 1, of_process(Message, H));
+        {watch, _, _} = Message -> arrived(Most - 1, of_process(Message, H));
         {'DOWN', _, process, _, _} = Message -> arrived(Most - 1, of_process(Message, H))
     after 0 -> H
     end.
@@ -257,9 +292,40 @@ arrived(Most, H) ->
 %% Who has something to tell is announced before.
 of_process({told, P, Told}, H) -> decided(P, Told, announced_now(P, H));
 of_process({lost, P}, H) -> missed(P, dictionary, announced_now(P, H));
-of_process({'DOWN', _, process, P, _}, H = #host{known = Known}) ->
+of_process({watch, P, Ref}, H = #host{watched = Watched, undecided = Undecided}) ->
+    %% Monitored first: then it may wait.
+    H1 = case is_map_key(P, Undecided) orelse is_map_key(P, Watched) of
+        true -> H;
+        false -> H#host{watched = Watched#{P => monitor(process, P)}}
+    end,
+    Ref ! {watched, Ref},
+    H1;
+of_process({'DOWN', _, process, P, Reason}, H = #host{known = Known, watched = Watched}) when is_map_key(P, Watched) ->
+    %% A process without a note, or with a complete one, needs nothing more.
+    Died = case witness_inline_notes:open(P, H#host.notes) of
+        [P] -> died(P, Reason, announced_now(P, H));
+        [] -> H#host{watched = maps:remove(P, Watched)}
+    end,
     true = ets:delete(Known, P),
-    missed(P, signal, H).
+    Died;
+of_process({'DOWN', _, process, P, Reason}, H = #host{known = Known}) ->
+    true = ets:delete(Known, P),
+    died(P, Reason, H).
+
+%% Its own monitors are the last to say something: what it has told is known.
+died(P, Reason, H = #host{undecided = Undecided, kept = Kept, events = Events, config = #{timestamps := Stamped}}) ->
+    case Undecided of
+        #{P := {_, Ns, #{life := {_, Cell}} = Dead}} ->
+            {Told, Count} = witness_inline_monitors:died(Dead#{reason => known(Reason)}, Stamped, Kept),
+            ok = counters:add(Events, 1, Count),
+            ok = witness_inline_kept:delete({P, Cell}, Kept),
+            reports(reported(P, [One || One <- Told, lists:member(element(2, One), Ns)]), H#host{undecided = maps:remove(P, Undecided)});
+        #{} -> H
+    end.
+
+%% Of a process that was dead already the VM says so instead.
+known(noproc) -> unknown;
+known(Reason) -> {ok, Reason}.
 
 %% --- notes -----------------------------------------------------------------------
 
@@ -283,9 +349,15 @@ announced_now(P, H = #host{known = Known, notes = Notes}) ->
     noted(witness_inline_notes:take(P, Notes), H).
 
 noted(none, H) -> H;
-noted({P, Signature, Entries, Found}, H = #host{undecided = Undecided}) ->
+noted({P, Signature, Entries, Found, Life}, H = #host{undecided = Undecided, watched = Watched, prepared = Prepared}) ->
+    {Ref, Others} = case maps:take(P, Watched) of
+        error -> {monitor(process, P), Watched};
+        Taken -> Taken
+    end,
+    Dead = #{process => P, signature => Signature, life => Life,
+             entries => [{Entry, map_get(Monitor, Prepared)} || {_, #{monitor := Monitor}} = Entry <- Entries]},
     H1 = reports(announcements(self(), P, Signature, Entries),
-                 H#host{undecided = Undecided#{P => {monitor(process, P), [N || {N, _} <- Entries]}}}),
+                 H#host{watched = Others, undecided = Undecided#{P => {Ref, [N || {N, _} <- Entries], Dead}}}),
     case Found of
         none -> H1;
         %% The modules may have been replaced before.
@@ -301,10 +373,9 @@ completed(H0 = #host{notes = Notes}) ->
     case witness_inline_notes:complete(Notes) of
         [] -> H0;
         Complete ->
-            case compared(H0) of
-                #host{replaced = []} = H -> counted(Complete, H);
-                H -> lists:foldl(fun({P, _, _}, Acc) -> announced_now(P, Acc) end, H, Complete)
-            end
+            H = compared(H0),
+            {Whole, Doubtful} = lists:partition(fun({P, _, _}) -> missing(P, H) =:= none end, Complete),
+            lists:foldl(fun({P, _, _}, Acc) -> announced_now(P, Acc) end, counted(Whole, H), Doubtful)
     end.
 
 counted(Complete, H = #host{notes = Notes, known = Known}) ->
@@ -333,11 +404,11 @@ reports(New, H = #host{reports = Reports}) -> H#host{reports = lists:reverse(New
 
 decided(P, Told, H = #host{undecided = Undecided}) ->
     case Undecided of
-        #{P := {Monitor, Ns}} ->
+        #{P := {Monitor, Ns, Dead}} ->
             %% The monitor stays: at the death of the process nothing is known of it any more.
             reports(reported(P, Told), H#host{undecided = case Ns -- [N || {verdict, N, _} <- Told] of
                                                         [] -> maps:remove(P, Undecided);
-                                                        Left -> Undecided#{P := {Monitor, Left}}
+                                                        Left -> Undecided#{P := {Monitor, Left, Dead}}
                                                     end});
         %% It was asked for its state, and was judged by that.
         #{} -> H
@@ -346,7 +417,7 @@ decided(P, Told, H = #host{undecided = Undecided}) ->
 %% What the process did not get to say.
 missed(P, Why, H = #host{undecided = Undecided}) ->
     case maps:take(P, Undecided) of
-        {{_, Ns}, Left} -> reports(reported(P, unexplained(Ns, {gap, Why})), H#host{undecided = Left});
+        {{_, Ns, _}, Left} -> reports(reported(P, unexplained(Ns, {gap, Why})), H#host{undecided = Left});
         error -> H
     end.
 
@@ -356,22 +427,36 @@ unexplained(Ns, Reason) -> [{verdict, N, witness_monitor_machine:failed(Reason)}
 
 told(H = #host{reports = []}) -> H;
 told(H0 = #host{config = #{run := Run}}) ->
-    H = #host{reports = Reports, replaced = Replaced} = compared(H0),
-    Run ! {reports, lists:reverse(case Replaced of [] -> Reports; _ -> [whole(R) || R <- Reports] end)},
+    H = #host{reports = Reports} = compared(H0),
+    Run ! {reports, lists:reverse([whole(R, H) || R <- Reports])},
     H#host{reports = []}.
 
-%% It is not known whether anything is missing, so nobody can judge.
-whole({monitor, _, _} = Report) -> Report;
+%% Why it is not known whether a process has done more than was seen.
+missing(_, #host{replaced = [_ | _]}) -> replaced;
+missing(P, #host{outside = Outside}) ->
+    case witness_inline_outside:suspect(P, Outside) of
+        none -> none;
+        Module -> {not_woven, Module}
+    end.
+
+%% Where something may be missing nobody can judge.
+whole({monitor, _, _} = Report, _) -> Report;
 %% They were counted before.
-whole({satisfied, _, _, _, _} = Report) -> Report;
-whole({verdict, _, ignored} = Report) -> Report;
-whole({verdict, Reader, #{slices := _}}) -> {verdict, Reader, witness_monitor_machine:failed({gap, replaced})};
-whole({Kind, Reader, #{reason := {gap, _}} = Outcome}) -> {Kind, Reader, Outcome};
-whole({Kind, Reader, Outcome}) ->
-    {Kind, Reader, Outcome#{verdict := inconclusive, reason := {gap, replaced}, vacuous := false}}.
+whole({satisfied, _, _, _, _} = Report, _) -> Report;
+whole({verdict, _, ignored} = Report, _) -> Report;
+whole({Kind, {_, {P, _}} = Reader, Outcome}, H) -> {Kind, Reader, case missing(P, H) of none -> Outcome; Why -> unknown(Outcome, Why) end}.
+
+unknown({undecided, {gap, _}, _} = Outcome, _) -> Outcome;
+unknown({undecided, _, N}, Why) -> {undecided, {gap, Why}, N};
+unknown(#{slices := _}, Why) -> witness_monitor_machine:failed({gap, Why});
+unknown(#{reason := {gap, _}} = Outcome, _) -> Outcome;
+unknown(Outcome, Why) -> Outcome#{verdict := inconclusive, reason := {gap, Why}, vacuous := false}.
 
 %% The run is told once of each module.
-compared(H = #host{code = Code, replaced = Replaced, config = #{run := Run}}) ->
+compared(H0 = #host{outside = Before}) ->
+    unchanged(H0#host{outside = witness_inline_outside:settle(Before)}).
+
+unchanged(H = #host{code = Code, replaced = Replaced, config = #{run := Run}}) ->
     case [M || M := Digest <- Code, digest(M) =/= Digest, digest(M) =/= none] of
         [] -> H;
         Others ->
@@ -394,13 +479,17 @@ digest(Module) ->
 -doc false.
 -spec handle_continue(stopped, #host{}) -> {stop, normal, #host{}} | {noreply, #host{}, {continue, stopped}}.
 handle_continue(stopped, H = #host{undecided = Undecided, marks = Marks}) ->
-    {P, _, _} = maps:next(maps:iterator(Undecided)),
+    {P, {Ref, _, _}, _} = maps:next(maps:iterator(Undecided)),
     Asked = process_info(P, [{dictionary, Key} || Key <- ['$witness_inline' | Marks]]),
-    %% It may have said the rest before.
-    H1 = arrived(H),
+    %% It may have said the rest before. One that is dead is told of.
+    H0 = case Asked of
+        undefined -> receive {'DOWN', Ref, process, P, _} = Down -> of_process(Down, arrived(1 bsl 59, H)) end;
+        _ -> H
+    end,
+    H1 = arrived(H0),
     H2 = case maps:take(P, H1#host.undecided) of
         error -> H1;
-        {{_, Ns}, Left} -> reports(reported(P, outcomes(Ns, Asked, H1)), H1#host{undecided = Left})
+        {{_, Ns, _}, Left} -> reports(reported(P, outcomes(Ns, Asked, H1)), H1#host{undecided = Left})
     end,
     case H2 of
         #host{undecided = Others} when map_size(Others) > 0 -> {noreply, told(H2), {continue, stopped}};
@@ -415,9 +504,8 @@ restored(H = #host{config = #{run := Run}}) ->
         {in_use, Modules} -> Run ! {unrestored, Modules};
         _ -> ok
     end,
-    H#host{code = #{}}.
+    H#host{code = #{}, outside = witness_inline_outside:close(H#host.outside)}.
 
-outcomes(Ns, undefined, _) -> unexplained(Ns, {gap, signal});
 outcomes(Ns, [{_, undefined} | _], _) -> unexplained(Ns, {gap, dictionary});
 outcomes(_, [{_, State} | Marks], #host{events = Events}) when is_tuple(State) ->
     Taken = [{Key, Id} || {{dictionary, Key}, Id} <- Marks, is_integer(Id)],
@@ -425,7 +513,9 @@ outcomes(_, [{_, State} | Marks], #host{events = Events}) when is_tuple(State) -
     ok = counters:add(Events, 1, Count),
     Told;
 %% A monitor is at work: what it makes of its event comes too late.
-outcomes(Ns, [{_, busy} | _], _) -> unexplained(Ns, stopped).
+%% One that is at work for longer than a look has not come to the end of what had happened, as one that a tracer waits for in vain.
+outcomes(Ns, [{_, Begun} | _], #host{switch = Switch}) when is_integer(Begun) ->
+    unexplained(Ns, case atomics:get(Switch, 3) of Begun -> stopped; _ -> {crashed, overdue} end).
 
 -doc false.
 -spec terminate(term(), #host{}) -> ok.

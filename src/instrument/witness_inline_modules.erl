@@ -2,23 +2,32 @@
 -moduledoc """
 Which modules a run weaves, with the functions that its processes may begin with.
 
+Where the user does not say it, these are the modules in the folders of those that the signatures name and of the system's
+own, and of all others the *dependencies*: what these name and the code path has, directly or not, as far as it could send,
+receive or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be woven is left out, and watched
+(`m:witness_inline_outside`).
+
 ## Errors
 
-`{weave, Reason}` (`witness_weave:format_error/1`): a module cannot be woven. That a module is left out is for the user to
-say, since what processes do there is not seen. `{inline, Text}`: text for people.
+`{weave, Reason}` (`witness_weave:format_error/1`): a module that is no dependency cannot be woven. That it is left out is
+for the user to say. `{inline, Text}`: text for people.
 """.
 
--export([choose/4, entries/3, prepare/1]).
+-export([choose/4, entries/3, prepare/1, available/1]).
 -export_type([weave/0, chosen/0]).
 
 -doc """
-What the user says. `default`: the folders of the modules that the signatures name, and of the system's own, but not those of
-OTP, Elixir and Witness.
+What the user says. `default`: the folders of the modules that the signatures name, and of the system's own, with their
+dependencies, but not those of OTP, Elixir and Witness.
 """.
 -type weave() :: default | [module() | {application, atom()}].
 
--doc "Modules to be woven with their entry functions, and those that were woven when they were compiled.".
--type chosen() :: #{modules := [{module(), entries()}], woven := [module()]}.
+-doc """
+Modules to be woven with their entry functions, those that are woven if they can be, and those that were woven when they were
+compiled; with what was found out about modules on the way.
+""".
+-type chosen() :: #{modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
+                    facts := #{module() => witness_inline_reach:facts()}}.
 
 -type entries() :: all | [{atom(), arity()}].
 -type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
@@ -35,19 +44,30 @@ choose(Weave, Patterns, System, Monitors) ->
     maybe
         {ok, Named} ?= named(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
         {Woven, Modules} = lists:partition(fun is_woven/1, Named),
+        Facts = dependencies(Weave, Named, Monitors),
+        Dependencies = [M || M := #{acts := true} <- Facts, not lists:member(M, Named)],
         ok ?= not_empty(Named, Weave),
         ok ?= begins_in(Woven, Patterns),
         Served = [{M, witness_weave_behaviour:entries(M)}
-                  || M <- witness_weave_behaviour:servers(imported(Named)), not lists:member(M, Named)],
+                  || M <- witness_weave_behaviour:servers(imported(Named ++ Dependencies)), not lists:member(M, Named),
+                     %% What is called where Elixir is not there cannot be done.
+                     code:which(M) =/= non_existing],
         ok ?= all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
-        {ok, #{modules => Served ++ [{M, entries(M, Patterns, [])} || M <- Modules], woven => Woven}}
+        {ok, #{modules => Served ++ [{M, entries(M, Patterns, [])} || M <- Modules], woven => Woven,
+               dependencies => [{M, entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
     end.
 
+%% A monitor's own module is none of the system's, and what is named is woven in any case.
+dependencies(default, Named, Monitors) ->
+    witness_inline_reach:reached(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:known())), #{});
+dependencies(_, _, _) -> #{}.
+
 named(default, Known, Monitors) ->
-    Own = maps:merge(own(), maps:from_keys(Monitors, [])),
+    NotForeign = witness_inline_reach:known(),
     Folders = lists:usort([filename:dirname(File) || M <- Known, File <- [code:which(M)], is_list(File), File =/= ""]),
-    {ok, lists:usort([M || Folder <- Folders, not is_library(Folder), File <- filelib:wildcard("*.beam", Folder),
-                           M <- [list_to_atom(filename:rootname(File))], not is_map_key(M, Own)])};
+    {ok, lists:usort([M || Folder <- Folders, not witness_inline_reach:is_library(Folder, NotForeign),
+                           File <- filelib:wildcard("*.beam", Folder), M <- [list_to_atom(filename:rootname(File))],
+                           not lists:member(M, Monitors), not witness_inline_reach:is_own(M, NotForeign)])};
 named(Weave, _, _) ->
     Modules = [case Of of {application, App} -> modules(App); M -> [M] end || Of <- Weave],
     case [App || {{application, App}, unknown} <- lists:zip(Weave, Modules)] of
@@ -61,18 +81,6 @@ modules(App) ->
         {ok, Modules} -> Modules;
         undefined -> unknown
     end.
-
-own() ->
-    case application:get_key(witness, modules) of
-        {ok, Modules} -> maps:from_keys(Modules, []);
-        undefined -> #{}
-    end.
-
-%% Elixir's libraries stand beside each other, as those of OTP do.
-is_library(Folder) ->
-    Roots = [code:lib_dir() | [filename:dirname(filename:dirname(filename:dirname(File)))
-                               || File <- [code:which('Elixir.Kernel')], is_list(File)]],
-    lists:any(fun(Root) -> lists:prefix(Root ++ "/", Folder) end, Roots).
 
 is_woven(Module) ->
     _ = code:ensure_loaded(Module),
@@ -151,6 +159,11 @@ imported(Modules) ->
 -spec prepare([{module(), entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
 prepare(Modules) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, []).
 
+-doc "Weaves and compiles those modules that can be.".
+-spec available([{module(), entries()}]) -> [witness_weave:prepared()].
+available(Modules) ->
+    lists:append([case prepare([One]) of {ok, Prepared} -> Prepared; {error, _} -> [] end || One <- Modules]).
+
 prepare([], _, Prepared) -> {ok, lists:reverse(Prepared)};
 prepare(Modules, Plan, Prepared) ->
     {Now, Later} = lists:split(min(length(Modules), erlang:system_info(schedulers_online)), Modules),
@@ -162,7 +175,7 @@ prepare(Modules, Plan, Prepared) ->
 worker(Module, Entries, Plan) ->
     Caller = self(),
     spawn_monitor(fun() ->
-        Caller ! {self(), witness_weave:prepare(Module, Plan#{runtime => ?RUNTIME, entries => Entries})}
+        Caller ! {self(), witness_weave:prepare(Module, maps:merge(Plan, witness_inline:plan(Entries)))}
     end).
 
 results([], Prepared) -> {ok, Prepared};

@@ -19,12 +19,20 @@ monitor runs the marks stay until its verdict. Where there are several, which ma
 taken away after each of its steps.
 """.
 
--export([prepare/1, start/4, event/2, finish/2, stopped/2, wants/2, host/1, stamp/1, lost/2, keys/1]).
--export_type([prepared/0, state/0, entry/0, told/0]).
+-export([prepare/1, start/5, event/2, waits/1, runs/1, finish/2, stopped/2, wants/2, host/1, stamp/1, lost/2, keys/1]).
+-export([died/3, swept/1]).
+-export_type([prepared/0, state/0, entry/0, told/0, dead/0]).
 
 -doc "What a monitor needs besides its process, made once for a run.".
 -type prepared() :: #{spec := witness_monitor_machine:prepared(), explain := pos_integer(), kinds := non_neg_integer(),
-                      marks := [mark()], does := does()}.
+                      marks := [mark()], does := does(), specification := boolean(), survives := boolean(),
+                      ends := boolean()}.
+
+-doc """
+What is known of a process that is dead: what it began with, what it has left, and the reason of its exit, if that is known.
+""".
+-type dead() :: #{process := pid(), signature := witness_event:signature(), entries := [{entry(), prepared()}, ...],
+                  life := witness_inline_notes:life(), reason := unknown | {ok, term()}}.
 
 -doc """
 What a monitor may do in a step: nothing but to compute and to mark actions; whatever OTP's own modules do; or also what is an
@@ -38,19 +46,29 @@ event.
 -type entry() :: {N :: pos_integer(), witness_outline_map:entry()}.
 
 -doc "What monitors say: the verdicts of slices, and how each has ended itself.".
--type told() :: [{slice, N :: pos_integer(), witness_monitor_sliced:outcome()}
+-type told() :: [{slice, N :: pos_integer(), witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()}
                  | {verdict, N :: pos_integer(), witness_monitor_runner:outcome()}].
 
 %% Whom to tell, and whether there is somebody.
 -record(run, {host :: pid(), switch :: atomics:atomics_ref(), events :: counters:counters_ref(),
-              notes :: witness_inline_notes:notes()}).
+              notes :: witness_inline_notes:notes(), kept :: witness_inline_kept:table(), cell :: witness_inline_kept:cell()}).
+
+%% What the process has left (`m:witness_inline_kept') of one monitor. state: that of the last time, which has this number; known: all
+%% that were left, with their numbers; missed: so many others since one of these.
+-record(left, {state :: term(), number = 0 :: witness_inline_kept:state_number(), known = [] :: [{term(), witness_inline_kept:state_number()}],
+               missed = 0 :: non_neg_integer(), rows = false :: boolean()}).
+
+%% Of several: the number of the last row of events that is in the state that was left, or before it; words of that state; events
+%% that were left since.
+-record(journal, {state :: term(), last = 0 :: non_neg_integer(), words = 0 :: non_neg_integer(), later = 0 :: non_neg_integer(),
+                  rows = false :: boolean()}).
 
 %% What changes only now and then in a process with one monitor: events until the run is looked at again, and how many the
 %% monitor has seen when `left' was `chunk' the last time.
 %% A monitor that only computes has no states among its steps: they are computed again where somebody is to see them, from
 %% that before the `older' steps, the last `chunk', and `first', that before the others.
 -record(rare, {run :: #run{}, n :: pos_integer(), process :: pid(), marks :: [mark()], does :: does(), config :: witness_monitor_instance:config(),
-               chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(),
+               chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(), left :: #left{}, states :: pos_integer(),
                first :: term(), older :: {First :: term(), [short()]}}).
 
 %% A step as long as nobody is to see it: where a thousand processes take turns, what each of them keeps is what an event costs.
@@ -63,8 +81,9 @@ event.
 -record(one, {wants :: non_neg_integer(), left :: non_neg_integer(), rare :: #rare{},
               handle :: fun((witness_event:event(), term()) -> term()), state :: term(),
               steps = [] :: [short() | {witness_event:event(), term()}]}).
--record(many, {wants :: non_neg_integer(), left :: non_neg_integer(), run :: #run{},
-               does :: does(), monitors :: [{N :: pos_integer(), Kinds :: non_neg_integer(), [mark()],
+%% seen: events when `left' was as large as it can be; later: events that the process has not left yet, the last one first.
+-record(many, {wants :: non_neg_integer(), left :: non_neg_integer(), run :: #run{}, seen = 0 :: non_neg_integer(), journal = #journal{} :: #journal{},
+               later = [] :: [witness_event:event()] | too_many, does :: does(), monitors :: [{N :: pos_integer(), Kinds :: non_neg_integer(), [mark()],
                                                  Covered :: non_neg_integer(), witness_monitor_machine:machine()}]}).
 
 -doc "Others look at nothing but the second element, the kinds of events that are wanted, as bits.".
@@ -74,13 +93,34 @@ event.
 -define(LOOK, 64).
 %% The fewest events between two looks at the steps.
 -define(CHUNK, 12).
-%% The entry of the dictionary while a monitor runs that could do what is an event.
+%% The entry of the dictionary. While a monitor runs that does more than to compute it is the time when that began, a small number.
 -define(KEY, '$witness_inline').
--define(BUSY, busy).
+%% The number of the switch that the host counts up four times a second.
+-define(CLOCK, 3).
 
 -define(STAMPED, 32).
 %% Among the kinds: the monitor only computes.
 -define(COMPUTES, 64).
+%% The same, and it does so in any process alike: the host can go on with it when the process is dead.
+-define(SURVIVES, 128).
+%% The monitors say that they read exits, and the process has not waited yet.
+-define(ENDS, 256).
+%% What a process does.
+-define(ACTS, (1 bor 8 bor 16)).
+-define(EXIT, 4).
+
+%% States of a specification that a process leaves, and twice as many others in a row after which it gives up. A monitor that is written by
+%% hand mostly counts something, and is in a new one each time.
+-define(STATES, 8).
+-define(STATES_BY_HAND, 3).
+%% The fewest events that are left in the place of a state.
+-define(LATER, 64).
+%% How long a process waits for the host, once.
+-define(WATCHED_MS, 1000).
+%% No monitor has this state.
+-define(NO_STATE, '$witness_no_state').
+%% A new mark is in the dictionary (`m:witness_spec_code').
+-define(MARKED, '$witness_marked').
 
 -doc "What all monitors of this kind in a run have in common.".
 -spec prepare(witness_monitor_machine:prepared()) -> prepared().
@@ -91,7 +131,8 @@ prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
           false -> Prepared
       end,
       explain => Explain, kinds => kinds(witness_monitor_alphabet:kinds(Monitor)), marks => coverage(Monitor),
-      does => does(Module)}.
+      does => does(Module), specification => is_specification(Module), survives => survives(Module),
+      ends => case witness_monitor_alphabet:kinds(Monitor) of all -> false; Kinds -> lists:member(exit, Kinds) end}.
 
 %% An alphabet that names kinds only is kept by whom the events are given to.
 by_kind(all) -> true;
@@ -120,6 +161,12 @@ does(Module) ->
     case is_specification(Module) orelse witness_monitor_bounded:only_computes(Module) of
         true -> compute;
         false -> case calls_out(Module) of true -> outer; false -> inner end
+    end.
+
+survives(Module) ->
+    case is_specification(Module) of
+        true -> not lists:keymember(witness_self, 1, Module:module_info(attributes));
+        false -> witness_monitor_bounded:computes_anywhere(Module)
     end.
 
 %% These are in memory only.
@@ -155,14 +202,15 @@ of_otp(_) -> false.
 Starts monitors for the calling process, which has a note of them, and gives them its birth. Nothing is left if they have
 their verdicts by then.
 """.
--spec start(witness_event:signature(), Parent :: pid() | undefined, [entry(), ...], witness_inline_registry:births()) ->
-    state() | none.
-start(Signature, Parent, Entries, Births) ->
-    #{host := Host, switch := Switch, events := Events, notes := Notes, stamped := Stamped, prepared := Prepared} = Births,
-    Run = #run{host = Host, switch = Switch, events = Events, notes = Notes},
+-spec start(witness_event:signature(), Parent :: pid() | undefined, [entry(), ...], witness_inline_kept:cell(),
+            witness_inline_registry:births()) -> state() | none.
+start(Signature, Parent, Entries, Cell, Births) ->
+    #{host := Host, switch := Switch, events := Events, notes := Notes, kept := Kept, stamped := Stamped,
+      prepared := Prepared} = Births,
+    Run = #run{host = Host, switch = Switch, events = Events, notes = Notes, kept = Kept, cell = Cell},
     {Monitors, Told} = lists:foldr(fun({N, #{monitor := Monitor}}, {Started, Refused}) ->
         #{Monitor := #{spec := Spec, marks := Marks} = Of} = Prepared,
-        put(?KEY, ?BUSY),
+        put(?KEY, time(Run)),
         case witness_monitor_machine:new(Spec#{process => self(), signature => Signature}) of
             {ok, Machine} -> {[{N, Of, taken(Marks, 0), Machine} | Started], Refused};
             {decided, ignored} -> {Started, [{verdict, N, ignored} | Refused]};
@@ -172,31 +220,53 @@ start(Signature, Parent, Entries, Births) ->
     ok = tell(Told, Run),
     case state(Monitors, case Stamped of true -> ?STAMPED; false -> 0 end, Run) of
         none -> none;
-        State when element(2, State) band 2 =:= 0 -> State;
+        State when element(2, State) band 2 =:= 0 -> begun(State);
         State ->
             put(?KEY, State),
-            event({init, self(), Parent, Signature, stamp(State)}, State)
+            case event({init, self(), Parent, Signature, stamp(State)}, State) of
+                none -> none;
+                Next -> begun(Next)
+            end
+    end.
+
+%% The birth can be computed again, to this state, but not its time.
+begun(S) when element(2, S) band ?SURVIVES =:= 0 -> S;
+begun(S) ->
+    _ = erase(?MARKED),
+    Again = element(2, S) band ?STAMPED =:= 0,
+    case S of
+        #one{rare = Rare} when Again -> S#one{rare = Rare#rare{left = #left{state = S#one.state, known = [{S#one.state, 0}]}}};
+        #one{rare = Rare} -> S#one{rare = Rare#rare{left = #left{state = ?NO_STATE}}};
+        #many{} when Again -> S#many{journal = #journal{state = shown(S)}, later = []};
+        #many{} -> S#many{journal = #journal{state = ?NO_STATE}, later = too_many}
     end.
 
 state([], _, _) -> none;
-state([{N, #{kinds := Kinds, marks := Marks, does := Does, explain := Explain}, 0, Machine}] = Monitors, Stamped, Run) ->
+state([{N, #{kinds := Kinds, marks := Marks, does := Does, explain := Explain} = Of, 0, Machine}] = Monitors, Stamped, Run) ->
     case witness_monitor_machine:instance(Machine) of
         none -> many(Monitors, Stamped, Run);
         {Config, Instance} ->
             Chunk = max(?CHUNK, Explain),
             {First, 0, []} = witness_monitor_instance:save(Instance),
             Computes = case Does of compute -> ?COMPUTES; _ -> 0 end,
-            #one{wants = Kinds bor Stamped bor Computes, left = Chunk, state = First,
+            #one{wants = Kinds bor Stamped bor Computes bor after_death([Of]), left = Chunk, state = First,
                  handle = witness_monitor_instance:callback(Config),
                  rare = #rare{run = Run, n = N, process = self(), marks = Marks, does = Does, config = Config, chunk = Chunk,
-                              look = ?LOOK, first = First, older = {First, []}}}
+                              look = ?LOOK, left = #left{},
+                              states = case Of of #{specification := true} -> ?STATES; #{} -> ?STATES_BY_HAND end, first = First, older = {First, []}}}
     end;
 state(Monitors, Stamped, Run) -> many(Monitors, Stamped, Run).
 
 many(Monitors, Stamped, Run) ->
     Ms = [{N, Kinds, Marks, Covered, Machine} || {N, #{kinds := Kinds, marks := Marks}, Covered, Machine} <- Monitors],
-    #many{wants = wanted(Ms) bor Stamped, left = ?LOOK, run = Run,
+    #many{wants = wanted(Ms) bor Stamped bor after_death([Of || {_, Of, _, _} <- Monitors]), left = ?LOOK, run = Run,
           does = lists:max([Does || {_, #{does := Does}, _, _} <- Monitors]), monitors = Ms}.
+
+after_death(Monitors) ->
+    case lists:all(fun(#{survives := Survives}) -> Survives end, Monitors) of
+        false -> 0;
+        true -> ?SURVIVES bor case lists:any(fun(#{ends := Ends}) -> Ends end, Monitors) of true -> ?ENDS; false -> 0 end
+    end.
 
 wanted(Monitors) -> lists:foldl(fun({_, Kinds, _, _, _}, Bits) -> Bits bor Kinds end, 0, Monitors).
 
@@ -229,11 +299,12 @@ event(E, #one{wants = Wants, left = Left, handle = Handle, state = State, steps 
     catch
         Class:Reason:Stack -> decided(witness_monitor_instance:crash(Class, Reason, Stack), E, S)
     end;
-event(E, #one{left = Left, handle = Handle, rare = #rare{does = Does}, state = State, steps = Steps} = S) when Left > 0 ->
-    Expected = expected(Does),
+event(E, #one{left = Left, handle = Handle, rare = #rare{does = Does, run = Run}, state = State, steps = Steps} = S) when Left > 0 ->
+    Expected = expected(Does, Run),
     Result = try Handle(E, State)
              catch Class:Reason:Stack -> witness_monitor_instance:crash(Class, Reason, Stack)
              end,
+    ok = resumed(Does),
     case get(?KEY) of
         Expected ->
             case Result of
@@ -250,26 +321,46 @@ event(E, #one{rare = #rare{look = Look, chunk = Chunk, seen = Seen, run = Run}} 
         true -> again(E, Kept#one{rare = Rare#rare{look = Look - Chunk}});
         false ->
             Looked = Kept#one{rare = Rare#rare{look = ?LOOK}},
+            ok = witness_inline_kept:counted(Run#run.cell, Seen + Chunk),
             case looked(uncounted(S), Run) of
                 true -> again(E, Looked);
                 false -> finish(stopped, Looked), none
             end
     end;
-event(E, #many{left = 0} = S) ->
+event(E, #many{left = 0, seen = Before, later = Later} = S0) ->
+    Seen = Before + ?LOOK,
+    %% A process that does not wait keeps none for the time when it does.
+    S = S0#many{seen = Seen, later = case is_list(Later) andalso length(Later) > ?LATER of true -> too_many; false -> Later end},
+    ok = witness_inline_kept:counted(S#many.run#run.cell, Seen),
     case looked(?LOOK, S#many.run) of
         true -> event(E, S#many{left = ?LOOK});
         false -> finish(stopped, S#many{left = ?LOOK}), none
     end;
-event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S) ->
-    Expected = expected(Does),
+event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) ->
+    S = S0#many{later = case S0 of
+        %% The birth is computed again by the reader of what is left.
+        #many{later = Later} when element(1, E) =:= init -> Later;
+        #many{wants = Wants, later = Later} when Wants band ?SURVIVES =/= 0, is_list(Later) -> [E | Later];
+        #many{later = Later} -> Later
+    end},
+    Expected = expected(Does, Run),
     {Next, Told} = steps(Monitors, bit(element(1, E)), E, [], []),
+    ok = resumed(Does),
     case get(?KEY) of
         Expected ->
+            %% A slice that is told of is not among those that are left to be told of by others.
+            S1 = case Told =/= [] andalso Next =/= [] andalso S#many.wants band ?SURVIVES =/= 0 of
+                true -> element(2, left_by(S#many{left = Left - 1, monitors = Next}, false));
+                false -> S#many{left = Left - 1, monitors = Next}
+            end,
             ok = tell(Told, Run),
             case Next of
-                [] -> ok = counted(uncounted(S) + 1, Run), none;
-                _ when Told =:= [] -> S#many{left = Left - 1, monitors = Next};
-                _ -> S#many{left = Left - 1, monitors = Next, wants = wanted(Next) bor (S#many.wants band ?STAMPED)}
+                [] ->
+                    _ = erase(?MARKED),
+                    ok = counted(uncounted(S) + 1, Run),
+                    none;
+                _ when Told =:= [] -> S1;
+                _ -> S1#many{wants = wanted(Next) bor (S#many.wants band (?STAMPED bor ?SURVIVES bor ?ENDS))}
             end;
         _ ->
             finish({crashed, reentered}, S),
@@ -286,9 +377,18 @@ long([[] | E], _) -> E;
 long([To | Message], P) -> {send, P, To, Message, undefined};
 long(Message, P) -> {recv, P, undefined, Message, undefined}.
 
-%% What is to be in the dictionary when the monitors have done their step.
-expected(outer) -> put(?KEY, ?BUSY), ?BUSY;
-expected(_) -> get(?KEY).
+%% What is to be in the dictionary when the monitors have done their step. A monitor that may take its time is seen to be at work.
+expected(compute, _) -> get(?KEY);
+expected(Does, Run) ->
+    ok = case Does of outer -> witness_inline_outside:pause(); inner -> ok end,
+    Time = time(Run),
+    put(?KEY, Time),
+    Time.
+
+time(#run{switch = Switch}) -> atomics:get(Switch, ?CLOCK).
+
+resumed(outer) -> witness_inline_outside:resume();
+resumed(_) -> ok.
 
 %% The steps that stay. Those of before are no more than a chunk.
 kept(#one{rare = #rare{does = compute, first = First} = Rare, state = State, steps = Steps}) ->
@@ -322,6 +422,7 @@ satisfied(Info, #one{rare = #rare{run = #run{switch = Switch, notes = Notes}, n 
     atomics:get(Switch, 2) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3)
         andalso witness_inline_notes:satisfied(N, witness_monitor_instance:is_vacuous(Info), marked(Marks), Notes)
         andalso begin
+            _ = erase(?MARKED),
             _ = taken(Marks, 0),
             true
         end.
@@ -364,6 +465,175 @@ steps([{N, Kinds, Marks, Before, Machine} | Monitors], Bit, E, Next, Told) ->
     end.
 
 slices(N, Slices) -> [{slice, N, Outcome} || Outcome <- Slices].
+
+-doc """
+The process waits next: what is known of its monitors is left for the time when it is dead. Only the calling process can do that, and
+only while nothing that it does is still to be told.
+
+The result says where it stands that the process waits, if it does. The first time a process waits until the host has it under a
+monitor, if its end is read: nobody could tell the reason later.
+""".
+-spec waits(state()) -> {witness_inline_kept:cell() | none, state()}.
+waits(S) when element(2, S) band ?ENDS =/= 0 ->
+    ok = watched(host(S)),
+    waits(setelement(2, S, element(2, S) bxor ?ENDS));
+waits(#one{left = Left, state = State, rare = #rare{chunk = Chunk, seen = Seen, left = #left{state = State, number = Number},
+                                                      run = #run{cell = Cell}}} = S) ->
+    case get(?MARKED) of
+        undefined ->
+            ok = witness_inline_kept:waits(Cell, Seen + Chunk - Left, Number),
+            {Cell, S};
+        _ -> leaves(S)
+    end;
+waits(S) -> leaves(S).
+
+leaves(S) ->
+    #run{cell = Cell} = run(S),
+    {Number, Next} = left_by(S, erase(?MARKED) =/= undefined),
+    case witness_inline_spawn:is_pending() of
+        %% The birth of a child is not told yet.
+        true -> put(?MARKED, true), {none, Next};
+        false when Number =:= unknown -> {none, Next};
+        false ->
+            ok = witness_inline_kept:waits(Cell, total(S), Number),
+            {Cell, Next}
+    end.
+
+left_by(#one{state = State, rare = #rare{left = Left, states = Most, n = N, run = #run{kept = Kept, cell = Cell}, marks = Marks} = Rare} = S,
+        Marked) ->
+    _ = Marked andalso witness_inline_kept:covered(Kept, marked(Marks)),
+    #left{known = Known, missed = Missed} = Left,
+    Now = fun(L) -> S#one{rare = Rare#rare{left = L#left{rows = L#left.rows orelse Marked}}} end,
+    case lists:keyfind(State, 1, Known) of
+        {Same, Number} when Same =:= State -> {Number, Now(Left#left{state = State, number = Number, missed = 0})};
+        _ when length(Known) < Most ->
+            Number = length(Known),
+            ok = witness_inline_kept:state(Kept, Number, {N, State}),
+            {Number, Now(Left#left{state = State, number = Number, known = [{State, Number} | Known], rows = true})};
+        %% To leave each one would cost several times what the event does.
+        _ when Missed < 2 * Most -> {unknown, Now(Left#left{missed = Missed + 1})};
+        _ ->
+            ok = witness_inline_kept:gives_up(Cell, total(S)),
+            {unknown, (Now(Left))#one{wants = S#one.wants band bnot ?SURVIVES}}
+    end;
+left_by(#many{run = #run{kept = Kept, cell = Cell}, journal = Journal, later = Events, monitors = Monitors} = S, _) ->
+    #journal{last = Last, words = Words, later = Later} = Journal,
+    Next = case shown(S) of
+        Same when Same =:= Journal#journal.state -> Journal;
+        Shown when is_list(Events), Later + length(Events) =< max(?LATER, Words div 8) ->
+            ok = witness_inline_kept:events(Kept, Cell, lists:reverse(Events)),
+            Journal#journal{state = Shown, later = Later + length(Events), rows = true};
+        Shown ->
+            #journal{state = Shown, words = erts_debug:flat_size(Monitors), rows = true,
+                     last = witness_inline_kept:states(Kept, Cell, Last, Monitors)}
+    end,
+    {0, S#many{journal = Next, later = []}}.
+
+%% Terms that are the same where the monitors are in the same states.
+shown(#many{monitors = Monitors}) ->
+    [{N, Covered, witness_monitor_machine:shown(Machine)} || {N, _, _, Covered, Machine} <- Monitors].
+
+total(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen}}) -> Seen + Chunk - Left;
+total(#many{left = Left, seen = Seen}) -> Seen + ?LOOK - Left.
+
+run(#one{rare = #rare{run = Run}}) -> Run;
+run(#many{run = Run}) -> Run.
+
+%% Nothing is left in the mailbox, whether the host answers or is dead.
+watched(Host) ->
+    Ref = monitor(process, Host, [{alias, reply_demonitor}]),
+    Host ! {watch, self(), Ref},
+    receive
+        {watched, Ref} -> ok;
+        {'DOWN', Ref, process, Host, _} -> ok
+    %% Of one that goes on before the host knows it, the reason may be missing. An answer that comes later is not delivered.
+    after ?WATCHED_MS ->
+        _ = demonitor(Ref, [flush]),
+        receive {watched, Ref} -> ok after 0 -> ok end
+    end.
+
+-doc "The monitors have ended: what the process has left of them is not needed any more.".
+-spec swept(state()) -> ok.
+swept(#one{rare = #rare{left = #left{rows = true, known = Known}, run = #run{kept = Kept}}}) -> witness_inline_kept:forget(Kept, length(Known));
+swept(#many{journal = #journal{rows = true}, run = #run{cell = Cell, kept = Kept}}) -> witness_inline_kept:delete({self(), Cell}, Kept);
+swept(_) -> ok.
+
+-doc "The process does something next, or has taken a message.".
+-spec runs(state()) -> ok.
+runs(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen, run = #run{cell = Cell}}}) ->
+    witness_inline_kept:runs(Cell, Seen + Chunk - Left);
+runs(#many{run = #run{cell = Cell}} = S) ->
+    witness_inline_kept:runs(Cell, total(S)).
+
+-doc """
+What the monitors of a process that is dead say of its end, and the events that were not counted. If it waited, it ends as it would
+have by itself, with the event `exit`; so it does if its monitors read nothing that it could have done. Otherwise something is missing.
+""".
+-spec died(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
+died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
+    #{waits := Waits, gave_up := GaveUp, uncounted := Uncounted} = Found = witness_inline_kept:read({P, Cell}, Kept),
+    Kinds = lists:foldl(fun({_, #{kinds := Read}}, Bits) -> Read bor Bits end, 0, Entries),
+    Ts = case Stamped of true -> erlang:monotonic_time(nanosecond); false -> undefined end,
+    {How, Exit} = case Reason of
+        _ when GaveUp, Kinds band ?ACTS =/= 0 -> {{gap, signal_state}, []};
+        _ when not Waits, Kinds band ?ACTS =/= 0 -> {{gap, signal}, []};
+        unknown when Kinds band ?EXIT =/= 0 -> {{gap, signal_reason}, []};
+        unknown -> {complete, []};
+        {ok, Why} -> {complete, [{exit, P, Why, Ts}]}
+    end,
+    Told = case restored(Dead, Found, Stamped, How) of
+        {ok, Monitors} ->
+            {Left, Last} = lists:foldl(fun given/2, {Monitors, []}, Exit),
+            Last ++ all_ended(How, Left);
+        unknown ->
+            #{events := Total, covered := Covered} = Found,
+            Gap = case How of complete -> {gap, signal_state}; _ -> How end,
+            [{verdict, N, (witness_monitor_machine:failed(Gap))#{skipped := Total, covered := Covered}} || {{N, _}, _} <- Entries]
+    end,
+    _ = erase(?MARKED),
+    {Told, Uncounted}.
+
+given(E, {Monitors, _}) -> steps(Monitors, bit(element(1, E)), E, [], []).
+
+%% Whatever these monitors say on the way to the state that the process had, it has said itself.
+restored(#{entries := Entries} = Dead, #{state := State, later := Later} = Found, Stamped, How) ->
+    case lists:all(fun({_, #{survives := Survives}}) -> Survives end, Entries) andalso State of
+        false -> unknown;
+        unknown -> unknown;
+        {one, Is} -> {ok, [single(Is, Entries, Found)]};
+        {several, Several} -> {ok, replayed(Later, Several)};
+        none when Stamped -> unknown;
+        none ->
+            Born = birth(Dead),
+            case Born of
+                [{N, _, _, AtBirth, Machine}] when Later =:= [] ->
+                    case witness_monitor_machine:instance(Machine) of
+                        none -> {ok, Born};
+                        _ when How =/= complete -> unknown;
+                        {_, Instance} ->
+                            {Is, _, _} = witness_monitor_instance:save(Instance),
+                            {ok, [single({N, Is}, Entries, Found#{covered := map_get(covered, Found) bor AtBirth})]}
+                    end;
+                _ -> {ok, replayed(Later, Born)}
+            end
+    end.
+
+birth(#{process := P, signature := Signature, entries := Entries, life := {Parent, _}}) ->
+    New = [{N, Kinds, Marks, taken(Marks, 0), Machine}
+           || {{N, _}, #{spec := Spec, kinds := Kinds, marks := Marks}} <- Entries,
+              {ok, Machine} <- [witness_monitor_machine:new(Spec#{process => P, signature => Signature})]],
+    {Born, _} = given({init, P, Parent, Signature, undefined}, {New, []}),
+    Born.
+
+%% The only one that has not refused the process.
+single({N, State}, Entries, #{events := Events, covered := Covered}) ->
+    [#{spec := #{config := Config}, kinds := Kinds, marks := Marks}] = [Of || {{M, _}, Of} <- Entries, M =:= N],
+    {ok, Instance} = witness_monitor_instance:load({State, Events, []}),
+    {N, Kinds, Marks, Covered, witness_monitor_machine:of_instance(Config, Instance)}.
+
+replayed(Later, Monitors) ->
+    {Now, _} = lists:foldl(fun given/2, {Monitors, []}, lists:append(Later)),
+    Now.
 
 -doc "All monitors end: nothing more comes, or a reason makes them inconclusive.".
 -spec finish(complete | stopped | witness_monitor_instance:reason(), state()) -> ok.
@@ -410,7 +680,9 @@ ended(How, {N, _, Marks, Before, Machine}) ->
     end,
     slices(N, Slices) ++ [{verdict, N, covered(Final, Marks, Before)}].
 
-covered(Final, Marks, Before) -> Final#{covered => taken(Marks, Before)}.
+covered(Final, Marks, Before) ->
+    _ = erase(?MARKED),
+    Final#{covered => taken(Marks, Before)}.
 
 marked(Marks) -> lists:foldl(fun({_, Id}, Mask) -> Mask bor (1 bsl Id) end, 0,
                              [Mark || {Key, _} = Mark <- Marks, get(Key) =/= undefined]).

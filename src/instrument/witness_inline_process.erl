@@ -9,7 +9,7 @@ Everybody else pays for one look there. What stands under the key:
 |---|---|
 | nothing | the process is not monitored, or its first function has not asked yet |
 | `off` | it is not monitored, and need not ask again |
-| `busy` | a monitor is running: what it does is no event |
+| a number | a monitor is running, since that time of the host: what it does is no event |
 | a state | it is monitored |
 
 A process is born here when its first function asks (`entry/3`), whoever has spawned it, or the fun that it was spawned with,
@@ -17,9 +17,9 @@ if the spawning code is woven. Its end is what leaves that function.
 """.
 -behaviour(witness_weave_runtime).
 
--export([sent/2, received/1, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
-         dictionary/3, hibernate/3, apply/3, function/3, callback/3, init/2]).
--export([event/1, born/2, ended/1, gap/1, active/0, host/0]).
+-export([sends/0, sent/2, received/1, blocks/1, wakes/1, sleep/3, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
+         dictionary/3, hibernate/3, apply/3, function/3, make_fun/3, callback/3, init/2]).
+-export([event/1, born/2, ended/1, gap/1, active/0, host/0, rests/0, acts/0, remembers/1]).
 -export([resume/4]).
 -compile({no_auto_import, [apply/3, spawn/3, spawn_request/3]}).
 
@@ -28,6 +28,7 @@ if the spawning code is woven. Its end is what leaves that function.
 -define(SEND, 8).
 -define(RECV, 16).
 -define(STAMPED, 32).
+-define(SURVIVES, 128).
 -define(TIME(State), if element(2, State) band ?STAMPED =:= 0 -> undefined; true -> witness_inline_monitors:stamp(State) end).
 
 %% --- messages --------------------------------------------------------------------
@@ -59,12 +60,30 @@ taken(Message) ->
     end.
 
 seen(Event, State) ->
-    put(?KEY, case witness_inline_monitors:event(Event, State) of none -> off; Next -> Next end),
-    ok.
+    case witness_inline_monitors:event(Event, State) of
+        none -> left(State);
+        Next -> put(?KEY, Next), ok
+    end.
+
+left(State) ->
+    put(?KEY, off),
+    ok = witness_inline_monitors:swept(State),
+    witness_inline_outside:leave().
+
+%% What was sent is an event only when the send has succeeded. So before it nothing may say that the process waits. In its own code nothing
+%% does, but OTP may call that between two callbacks.
+-doc false.
+-spec sends() -> ok.
+sends() ->
+    case get('$witness_inline_behaviour') of
+        undefined -> ok;
+        _ -> witness_inline_behaviour:is_between() andalso acts(), ok
+    end.
 
 -doc false.
 -spec send(module(), atom(), [term()]) -> term().
 send(Module, Function, [To, Message | Options] = Args) ->
+    ok = sends(),
     Result = erlang:apply(Module, Function, Args),
     _ = is_sent(Function, Options, Result) andalso sent(To, Message),
     Result.
@@ -73,6 +92,61 @@ send(Module, Function, [To, Message | Options] = Args) ->
 is_sent(send_nosuspend, _, Result) -> Result;
 is_sent(send, [_], Result) -> Result =:= ok;
 is_sent(_, [], _) -> true.
+
+%% --- waiting ---------------------------------------------------------------------
+
+-doc false.
+-spec blocks(Time :: term()) -> witness_inline_kept:cell() | none.
+blocks(Time) ->
+    case get(?KEY) of
+        State when element(2, State) band ?SURVIVES =/= 0, Time =:= infinity;
+                   element(2, State) band ?SURVIVES =/= 0, is_integer(Time), Time > 0, Time =< 16#ffffffff ->
+            rests(State);
+        %% Its monitors do not go on after its death, or this `receive' only looks, or fails.
+        _ -> none
+    end.
+
+%% The message is an event after that.
+-doc false.
+-spec wakes(witness_inline_kept:cell() | none) -> ok.
+wakes(none) -> ok;
+wakes(Cell) -> witness_inline_kept:goes_on(Cell).
+
+%% A message that comes meanwhile is not taken.
+-doc false.
+-spec sleep(module(), atom(), [term()]) -> term().
+sleep(Module, Function, [Time] = Args) ->
+    Waits = blocks(Time),
+    Result = erlang:apply(Module, Function, Args),
+    ok = wakes(Waits),
+    Result.
+
+-doc """
+Until the next event the process does nothing of its own: it waits for a message, or is in code that only does what it was told. If
+it is ended meanwhile, its trace has no more but its end.
+""".
+-spec rests() -> ok.
+rests() ->
+    case get(?KEY) of
+        State when element(2, State) band ?SURVIVES =/= 0 ->
+            _ = rests(State),
+            ok;
+        _ -> ok
+    end.
+
+rests(State) ->
+    case witness_inline_monitors:waits(State) of
+        {Waits, State} -> Waits;
+        {Waits, Next} -> put(?KEY, Next), Waits
+    end.
+
+-doc "The process does something of its own next.".
+-spec acts() -> ok.
+acts() ->
+    case get(?KEY) of
+        State when element(2, State) band ?SURVIVES =/= 0 -> witness_inline_monitors:runs(State);
+        _ -> ok
+    end.
 
 -doc """
 An event of the process, as the source of events would give it, but without its time. Nothing where the process is not
@@ -151,14 +225,20 @@ observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, sc
         error:badarg -> []
     end,
     case started(Monitors, Signature, Parent, Births) of
-        none -> put(?KEY, off), not_monitored;
-        State -> put(?KEY, State), monitored
+        none ->
+            put(?KEY, off),
+            not_monitored;
+        State ->
+            put(?KEY, State),
+            ok = witness_inline_outside:observe(maps:get(outside, Births)),
+            monitored
     end.
 
 started([], _, _, _) -> none;
 started(Monitors, Signature, Parent, #{notes := Notes} = Births) ->
-    case witness_inline_notes:born(Signature, Monitors, Notes) of
-        true -> witness_inline_monitors:start(Signature, Parent, Monitors, Births);
+    Cell = witness_inline_kept:cell(),
+    case witness_inline_notes:born(Signature, Monitors, {Parent, Cell}, Notes) of
+        true -> witness_inline_monitors:start(Signature, Parent, Monitors, Cell, Births);
         gone -> none;
         false ->
             [] = lost(Births),
@@ -169,6 +249,25 @@ started(Monitors, Signature, Parent, #{notes := Notes} = Births) ->
 lost(#{host := Host}) ->
     ok = witness_inline_monitors:lost(self(), Host),
     [].
+
+-doc """
+A process with callbacks in this module is not monitored. One that was, and whose dictionary was deleted between two of them, has said that
+it waits: so it tells that nothing is known of it before it goes on.
+""".
+-spec remembers(module()) -> ok.
+remembers(Module) ->
+    case get(?KEY) =:= undefined andalso witness_inline_registry:find(Module) of
+        #{known := Known, notes := Notes, host := Host} ->
+            case (try {ets:lookup(Known, self()), witness_inline_notes:open(self(), Notes)} catch error:badarg -> gone end) of
+                gone -> ok;
+                {[{_, old}], _} -> put(?KEY, off), ok;
+                {[], []} -> ok;
+                {_, _} ->
+                    put(?KEY, off),
+                    witness_inline_monitors:lost(self(), Host)
+            end;
+        _ -> ok
+    end.
 
 entries(Maps, Signature) ->
     Label = witness_outline_map:new(Maps, #{held => false, signature => Signature}),
@@ -192,51 +291,82 @@ over(How) ->
     case get(?KEY) of
         State when is_tuple(State) ->
             put(?KEY, off),
-            witness_inline_monitors:finish(How, State);
+            ok = witness_inline_outside:leave(),
+            ok = witness_inline_monitors:finish(How, State),
+            witness_inline_monitors:swept(State);
         _ -> ok
     end.
 
 -doc false.
--spec hibernate(module(), atom(), [term()]) -> no_return().
+-spec hibernate(module(), atom(), [term()]) -> term().
+hibernate(Module, hibernate, []) ->
+    ok = rests(),
+    try erlang:apply(Module, hibernate, [])
+    after acts()
+    end;
 hibernate(Module, hibernate, [M, F, Args] = Call) ->
-    case get(?KEY) of
-        State when is_tuple(State) -> erlang:apply(Module, hibernate, [?MODULE, resume, [M, F, Args, host()]]);
-        _ -> erlang:apply(Module, hibernate, Call)
+    case active() andalso is_accepted(Module, M, F, Args) of
+        true ->
+            Resumed = [?MODULE, resume, [M, F, Args, host()]],
+            ok = rests(),
+            erlang:apply(Module, hibernate, Resumed);
+        false -> erlang:apply(Module, hibernate, Call)
     end.
+
+%% What the function refuses it refuses before the process sleeps.
+is_accepted(proc_lib, M, F, Args) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
+is_accepted(erlang, M, F, Args) when is_atom(M), is_atom(F), length(Args) =< 255 -> true;
+is_accepted(erlang, _, _, _) -> false.
 
 -doc false.
 -spec resume(module(), atom(), [term()], pid()) -> term().
-resume(Module, Function, Args, Host) -> witness_inline_end:run(Module, Function, Args, Host).
+resume(Module, Function, Args, Host) ->
+    ok = acts(),
+    witness_inline_end:run(Module, Function, Args, Host).
 
 %% --- other calls -----------------------------------------------------------------
 
 -doc false.
 -spec spawn(module(), atom(), [term()]) -> term().
-spawn(Module, Function, Args) -> witness_inline_spawn:spawn(Module, Function, Args).
+spawn(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_spawn:spawn(Module, Function, Args).
 
 -doc false.
 -spec spawn_request(module(), atom(), [term()]) -> term().
-spawn_request(Module, Function, Args) -> witness_inline_spawn:request(Module, Function, Args).
+spawn_request(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_spawn:request(Module, Function, Args).
 
 -doc false.
 -spec start(module(), atom(), [term()]) -> term().
-start(Module, Function, Args) -> witness_inline_behaviour_client:start(Module, Function, Args).
+start(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_behaviour_client:start(Module, Function, Args).
 
 -doc false.
 -spec call(module(), atom(), [term()]) -> term().
-call(Module, Function, Args) -> witness_inline_behaviour_client:call(Module, Function, Args).
+call(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_behaviour_client:call(Module, Function, Args).
 
 -doc false.
 -spec cast(module(), atom(), [term()]) -> term().
-cast(Module, Function, Args) -> witness_inline_behaviour_client:cast(Module, Function, Args).
+cast(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_behaviour_client:cast(Module, Function, Args).
 
 -doc false.
 -spec reply(module(), atom(), [term()]) -> term().
-reply(Module, Function, Args) -> witness_inline_behaviour_client:reply(Module, Function, Args).
+reply(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_behaviour_client:reply(Module, Function, Args).
 
 -doc false.
 -spec request(module(), atom(), [term()]) -> term().
-request(Module, Function, Args) -> witness_inline_behaviour_client:request(Module, Function, Args).
+request(Module, Function, Args) ->
+    ok = sends(),
+    witness_inline_behaviour_client:request(Module, Function, Args).
 
 -doc false.
 -spec callback(module(), atom(), [term()]) -> go | {done, term()}.
@@ -265,12 +395,14 @@ is_own(_) -> false.
 
 -doc false.
 -spec apply(module(), atom(), [term()]) -> term().
-apply(Module, Function, Args) ->
-    case is_list(Args) andalso class(Module, Function, length(Args)) of
+apply(Module, Function, Args) when length(Args) >= 0 ->
+    case class(Module, Function, length(Args)) of
         none -> erlang:apply(Module, Function, Args);
-        false -> erlang:apply(Module, Function, Args);
         Class -> ?MODULE:Class(Module, Function, Args)
-    end.
+    end;
+%% What is no list is refused by the call itself.
+apply(Module, Function, Args) ->
+    erlang:apply(Module, Function, Args).
 
 class(Module, Function, Arity) when is_atom(Module), is_atom(Function) ->
     witness_weave_calls:class(Module, Function, Arity);
@@ -283,6 +415,10 @@ function(Module, Function, Arity) ->
         none -> fun Module:Function/Arity;
         _ -> witness_weave_runtime:calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
     end.
+
+-doc false.
+-spec make_fun(module(), atom(), [term()]) -> function().
+make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Function, Arity).
 
 %% --- for whoever sees more -------------------------------------------------------
 

@@ -18,16 +18,19 @@ well, names a host that is dead, and is taken back by the next one.
 What a process that is born needs to know of the run.
 
 - `host`: whom monitors report to, who answers for them;
-- `switch`: its first number is 1 while the run observes, the second one 1 while somebody is to be shown each verdict by itself;
+- `outside`: what watches calls of modules that are not woven;
+- `switch`: its first number is 1 while the run observes, the second one 1 while somebody is to be shown each verdict by itself; the third one is the
+  host's time, by which monitors that do not come back are known;
 - `notes`: where processes leave what they do not tell the host (`m:witness_inline_notes`);
+- `kept`: where they leave what is to be known when they are dead (`m:witness_inline_kept`);
 - `events`: where events are counted;
 - `stamped`: whether events carry their time;
 - `known`: who is not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed already;
 - `scope`: whether a process belongs to what is observed;
 - `maps`: which monitors are for it, and `prepared`, these monitors, with `explain`, `max_slices` and the like.
 """.
--type births() :: #{host := pid(), switch := atomics:atomics_ref(), events := counters:counters_ref(),
-                    stamped := boolean(), known := ets:table(), notes := witness_inline_notes:notes(), scope := fun((pid()) -> boolean()),
+-type births() :: #{host := pid(), outside := witness_inline_outside:session(), switch := atomics:atomics_ref(), events := counters:counters_ref(),
+                    stamped := boolean(), known := ets:table(), kept := witness_inline_kept:table(), notes := witness_inline_notes:notes(), scope := fun((pid()) -> boolean()),
                     maps := [witness_outline_map:instrumentation()],
                     prepared := #{{module(), term()} => witness_inline_monitors:prepared()}}.
 

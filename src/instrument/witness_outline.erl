@@ -14,6 +14,11 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+-export_type([chosen/0]).
+
+-doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be asked again and again.".
+-type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
+
 %% Every so many milliseconds tracers that were idle all the time go, but only so many:
 %% ending a session blocks code loading for about a millisecond.
 -define(SWEEP, 1000).
@@ -67,10 +72,11 @@ observed(Pool) ->
 adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
 
 -doc """
-Observes the processes that are chosen, which run already, and all that they spawn from now on; their monitors begin
-with an `attached`. `Held`: whether the run is to wait for their end.
+Observes the processes that are chosen, which run already, those that they have spawned where a group reads them, and all
+that they spawn from now on; their monitors begin with an `attached`. `Held`: whether the run is to wait for their end. Gives
+the processes that were not chosen. If there may be more of these, the run is told of `orphans`.
 """.
--spec attach(pid(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
+-spec attach(pid(), chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
 -doc """

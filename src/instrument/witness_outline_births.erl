@@ -45,7 +45,7 @@ all processes; `drain`: how long it is waited for at the end.
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_outline_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    partition_memory := pos_integer(), turns => witness_monitor_turns:turns(), central => [witness_outline_map:entry()], drain => timeout()}.
+                    memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_turns:turns(), central => [witness_outline_map:entry()], drain => timeout()}.
 
 %% runners: how many read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
@@ -267,7 +267,7 @@ item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := M
             B;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             B1 = narrow(Partition, Monitor, B),
-            Given = maps:with([run, explain, max_slices, slice_idle, turns], Config),
+            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
             Take = witness_outline_readers:taking(Partition),
             Runner = witness_outline_readers:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),

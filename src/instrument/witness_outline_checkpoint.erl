@@ -10,7 +10,7 @@ A position is data, but trusted as much as the programs of its owner: terms in i
 
 -export([write/3, read/2]).
 
--define(MAGIC, "witness position 1\n").
+-define(MAGIC, "witness position 2\n").
 
 -doc "Writes a position. The identity stands for what is checked, and how.".
 -spec write(file:name_all(), Identity :: binary(), term()) -> ok | {error, unicode:chardata()}.
@@ -39,7 +39,7 @@ read(File, Identity) ->
     case file:read_file(File) of
         {ok, <<?MAGIC, Identity:16/binary, Sum:16/binary, Data/binary>>} ->
             case erlang:md5(Data) of
-                Sum -> {ok, binary_to_term(Data)};
+                Sum -> {ok, witness_event_external:decode(Data)};
                 _ -> {error, [File, ": the position is damaged"]}
             end;
         {ok, <<?MAGIC, _:32/binary, _/binary>>} ->

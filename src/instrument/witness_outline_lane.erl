@@ -292,7 +292,7 @@ move_out(Place, L = #lane{lane = Lane, live = Live}) ->
 
 moved({N, Property, P, Signature, _, Machine}, Take, L = #lane{config = Config, moved = Moved}) ->
     {Monitor, _} = Property,
-    Given = maps:with([run, explain, max_slices, slice_idle, turns], Config),
+    Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
     Runner = witness_monitor_runner:start(
                Given#{process => P, signature => Signature, monitor => Monitor, ordered => false, take => Take,
                       machine => Machine, reader => {self(), N}, covered => covered(Property, L)}),

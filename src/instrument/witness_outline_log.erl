@@ -19,7 +19,7 @@ their monitors are started first and read every event that is delivered, in the 
          load/2]).
 -export([place/1, with_lives/1]).
 
--export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0]).
+-export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0, missing/0]).
 
 -doc """
 Instrumentation maps; all properties that they name; those of them that are over all processes; in how many lanes the monitors of each are spread; and what the source
@@ -44,7 +44,7 @@ Operations since the last `take/1`, for each lane in order, and the monitors tha
 with their lines, if they are wanted (`with_lives/1`).
 """.
 -type batch() :: #{operations := #{lane() => [witness_monitor_lane:op(), ...]},
-                   started := [{witness_monitor_lane:id(), meta()}], lives := [{line(), life()}]}.
+                   started := [{witness_monitor_lane:id(), lane(), meta()}], lives := [{line(), life()}]}.
 
 -doc """
 Where an operation stems from: the line of its item. Where that had to wait for its spawn, also the line with which it could
@@ -61,6 +61,7 @@ be delivered. The latter never goes back, so that operations can be put in an or
 %% alive: how many processes of a group its monitor still waits for
 %% properties: by their place
 %% place: of what is delivered
+%% gaps: how many there were; hiding: which may hide births; missing: the first of them, the latest first
 %% operations: newest first
 -record(log, {config :: config(),
               source :: witness_trace_log:log(),
@@ -76,11 +77,19 @@ be delivered. The latter never goes back, so that operations can be put in an or
               processes = 0 :: non_neg_integer(),
               events = 0 :: non_neg_integer(),
               gaps = 0 :: non_neg_integer(),
+              hiding = 0 :: non_neg_integer(),
+              missing = [] :: [missing()],
               operations = #{} :: #{lane() => [witness_monitor_lane:op(), ...]},
-              started = [] :: [{witness_monitor_lane:id(), meta()}],
+              started = [] :: [{witness_monitor_lane:id(), lane(), meta()}],
               lives = none :: none | [{line(), life()}]}).
 
 -opaque state() :: #log{}.
+
+-doc "A gap: whose events are missing, why, and how many.".
+-type missing() :: {witness_event:proc(), Reason :: atom(), pos_integer() | unknown}.
+
+%% So many gaps are named.
+-define(MISSING, 20).
 
 %% The tracer that owns the first processes, for as long as the log lasts.
 -define(TOP, 0).
@@ -190,12 +199,14 @@ property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
     lists:nth(Lane div Spread + 1, Properties).
 
 -doc """
-Processes, events and gaps so far, processes that are alive, and how many tracers there were at most at the same time.
+Processes, events and gaps so far, processes that are alive, and how many tracers there were at most at the same time. `hiding`: gaps that may
+hide the birth of a process, which may have had monitors; `missing`: the first gaps.
 """.
 -spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), gaps := non_neg_integer(),
+                           hiding := non_neg_integer(), missing := [missing()],
                            alive := non_neg_integer(), tracers := pos_integer()}.
-counts(#log{processes = Processes, events = Events, gaps = Gaps, plain = Plain, most = Most}) ->
-    #{processes => Processes, events => Events, gaps => Gaps, alive => map_size(Plain), tracers => Most}.
+counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most}) ->
+    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing), alive => map_size(Plain), tracers => Most}.
 
 -doc "The state as plain data. Nothing may be left to take.".
 -spec save(state()) -> term().
@@ -204,7 +215,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
-      processes => L#log.processes, events => L#log.events, gaps => L#log.gaps}.
+      processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
 -doc "The state that was saved, for the same properties.".
 -spec load(term(), config()) -> state().
@@ -214,7 +225,9 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
       events := Events, gaps := Gaps} = Saved,
     (unread(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer, most = Most,
                       cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
-                      monitor = Monitor, processes = Processes, events = Events, gaps = Gaps}.
+                      monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
+                      %% What was saved before there were these hides births, perhaps.
+                      hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
 %% --- from the source to the tracers ----------------------------------------------
 
@@ -246,9 +259,11 @@ adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
     #{?TOP := Core} = Cores,
     L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
 
-delivered({gap, P, Reason, _, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, all = All}) ->
+delivered({gap, P, Reason, Count, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
     Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
-    give(readers(Labels) ++ All, {gap, Reason}, L#log{gaps = Gaps + 1});
+    give(readers(Labels) ++ All, {gap, Reason},
+         L#log{gaps = Gaps + 1, hiding = Hiding + case may_hide(Reason) of true -> 1; false -> 0 end,
+               missing = [{P, Reason, Count} || Gaps < ?MISSING] ++ Missing});
 delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
     give(All, Mark, L);
 delivered(E, Tracer, L0) ->
@@ -257,6 +272,9 @@ delivered(E, Tracer, L0) ->
         {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
         _ -> plain(element(2, E), Tracer, L)
     end.
+
+%% Births are told whoever misses messages. What other gaps are of is not known here.
+may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
 
 life(_, L = #log{lives = none}) -> L;
 life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
@@ -323,7 +341,8 @@ start_monitors(P, Signature, Label, L0 = #log{alive = Alive}) ->
 start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
     #log{config = #{spread := Spread}, properties = Properties, started = Started} = L,
     Id = L#log.monitor + 1,
-    Reader = {map_get(Entry, Properties) * Spread + Id rem Spread, Id},
+    Lane = map_get(Entry, Properties) * Spread + Id rem Spread,
+    Reader = {Lane, Id},
     Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
     Meta = Of#{spec => Spec, name => Name},
-    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Meta} | Started]})}.
+    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Lane, Meta} | Started]})}.

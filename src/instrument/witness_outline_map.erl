@@ -12,7 +12,7 @@ A new process goes to a tracer of its own when it has monitors and shares none o
 with its parent; otherwise it stays with the tracer of its parent.
 """.
 
--export([new/2, assign/3, retire/1, label/2, with_readers/2, starts/1]).
+-export([new/2, assign/3, retire/1, label/2, groups/2, with_readers/2, starts/1]).
 
 -export_type([instrumentation/0, entry/0, label/0, reader/0, member/0]).
 
@@ -121,3 +121,7 @@ label(held, #label{held = Held}) -> Held;
 label(read, #label{read = Read}) -> Read;
 label(readers, #label{readers = Readers}) -> Readers;
 label(members, #label{members = Members}) -> Members.
+
+-doc "The groups of the first maps, so many, that read the process.".
+-spec groups(non_neg_integer(), label()) -> [reader()].
+groups(Maps, #label{members = Members}) -> [Reader || {N, Reader, true} <- Members, N =< Maps].

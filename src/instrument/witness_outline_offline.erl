@@ -14,48 +14,62 @@ are on their way at the same time: memory does not grow with the log, and a moni
 What is refused (a line that cannot be read, an event that cannot be) ends the reading: what was found before it stands,
 and monitors that are undecided stay so. With `skip_malformed` such lines are counted and left out.
 
+A lane that dies (its monitors need more than `memory`, or one has ended its process) takes its monitors with it: those that are
+undecided are inconclusive, and processes that begin later have their monitors in another lane.
+
 To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of which it wants to hear that the world was told
 (`told/2`), before it goes on to more than a few further blocks, or saves a position; and then, once, `{log_ended, How}`
 (`t:ended/0`), with which it ends.
 """.
 -behaviour(gen_server).
 
--export([start_link/1, lives/2, launch/3, told/2, stop/1, counts/1]).
+-export([start_link/1, lives/2, launch/3, each/2, told/2, stop/1, give_up/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
--export_type([config/0, checked/0, place/0, ended/0, counter/0]).
+-export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
 
 -doc """
 The log and how it is read (`t:witness_trace_feed:options/0`), and what is made of it (`t:witness_outline_log:config/0`).
-`file` is how errors name the log. With `save`, the position is saved in a file now and then and when reading ends; with
-`from`, reading goes on at a position that was saved with the same `identity`.
+`file` is how errors name the log. `each`: whether each verdict is told by itself (`each/2`), as without it. With `save`, the
+position is saved in a file now and then and when reading ends; with `from`, reading goes on at a position that was saved with the same `identity`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_outline_log:config(), file := binary(),
-                    explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity, run := pid(),
+                    each => boolean(), explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    memory => pos_integer(), run := pid(),
                     identity := binary(), save => file:name_all(), from => file:name_all()}.
 
 -doc """
-What a part of the log has shown: the properties of monitors that were started, the actions that monitors of a property
-have taken, and verdicts with the place that decided them, in the order of the log.
+What a part of the log has shown: how many monitors of each property were started, and which ones, where that is wanted
+(`lives/2`); the actions that monitors of a property have taken; how many monitors and slices were satisfied of which that is all
+there is to tell, how many of them vacuously, and how many slices were left undecided, likewise, for each reason; and verdicts with the place that decided them, in the order of the log.
 """.
--type checked() :: #{started := [witness_outline_log:meta()],
+-type checked() :: #{started := [{Property :: #{spec := binary(), name := binary() | undefined}, pos_integer()}],
+                     monitors := [witness_outline_log:meta()],
                      covered := [{witness_outline_map:entry(), Mask :: non_neg_integer()}],
+                     counted := [{witness_outline_map:entry(), Monitors :: non_neg_integer(), Slices :: non_neg_integer(),
+                                  Vacuous :: non_neg_integer(), Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}],
                      found := [{slice | verdict, witness_outline_log:meta(), place(), Outcome :: map()}]}.
 
 -doc "A line of a log; a process of a recording with the number of its entry, 0 for its birth.".
 -type place() :: pos_integer() | {Id :: pos_integer(), Entry :: non_neg_integer()}.
 
 -doc """
-How reading has ended: whether at the end of the log; how many tracers there were at most, and how many gaps. `orphans`:
+How reading has ended: whether at the end of the log; how many tracers there were at most, and how many gaps, `hiding` of which may hide
+births; `missing`: the first gaps, with signatures where these are known. `orphans`:
 processes whose spawn is nowhere in the log, with the number of their items; `malformed`:
 what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
 position could not be saved.
 """.
--type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(),
+-type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), hiding := non_neg_integer(),
+                   missing := [missing()],
                    orphans := [{witness_event:proc(), pos_integer()}],
                    refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
                    unsaved => unicode:chardata()}.
+
+-doc "A gap.".
+-type missing() :: #{process := witness_event:proc(), signature := witness_event:signature() | mfa() | undefined, reason := atom(),
+                     count := pos_integer() | unknown}.
 
 -doc "What counts for a run, read by anybody at any time.".
 -opaque counter() :: {counters:counters_ref(), witness_trace_feed:progress()}.
@@ -63,18 +77,20 @@ position could not be saved.
 %% Of the events of a recording, after so many others.
 -type places() :: none | {Before :: non_neg_integer(), tuple()}.
 
-%% answers: lanes that have not answered yet; asked: whether the feed was asked for it
--record(block, {answers :: non_neg_integer(),
+%% waits: lanes that have not answered yet; asked: whether the feed was asked for it
+-record(block, {waits :: #{pid() => []},
                 asked :: boolean(),
-                started :: [{witness_monitor_lane:id(), witness_outline_log:meta()}],
+                started :: [{witness_monitor_lane:id(), witness_outline_log:lane(), witness_outline_log:meta()}],
                 shift :: integer(),
                 places :: places(),
+                counted = [] :: [{witness_outline_log:lane(), witness_monitor_lane:counted()}],
                 found = [] :: [[{witness_outline_log:place(), witness_monitor_lane:id(), slice | verdict, map()}]],
                 covered = [] :: [{witness_outline_log:lane(), non_neg_integer()}]}).
 
 %% early: blocks that have overtaken others; next: the number of the next one to take
 %% blocks: those with the monitors; oldest: the number of the oldest of these
 %% untold: blocks of which the run has not said that they were told
+%% each: 1 where each verdict is told by itself
 %% saving: no block is taken until those with the monitors were told and the position is saved; then that is done
 %% line: lines so far; shift: from these to lines of the file, which begin again when a file is rotated
 -record(offline, {config :: config(),
@@ -90,7 +106,7 @@ position could not be saved.
                   lanes = #{} :: #{witness_outline_log:lane() => pid()},
                   numbers = #{} :: #{pid() => witness_outline_log:lane()},
                   masks = #{} :: #{witness_outline_log:lane() => non_neg_integer()},
-                  metas = #{} :: #{witness_monitor_lane:id() => witness_outline_log:meta()},
+                  metas = #{} :: #{witness_monitor_lane:id() => {witness_outline_log:lane(), witness_outline_log:meta()}},
                   position :: undefined | witness_log_reader:position(),
                   untold = #{} :: #{non_neg_integer() => #block{}},
                   saving = no :: no | saved | eof | stop,
@@ -98,6 +114,7 @@ position could not be saved.
                   shift = 0 :: integer(),
                   places = none :: places(),
                   lives = none :: none | pid(),
+                  each :: atomics:atomics_ref(),
                   ended :: ended()}).
 
 -define(PROCESSES, 1).
@@ -132,6 +149,13 @@ launch(Pid, _, _) ->
     ok = gen_server:call(Pid, launch, infinity),
     {ok, Pid}.
 
+-doc """
+Whether each verdict is told by itself from now on. Otherwise what is satisfied is only counted: to explain it, and to take
+the explanation from process to process, costs more than all its events.
+""".
+-spec each(pid(), boolean()) -> ok.
+each(Pid, Each) -> gen_server:call(Pid, {each, Each}, infinity).
+
 -doc "What was found in this block has been told to the world.".
 -spec told(pid(), Number :: pos_integer()) -> ok.
 told(Pid, Number) -> Pid ! {told, Number}, ok.
@@ -139,6 +163,10 @@ told(Pid, Number) -> Pid ! {told, Number}, ok.
 -doc "Has reading end in good order: `log_ended` comes after all that was found in what was read.".
 -spec stop(pid()) -> ok.
 stop(Pid) -> gen_server:cast(Pid, stop).
+
+-doc "Waits no longer for lanes that have not answered: their monitors end as `{crashed, overdue}`.".
+-spec give_up(pid()) -> ok.
+give_up(Pid) -> gen_server:cast(Pid, give_up).
 
 -doc "Processes and events so far, processes that are alive, lines and bytes that were read, and the size in bytes.".
 -spec counts(counter()) -> #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
@@ -151,17 +179,25 @@ counts({Counter, Progress}) ->
 -doc false.
 -spec init({config(), {counters:counters_ref(), witness_trace_feed:progress()}}) -> {ok, #offline{}} | {stop, term()}.
 init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
+    process_flag(trap_exit, true),
     proc_lib:set_label(witness_offline),
     maybe
         {ok, Saved} ?= saved(Config),
         {ok, Started} ?= witness_trace_feed:start_link(maps:merge(Feed, maps:with([position], Saved)), Progress),
-        O = #offline{config = Config, feed = Started, counter = Counter, log = witness_outline_log:new(Log),
-                     ended = #{whole => false, tracers => 1, gaps => 0, orphans => [], refused => undefined, skipped => 0,
+        Each = atomics:new(1, []),
+        ok = each_is(maps:get(each, Config, true), Each),
+        O = #offline{config = Config, feed = Started, counter = Counter, log = witness_outline_log:new(Log), each = Each,
+                     ended = #{whole => false, tracers => 1, gaps => 0, hiding => 0, missing => [], orphans => [], refused => undefined, skipped => 0,
                                malformed => [], lost => 0}},
         {ok, loaded(Saved, O)}
     else
         {error, Text} -> {stop, {shutdown, Text}}
     end.
+
+each_is(Each, Ref) -> atomics:put(Ref, 1, case Each of true -> 1; false -> 0 end).
+
+%% The telemetry of a system may be loaded at any time.
+counted(Ref) -> fun() -> atomics:get(Ref, 1) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3) end.
 
 saved(#{from := File, identity := Identity}) -> witness_outline_checkpoint:read(File, Identity);
 saved(#{}) -> {ok, #{}}.
@@ -177,14 +213,17 @@ loaded(#{position := Position, log := Log, lanes := Lanes, metas := Metas, line 
         A1
     end, Loaded, Lanes),
     %% The run counts the monitors that go on.
-    Nothing = #block{answers = 0, asked = false, started = [], shift = 0, places = none},
-    report(0, maps:values(Metas), Covered, [], O1#offline{untold = #{0 => Nothing}});
+    Nothing = #block{waits = #{}, asked = false, started = [], shift = 0, places = none},
+    report(0, Nothing#block{started = [{Id, Lane, Meta} || Id := {Lane, Meta} <- Metas], covered = Covered},
+           [Meta || _ := {_, Meta} <- Metas], [], O1#offline{untold = #{0 => Nothing}});
 loaded(#{}, O) -> O.
 
 -doc false.
--spec handle_call(launch | {lives, pid()}, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
+-spec handle_call(launch | {lives, pid()} | {each, boolean()}, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
 handle_call({lives, To}, _, O = #offline{log = Log}) ->
     {reply, ok, O#offline{lives = To, log = witness_outline_log:with_lives(Log)}};
+handle_call({each, Each}, _, O = #offline{each = Ref}) ->
+    {reply, each_is(Each, Ref), O};
 handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, feed = Feed}) ->
     %% Each parser has one at hand and one to go on with, and the lanes have one or two.
     ok = witness_trace_feed:more(Feed, 2 * Parsers + 2),
@@ -192,9 +231,16 @@ handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, f
     {reply, ok, O}.
 
 -doc false.
--spec handle_cast(stop, #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
+-spec handle_cast(stop | give_up, #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
 handle_cast(stop, O = #offline{reading = true, saving = Saving}) when Saving =:= no; Saving =:= saved ->
     done(saving(stop, O));
+handle_cast(give_up, O = #offline{blocks = Blocks}) ->
+    Waits = lists:usort([Pid || _ := #block{waits = Pids} <- Blocks, Pid <- maps:keys(Pids)]),
+    done(lists:foldl(fun(Pid, A) ->
+        true = unlink(Pid),
+        true = exit(Pid, kill),
+        dead(Pid, overdue, A)
+    end, O, Waits));
 handle_cast(stop, O) ->
     {noreply, O}.
 
@@ -204,11 +250,17 @@ handle_info({witness_feed, Number, What}, O = #offline{reading = true, early = E
     done(feed(O#offline{early = Early#{Number => What}}));
 handle_info(save, O = #offline{reading = true, saving = no}) ->
     done(saving(saved, O));
-handle_info({worked, Number, Lane, Found, Covered}, O) ->
-    done(worked(Number, Lane, Found, Covered, O));
+handle_info({worked, Number, Lane, Found, Counted, Covered}, O = #offline{numbers = Numbers}) when is_map_key(Lane, Numbers) ->
+    done(worked(Number, Lane, Found, Counted, Covered, O));
 handle_info({told, Number}, O = #offline{untold = Untold}) ->
     {Block, Rest} = maps:take(Number, Untold),
     done(more(Block, O#offline{untold = Rest}));
+handle_info({'EXIT', Lane, Reason}, O = #offline{numbers = Numbers}) when is_map_key(Lane, Numbers) ->
+    done(dead(Lane, Reason, O));
+handle_info({'EXIT', _, normal}, O) ->
+    {noreply, O};
+handle_info({'EXIT', _, Reason}, O) ->
+    {stop, Reason, O};
 handle_info(_, O) ->
     {noreply, O}.
 
@@ -339,14 +391,14 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
     {#{operations := Operations, started := Started, lives := Lives}, Log} = witness_outline_log:take(Log0),
     ok = tell_lives(Lives, O),
     Number = Last + 1,
-    O1 = maps:fold(fun(Lane, Of, A) ->
+    {Waits, O1} = maps:fold(fun(Lane, Of, {Pids, A}) ->
         {Pid, A1} = lane(Lane, Log, A),
         ok = witness_monitor_lane:work(Pid, Number, Of, self()),
-        A1
-    end, count(O#offline{log = Log, sequence = Number}), Operations),
-    Block = #block{answers = map_size(Operations), asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
+        {Pids#{Pid => []}, A1}
+    end, {#{}, count(O#offline{log = Log, sequence = Number})}, Operations),
+    Block = #block{waits = Waits, asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
-               metas = maps:merge(O1#offline.metas, maps:from_list(Started))}.
+               metas = maps:merge(O1#offline.metas, #{Id => {Lane, Meta} || {Id, Lane, Meta} <- Started})}.
 
 %% Who wants to know of them may have ended, which is nothing to the monitors.
 tell_lives([], _) -> ok;
@@ -356,72 +408,114 @@ tell_lives(Lives, #offline{lives = To, shift = Shift}) ->
     end.
 
 count(O = #offline{counter = Counter, log = Log, line = Line}) ->
-    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps} =
+    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps, hiding := Hiding} =
         witness_outline_log:counts(Log),
     counters:put(Counter, ?PROCESSES, Processes),
     counters:put(Counter, ?EVENTS, Events),
     counters:put(Counter, ?ALIVE, Alive),
     counters:put(Counter, ?LINES, Line),
-    O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps}}.
+    O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps, hiding := Hiding}}.
 
-lane(Lane, Log, O = #offline{lanes = Lanes, numbers = Numbers, config = Config}) ->
+lane(Lane, Log, O = #offline{lanes = Lanes, numbers = Numbers, config = Config, each = Each}) ->
     case Lanes of
         #{Lane := Pid} -> {Pid, O};
         #{} ->
             #{monitor := Monitor} = witness_outline_log:property(Lane, Log),
-            Pid = witness_monitor_lane:start_link((maps:with([explain, max_slices, slice_idle], Config))#{monitor => Monitor}),
+            Given = maps:with([explain, max_slices, slice_idle, memory], Config),
+            Pid = witness_monitor_lane:start_link(Given#{monitor => Monitor, counted => counted(Each)}),
             {Pid, O#offline{lanes = Lanes#{Lane => Pid}, numbers = Numbers#{Pid => Lane}}}
     end.
 
-worked(Number, Pid, Found, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
-    #{Number := Block = #block{answers = Answers}} = Blocks,
+worked(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
+    #{Number := Block = #block{waits = Waits}} = Blocks,
     #{Pid := Lane} = Numbers,
     New = case Masks of
         #{Lane := Covered} -> [];
         #{} -> [{Lane, Covered}]
     end,
-    Block1 = Block#block{answers = Answers - 1, found = [Found | Block#block.found],
+    Block1 = Block#block{waits = maps:remove(Pid, Waits), found = [Found || Found =/= []] ++ Block#block.found,
+                         counted = [{Lane, Counted} || Counted =/= {[], 0, 0, 0, #{}}] ++ Block#block.counted,
                          covered = New ++ Block#block.covered},
     O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Lane => Covered}}.
+
+%% All that it has answered came before. What it was given and has not answered is not known, so its monitors end in a block of their
+%% own, behind those in which they were started.
+dead(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, lanes = Lanes, sequence = Last, line = Line, shift = Shift, places = Places}) ->
+    {Lane, Numbers1} = maps:take(Pid, Numbers),
+    Ended = [{max(1, Line), Id, verdict, witness_monitor_machine:failed({crashed, Reason})} || Id <- undecided(Lane, O)],
+    Block = #block{waits = #{}, asked = false, started = [], shift = Shift, places = Places, found = [Ended]},
+    Answered = #{N => B#block{waits = maps:remove(Pid, Waits)} || N := #block{waits = Waits} = B <- Blocks},
+    O#offline{blocks = Answered#{Last + 1 => Block}, sequence = Last + 1, numbers = Numbers1, lanes = maps:remove(Lane, Lanes)}.
+
+%% The monitors of a lane whose verdict is not on its way to the run.
+undecided(Lane, #offline{metas = Metas, blocks = Blocks}) ->
+    Decided = #{Id => [] || _ := #block{found = Found} <- Blocks, Told <- Found, {_, Id, verdict, _} <- Told},
+    Counted = #{Id => [] || _ := #block{counted = Of} <- Blocks, {_, {Ids, _, _, _, _}} <- Of, Id <- Ids},
+    lists:sort([Id || Id := {L, _} <- Metas, L =:= Lane, not is_map_key(Id, Decided), not is_map_key(Id, Counted)]).
 
 %% Blocks are told in order, and for each that was told another one may come.
 done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, untold = Untold}) ->
     case Blocks of
-        #{Oldest := Block = #block{answers = 0}} ->
+        #{Oldest := Block = #block{waits = Waits}} when map_size(Waits) =:= 0 ->
             done(tell(Oldest, Block, O#offline{blocks = maps:remove(Oldest, Blocks), oldest = Oldest + 1}));
         #{} when Oldest > Last, map_size(Untold) =:= 0, O#offline.saving =/= no ->
             done(saved(O#offline.saving, save(O)));
         #{} when Oldest > Last, map_size(Untold) =:= 0, not O#offline.reading ->
             #offline{config = #{run := Run}, ended = Ended} = O,
-            Run ! {log_ended, Ended},
+            Run ! {log_ended, Ended#{missing := missing(O)}},
             {stop, normal, O};
         #{} -> {noreply, O}
     end.
 
-tell(_, Block = #block{started = [], found = [], covered = []}, O) -> more(Block, O);
-tell(Number, Block = #block{started = Started, found = Found, covered = Covered, shift = Shift, places = Places}, O0) ->
+missing(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
+    #{missing := Missing} = witness_outline_log:counts(Log),
+    Known = case Input of
+        {recording, Dir} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
+        {events, Dir, _} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
+        _ -> #{}
+    end,
+    [#{process => P, signature => maps:get(P, Known, undefined), reason => Reason, count => Count} || {P, Reason, Count} <- Missing].
+
+tell(_, Block = #block{started = [], found = [], counted = [], covered = []}, O) -> more(Block, O);
+tell(Number, Block = #block{started = Started, found = Found, counted = Counted, shift = Shift, places = Places}, O0) ->
     %% Stable, so what one operation of a monitor has led to stays in its order.
     Ordered = lists:keysort(1, [{{Order, Id}, Line, Kind, Outcome}
                                 || {Place, Id, Kind, Outcome} <- lists:append(Found),
                                    {Order, Line} <- [witness_outline_log:place(Place)]]),
     {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(place(Line + Shift, Places), Id, Kind, Outcome, A) end,
                                O0, Ordered),
-    report(Number, [Meta || {_, Meta} <- Started], Covered, Told,
-           O#offline{untold = (O#offline.untold)#{Number => Block}}).
+    Monitors = case O#offline.lives of
+        none -> [];
+        _ -> [Meta || {_, _, Meta} <- Started]
+    end,
+    %% What a monitor is called is not needed any more.
+    Gone = lists:append([Ids || {_, {Ids, _, _, _, _}} <- Counted]),
+    report(Number, Block, Monitors, Told,
+           O#offline{untold = (O#offline.untold)#{Number => Block}, metas = maps:without(Gone, O#offline.metas)}).
 
-report(Number, Started, Covered, Found, O = #offline{config = #{run := Run}, log = Log}) ->
-    Run ! {checked, Number, #{started => Started, found => Found,
+report(Number, #block{started = Started, counted = Counted, covered = Covered}, Monitors, Found,
+       O = #offline{config = #{run := Run}, log = Log}) ->
+    Run ! {checked, Number, #{started => by_property(Started), monitors => Monitors, found => Found,
+                              counted => [{witness_outline_log:property(Lane, Log), Of, Slices, Vacuous, Undecided}
+                                          || {Lane, {_, Of, Slices, Vacuous, Undecided}} <- Counted],
                               covered => [{witness_outline_log:property(Lane, Log), Mask} || {Lane, Mask} <- Covered]}},
     O.
+
+by_property(Started) ->
+    maps:to_list(lists:foldl(fun({_, _, Meta}, Counts) ->
+        Of = maps:with([spec, name], Meta),
+        maps:update_with(Of, fun(N) -> N + 1 end, 1, Counts)
+    end, #{}, Started)).
 
 %% The events of a recording never wait for others; at its end nothing is left of it but the last place.
 place(Line, {Before, Places}) -> element(max(1, min(Line - Before, tuple_size(Places))), Places);
 place(Line, none) -> Line.
 
 found(Place, Id, slice, Outcome, O = #offline{metas = Metas}) ->
-    {{slice, map_get(Id, Metas), Place, Outcome}, O};
+    {_, Meta} = map_get(Id, Metas),
+    {{slice, Meta, Place, Outcome}, O};
 found(Place, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
-    {Meta, Metas1} = maps:take(Id, Metas),
+    {{_, Meta}, Metas1} = maps:take(Id, Metas),
     {{verdict, Meta, Place, Outcome}, O#offline{metas = Metas1}}.
 
 more(#block{asked = true}, O = #offline{reading = true, feed = Feed}) ->

@@ -21,11 +21,12 @@ needs a tracer for a new process, which only ever waits for the VM.
 -doc """
 What all tracers of a run share. `counters`: processes, events; `held`: how many processes
 are alive of those that the run waits for. `central`: there is one tracer, and these properties are over all processes.
+`groups`: in so many of the first maps properties may be for groups; 0: none is.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
                     max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    central => [witness_outline_map:entry()], hold_back := pos_integer(), message_size => pos_integer() | infinity,
+                    central => [witness_outline_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(), message_size => pos_integer() | infinity,
                     budget := witness_outline_budget:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 
@@ -43,6 +44,9 @@ when the pool names it to somebody, 0 from the end of the partition.
 
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
 -define(HEAP, 2000).
+
+%% So many orphans are shown.
+-define(SHOWN, 3).
 
 %% flag: what the handle says, unknown to the tracer of the run's first processes
 %% lent: this tracer has been told its partition, which it gives back when it is done
@@ -91,10 +95,10 @@ Owns every process of the node but those for which `Own` is true, and all that t
 adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
 
 -doc """
-Owns the processes that are chosen and run already, and all that they spawn. When it returns, none of them is left out,
-whatever they have spawned meanwhile.
+Owns the processes that are chosen and run already, those that their groups have besides, and all that they spawn. When it
+returns, none of them is left out, whatever they have spawned meanwhile. Gives those that were not chosen.
 """.
--spec attach(handle(), fun((pid()) -> boolean()), Held :: boolean()) -> ok.
+-spec attach(handle(), witness_outline:chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
 -doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
@@ -360,11 +364,11 @@ request({adopt_node, Own}, From, T) ->
     reply(From, ok),
     T1;
 request({attach, Chosen, Held}, From, T) ->
-    T1 = hold_open(Held, fun(T0) -> adopt_all(Chosen, fun(P, A) -> attach_process(P, Held, A) end, T0) end, T),
-    reply(From, ok),
+    {Others, T1} = hold_open(Held, fun(T0) -> attach_all(Chosen, Held, T0) end, T),
+    reply(From, {ok, Others}),
     T1;
 request({parents, Parents}, From, T) ->
-    T1 = hold_open(true, fun(T0) -> lists:foldl(fun(P, A) -> adopt_unread(P, true, A) end, T0, Parents) end, T),
+    {ok, T1} = hold_open(true, fun(T0) -> {ok, lists:foldl(fun(P, A) -> adopt_unread(P, true, A) end, T0, Parents)} end, T),
     reply(From, ok),
     T1;
 request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
@@ -416,28 +420,46 @@ adopt_unread(P, Held, T = #tracer{source = Source, session = Session, config = #
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
+%% A process that may belong to a group, or not, is missing in each such group.
+attach_all(#{chosen := Chosen, own := Own}, Held, T0 = #tracer{source = Source, session = Session, config = Config}) ->
+    #{groups := Maps} = Config,
+    Rules = #{chosen => Chosen, own => Own, groups => Maps,
+              traced => fun(P, _) -> Source:traced(Session, P) end,
+              adopt => fun(P, Parent, T) -> attach_process(P, Parent, Held, T) end},
+    {Labels, Incomplete, T1} = witness_outline_adoption:adopt(fun processes/0, Rules, T0),
+    {[P || P := _ <- Labels, not Chosen(P)], orphaned(Incomplete, T1)}.
+
+orphaned({[], _}, T) -> T;
+orphaned({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
+    Run ! {orphans, [{P, witness_event_signature:running(P)} || P <- lists:sublist(Orphans, ?SHOWN)], length(Orphans)},
+    T = #tracer{delivery = Delivery} = flush(T0),
+    T#tracer{delivery = witness_outline_delivery:gap(Groups, orphan, Delivery)}.
+
 %% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then
 %% are nobody's.
-attach_process(P, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
+attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
     #{maps := Maps, held := Count, counters := Counters} = Config,
     case witness_event_signature:running(P) of
-        undefined -> T;
+        undefined -> {dead, T};
         Function ->
             Attached = {Source:now(), {attached, P, Function, erlang:monotonic_time(nanosecond)}},
             case Source:on(Session, P) of
-                dead -> T;
+                dead -> {dead, T};
                 ok ->
                     _ = Held andalso atomics:add(Count, 1, 1),
                     counters:add(Counters, ?PROCESSES, 1),
                     Signature = witness_event_signature:unknown(Function),
-                    Label = witness_outline_map:new(Maps, #{held => Held, signature => Signature}),
+                    Label = case Parent of
+                        none -> witness_outline_map:new(Maps, #{held => Held, signature => Signature});
+                        _ -> element(2, witness_outline_map:assign(Signature, Parent, Maps))
+                    end,
                     {Label1, T1} = start_monitors(P, Signature, #{attached => Function}, Label, T),
                     T2 = analyse(Attached, Label1, T1),
                     T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
                     case witness_trace:is_hidden(P) of
                         %% The VM does not even tell what it was spawned with, so perhaps it should have monitors.
-                        true -> hides(P, true, Label1, flush(T3));
-                        false -> T3
+                        true -> {Label1, hides(P, true, Label1, flush(T3))};
+                        false -> {Label1, T3}
                     end
             end
     end.
@@ -446,9 +468,9 @@ attach_process(P, Held, T = #tracer{source = Source, session = Session, config =
 hold_open(false, Fun, T) -> Fun(T);
 hold_open(true, Fun, T = #tracer{config = #{held := Held, run := Run}}) ->
     atomics:add(Held, 1, 1),
-    T1 = Fun(T),
+    Done = Fun(T),
     _ = atomics:sub_get(Held, 1, 1) =:= 0 andalso (Run ! {ended, self()}),
-    T1.
+    Done.
 
 %% --- the end of a partition, and of a run ----------------------------------------
 

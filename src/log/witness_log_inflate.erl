@@ -2,9 +2,9 @@
 -moduledoc """
 The text of a log that may be compressed, a piece at a time.
 
-What a log is compressed with is told by its first bytes and not by its name: gzip (also several members, one after the
-other), zstd (frames likewise, and skippable ones), or nothing. However much a piece of input expands to, a call gives
-a bounded piece of text, and the next call goes on from there. So nobody has to hold what a bomb expands to.
+What a log is compressed with is told by its first bytes and not by its name: gzip (`m:witness_log_gzip`), zstd (also
+several frames, one after the other, and skippable ones), or nothing. However much a piece of input expands to, a call
+gives a bounded piece of text, and the next call goes on from there. So nobody has to hold what a bomb expands to.
 
 ```
 1> {ok, I} = witness_log_inflate:open(gzip).
@@ -22,16 +22,19 @@ a bounded piece of text, and the next call goes on from there. So nobody has to 
 -type kind() :: plain | gzip | zstd.
 
 -doc "A decompressor.".
--opaque inflate() :: plain | {gzip, zlib:zstream()} | {zstd, zstd(), Left :: iodata()}.
+-opaque inflate() :: plain | {gzip, witness_log_gzip:gzip()} | {zstd, zstd(), Left :: iodata()}.
 
 -type zstd() :: term(). % OTP 27 has no module of this name
 
--doc "It is damaged, it ends in the middle, or this VM cannot read zstd.".
--type reason() :: {damaged, kind()} | {truncated, kind()} | {no_zstd, Release :: string()}.
+-doc "It is damaged, it ends in the middle, its frames need more than 128 MiB, or this VM cannot read zstd.".
+-type reason() :: {damaged, kind()} | {truncated, kind()} | {window, zstd} | {no_zstd, Release :: string()}.
 
 -define(GZIP, 16#1f, 16#8b).
 -define(ZSTD, 16#28, 16#b5, 16#2f, 16#fd).
--define(WINDOW, 16 + 15). % gzip only, with the largest window
+%% The largest window of a frame is 2^27 bytes, as for `zstd -d`: a decoder holds as much.
+-define(WINDOW_LOG, 27).
+%% The head of a frame with a window of 2^41 bytes, which no decoder takes.
+-define(TOO_LARGE, <<?ZSTD, 0, (31 bsl 3)>>).
 
 -doc "What begins with these bytes. `more`: there are too few to tell.".
 -spec kind(binary()) -> kind() | more.
@@ -53,10 +56,7 @@ skippable(_) -> false.
 -doc "A decompressor. The process that opened it uses it.".
 -spec open(kind()) -> {ok, inflate()} | {error, reason()}.
 open(plain) -> {ok, plain};
-open(gzip) ->
-    Z = zlib:open(),
-    ok = zlib:inflateInit(Z, ?WINDOW, reset),
-    {ok, {gzip, Z}};
+open(gzip) -> {ok, {gzip, witness_log_gzip:open()}};
 open(zstd) ->
     case code:ensure_loaded(zstd) of
         {module, _} -> {ok, {zstd, zstd_context(), []}};
@@ -68,46 +68,54 @@ The next piece of text. `more`: there is more of it, call again with no bytes; `
 
 ## Errors
 `{damaged, Kind}`: the input is no gzip or zstd from here on. With zstd, up to 128 KiB of the text before are lost with
-it.
+it. `{window, zstd}`: a frame needs more memory than is allowed, and got none.
 """.
 -spec feed(binary(), inflate()) -> {more | done, Text :: iodata(), inflate()} | {error, reason()}.
 feed(Bytes, plain) -> {done, Bytes, plain};
-feed(Bytes, I = {gzip, Z}) ->
-    try zlib:safeInflate(Z, Bytes) of
-        {continue, Text} -> {more, Text, I};
-        {finished, Text} -> {done, Text, I};
-        {need_dictionary, _, _} -> {error, {damaged, gzip}}
-    catch
-        error:data_error -> {error, {damaged, gzip}}
+feed(Bytes, {gzip, Gzip}) ->
+    case witness_log_gzip:feed(Bytes, Gzip) of
+        {How, Text, Gzip1} -> {How, Text, {gzip, Gzip1}};
+        {error, Reason} -> {error, {Reason, gzip}}
     end;
 feed(Bytes, {zstd, Context, Left}) ->
     try zstd_stream(Context, [Left, Bytes]) of
         {continue, Left1, Text} -> {more, Text, {zstd, Context, Left1}};
         {continue, Text} -> {done, Text, {zstd, Context, []}}
     catch
-        error:{zstd_error, _} -> {error, {damaged, zstd}}
+        error:{zstd_error, What} -> {error, {zstd_reason(What), zstd}}
     end.
 
 -doc "There is no more input: was it complete?".
 -spec finish(inflate()) -> ok | {error, reason()}.
 finish(plain) -> ok;
-finish({gzip, Z}) ->
-    try zlib:inflateEnd(Z)
-    catch error:data_error -> {error, {truncated, gzip}}
+finish({gzip, Gzip}) ->
+    case witness_log_gzip:finish(Gzip) of
+        ok -> ok;
+        {error, Reason} -> {error, {Reason, gzip}}
     end;
 finish({zstd, Context, _}) ->
     %% The module zstd does not tell whether a frame is complete. But only between frames it refuses a byte that begins
     %% none, for the same reason as at the beginning; within a frame it takes the byte, or finds fault with the frame.
-    Fresh = zstd_context(),
-    Complete = refusal(Context) =:= refusal(Fresh),
-    ok = zstd(close, [Fresh]),
-    case Complete of
+    case refusal(Context, <<0>>) =:= refusal(<<0>>) of
         true -> ok;
         false -> {error, {truncated, zstd}}
     end.
 
-refusal(Context) ->
-    try zstd_stream(Context, <<0>>) of
+%% It tells its reasons in words of its own.
+zstd_reason(What) ->
+    case refusal(?TOO_LARGE) of
+        What -> window;
+        _ -> damaged
+    end.
+
+refusal(Bytes) ->
+    Fresh = zstd_context(),
+    What = refusal(Fresh, Bytes),
+    ok = zstd(close, [Fresh]),
+    What.
+
+refusal(Context, Bytes) ->
+    try zstd_stream(Context, Bytes) of
         _ -> none
     catch
         error:{zstd_error, What} -> What
@@ -116,12 +124,12 @@ refusal(Context) ->
 -doc "Gives its memory back.".
 -spec close(inflate()) -> ok.
 close(plain) -> ok;
-close({gzip, Z}) -> zlib:close(Z);
+close({gzip, Gzip}) -> witness_log_gzip:close(Gzip);
 close({zstd, Context, _}) -> zstd(close, [Context]).
 
 %% Calls that OTP 27 lacks.
 zstd_context() ->
-    {ok, Context} = zstd(context, [decompress]),
+    {ok, Context} = zstd(context, [decompress, #{windowLogMax => ?WINDOW_LOG}]),
     Context.
 
 zstd_stream(Context, Bytes) -> zstd(stream, [Context, Bytes]).

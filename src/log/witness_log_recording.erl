@@ -21,7 +21,7 @@ damage is an error that says in which file it is, and where.
 A recording that is open is a plain term. Any process may use it, and there is nothing to close.
 """.
 
--export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, atoms/1]).
+-export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
 -export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
 
 -export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
@@ -37,11 +37,13 @@ A recording that is open is a plain term. Any process may use it, and there is n
 -doc """
 - `complete`: it was ended in good order and all of it is there;
 - `ended`: `finished`, why it had to be ended before, or `unknown`: the VM has died, or still records;
+- `stopped`: how the program ended, where the recording ended with it as planned: what was alive then was stopped. `none`: it has not
+  ended so, or was made by a recorder that did not say;
 - `cut`: files with something behind the last whole block, or that were longer once;
 - `indexed`: the index was there;
 - `sizes`: of the files, in bytes.
 """.
--type info() :: #{complete := boolean(), ended := term(), cut := [order | data | processes], indexed := boolean(),
+-type info() :: #{complete := boolean(), ended := term(), stopped := none | term(), cut := [order | data | processes], indexed := boolean(),
                   sizes := witness_log_recording_index:sizes()}.
 
 -doc """
@@ -53,12 +55,13 @@ recording that begins late, something that it did before is missing.
 
 -doc """
 What a process did: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
-raised; it sent to a name, and this process got it; the hash or the contents of the message before; what it sent; its end.
+raised; it sent to a name, and this process got it; the hash or the contents of the message before; what it sent; that it waited in a `receive` when it
+was ended; its end.
 """.
 -type entry() :: {from, pos_integer()} | {content, term()} | timeout | {spawn, pos_integer()}
                | {result, mfa(), term()} | {raise, mfa(), Class :: term(), Reason :: term()}
                | {named, non_neg_integer()} | {hash, <<_:64>>} | {contents, term()} | {sent, To :: term(), term()}
-               | {exit, Reason :: term()}.
+               | waited | {exit, Reason :: term()}.
 
 -doc "The same, with messages of one sender and timeouts as often as they follow each other.".
 -type run() :: entry() | {from, pos_integer(), N :: pos_integer()} | {timeout, N :: pos_integer()}.
@@ -67,6 +70,19 @@ raised; it sent to a name, and this process got it; the hash or the contents of 
 -type error() :: witness_log_recording_file:error().
 
 -define(MAX_ATOMS, 100_000).
+
+%% Each birth and end takes several bytes of the file, however well it is compressed; a file in which they
+%% take less, and would take memory without bound, is none of the recorder. Records, and words of memory, for each byte of the file, beside
+%% those that any file may have.
+-define(RECORDS_A_BYTE, 2).
+-define(RECORDS, 100_000).
+-define(WORDS_A_BYTE, 32).
+-define(WORDS, 16_777_216).
+
+%% Bytes of the names of all atoms, what each takes beside its own, and the longest.
+-define(MAX_NAMES, 268_435_456).
+-define(NAME_COST, 64).
+-define(MAX_NAME, 1_020).
 
 -doc "Opens the recording in a folder.".
 -spec open(file:filename_all()) -> {ok, recording()} | {error, error()}.
@@ -172,7 +188,9 @@ opened(Dir, Id, Header, Calls, End, Atoms) ->
         {ok, Index, Cut} ?= index(Dir, Full, Found, Shorter),
         {ok, CutProcesses} ?= cut_processes(Dir),
         AllCut = lists:usort(Shorter ++ Cut ++ CutProcesses),
-        Info = #{complete => End =/= #{} andalso AllCut =:= [], ended => maps:get(ended, End, unknown), cut => AllCut,
+        Complete = End =/= #{} andalso AllCut =:= [],
+        Stopped = case End of #{ended := finished, stopped := How} when Complete -> How; #{} -> none end,
+        Info = #{complete => Complete, ended => maps:get(ended, End, unknown), stopped => Stopped, cut => AllCut,
                  indexed => element(1, Found) =/= none, sizes => Sizes},
         {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index}}
     end.
@@ -245,33 +263,67 @@ functions are, and Witness is no part of the program. Where there was no end, it
 `tracing_only` there are none: messages are those that came, whatever code takes them.
 """.
 -spec unwoven(recording()) -> {ok, [module()]} | {error, error()}.
-unwoven(R) ->
-    case header(R) of
-        #{tracing_only := true} -> {ok, []};
-        Header -> unwoven(Header, R)
-    end.
-
-unwoven(Header, R) ->
-    Left = case Header of #{unwoven := Names} when is_list(Names) -> Names; #{} -> [] end,
-    Known = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
-    case modules(R) of
-        {ok, []} -> {ok, Left};
-        {ok, Modules} ->
-            As = [Module || {Module, _, false} <- Modules] -- [error_handler | Known ++ erlang:pre_loaded()],
-            {ok, [Module || Module <- lists:usort(As), is_atom(Module), not is_own(Module)]};
+unwoven(#{header := Header} = R) ->
+    maybe
+        {ok, End} ?= ending(R),
+        {ok, _} ?= modules(R),
+        {ok, [Module || {Module, _} <- witness_log_recording_refusal:unwoven(Header, End)]}
+    else
         {error, _} = Error -> Error
     end.
 
-is_own(Module) -> Module =:= witness orelse lists:prefix("witness_", atom_to_list(Module)).
+-doc "Why it cannot be replayed, of what it says itself.".
+-spec refusals(recording()) -> {ok, [witness_log_recording_refusal:reason()]} | {error, error()}.
+refusals(#{header := Header} = R) ->
+    case ending(R) of
+        {ok, End} -> {ok, witness_log_recording_refusal:reasons(Header, End)};
+        {error, _} = Error -> Error
+    end.
+
+%% What the file `modules' says. Nothing, where there was no end.
+ending(#{dir := Dir, atoms := Atoms}) ->
+    case map(Dir, modules, Atoms) of
+        {ok, _, End} -> {ok, End};
+        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
+        _ -> {ok, #{}}
+    end.
 
 -doc "The modules that were loaded in the end, each with its MD5 and whether it was woven. None, where there was no end.".
 -spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.
-modules(#{dir := Dir, atoms := Atoms}) ->
-    case map(Dir, modules, Atoms) of
-        {ok, _, #{modules := Modules}} when is_list(Modules) -> {ok, Modules};
-        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
-        _ -> {ok, []}
+modules(#{dir := Dir} = R) ->
+    case ending(R) of
+        {ok, #{modules := Modules}} when is_list(Modules) ->
+            case lists:all(fun is_module/1, proper(Modules)) of
+                true when length(Modules) >= 0 -> {ok, Modules};
+                _ -> located(Dir, modules, witness_log_recording_file:first(), {contents, ~"the modules that were loaded are none"})
+            end;
+        {ok, #{}} -> {ok, []};
+        {error, _} = Error -> Error
     end.
+
+-doc """
+Of a recording that has ended as planned the processes that waited then, for a message or in a call, so that they had done all that they do before. `none`:
+it has not ended so.
+""".
+-spec waiting(recording()) -> {ok, #{pos_integer() => []}} | none | {error, error()}.
+waiting(#{info := #{stopped := none}}) -> none;
+waiting(#{dir := Dir} = R) ->
+    case ending(R) of
+        {ok, #{waiting := Ids}} when is_binary(Ids) ->
+            case witness_log_recording_number:read_ascending(Ids) of
+                {ok, Waiting} -> {ok, maps:from_keys(Waiting, [])};
+                malformed -> located(Dir, modules, witness_log_recording_file:first(), {contents, ~"the processes that waited are damaged"})
+            end;
+        {ok, #{}} -> {ok, #{}};
+        {error, _} = Error -> Error
+    end.
+
+is_module({Module, Digest, Woven}) -> is_atom(Module) andalso is_binary(Digest) andalso is_boolean(Woven);
+is_module(_) -> false.
+
+%% The list, or what it has before an end that is none.
+proper([Term | Terms]) -> [Term | proper(Terms)];
+proper(_) -> [].
 
 -doc "The names of all atoms that the recorded VM had in the end, in the order of its table.".
 -spec atoms(recording()) -> {ok, [binary()]} | {error, error()}.
@@ -279,8 +331,7 @@ atoms(#{dir := Dir}) ->
     Read = with_file(Dir, modules, fun(File) ->
         maybe
             {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first(), File),
-            {_, Names, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Names) -> names(At, Bytes, Names, File) end,
-                                                             [], Next, File),
+            {_, {Names, _}, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Acc) -> names(At, Bytes, Acc, File) end, {[], 0}, Next, File),
             {ok, lists:reverse(Names)}
         end
     end),
@@ -291,13 +342,24 @@ atoms(#{dir := Dir}) ->
     end.
 
 names(_, <<>>, Names, _) -> {ok, Names};
-names(At, Bytes, Names, File) ->
+names(At, _, {_, Total}, File) when Total > ?MAX_NAMES ->
+    witness_log_recording_file:damage(At, {contents, ~"the names of its atoms take more than 256 MiB"}, File);
+names(At, Bytes, {Names, Total}, File) ->
     maybe
         {Size, Rest} ?= witness_log_recording_number:read(Bytes),
+        true ?= Size =< ?MAX_NAME,
         <<Name:Size/binary, Rest1/binary>> ?= Rest,
-        names(At, Rest1, [binary:copy(Name) | Names], File)
+        true ?= is_name(Name),
+        names(At, Rest1, {[binary:copy(Name) | Names], Total + Size + ?NAME_COST}, File)
     else
         _ -> witness_log_recording_file:damage(At, {contents, ~"a name is damaged"}, File)
+    end.
+
+%% What a VM can make an atom of.
+is_name(Name) ->
+    case unicode:characters_to_list(Name) of
+        Chars when is_list(Chars) -> length(Chars) =< 255;
+        _ -> false
     end.
 
 %% --- processes -------------------------------------------------------------------
@@ -323,50 +385,58 @@ more(Id, Of, More) -> More#{Id => maps:merge(maps:get(Id, More, #{}), Of)}.
 -doc "Folds over births and ends, in the order in which they were written. An end may come before its birth.".
 -spec fold_processes(fun((witness_log_recording_process:item(), Acc) -> Acc), Acc, recording()) ->
     {ok, Acc} | {error, error()}.
-fold_processes(Fun, Acc, R) -> fold_blocks(fun(_, Items, A) -> lists:foldl(Fun, A, Items) end, Acc, R).
+fold_processes(Fun, Acc, R) -> fold_items(fun(_, Item, A) -> Fun(Item, A) end, Acc, R).
 
 -doc "Folds over births, each with its place for `birth/3`.".
 -spec fold_births(fun((Place :: non_neg_integer(), witness_log_recording_process:birth(), Acc) -> Acc), Acc, recording()) ->
     {ok, Acc} | {error, error()}.
 fold_births(Fun, Acc, R) ->
-    fold_blocks(fun(Place, Items, A) ->
-        lists:foldl(fun({birth, Birth}, B) -> Fun(Place, Birth, B); (_, B) -> B end, A, Items)
+    fold_items(fun
+        (Place, {birth, Birth}, A) -> Fun(Place, Birth, A);
+        (_, _, A) -> A
     end, Acc, R).
 
 -doc "The birth of a process, at its place.".
 -spec birth(Place :: non_neg_integer(), pos_integer(), recording()) ->
     {ok, witness_log_recording_process:birth()} | none | {error, error()}.
 birth(Place, Id, #{dir := Dir, atoms := Atoms}) ->
+    First = fun
+        ({birth, #{id := Of} = Birth}, none) when Of =:= Id -> Birth;
+        (_, Found) -> Found
+    end,
     Read = with_file(Dir, processes, fun(File) ->
         maybe
             {ok, Bytes, _} ?= witness_log_recording_file:read(Place, File),
-            items(Place, Bytes, Atoms, File)
+            {ok, Found, _} ?= items(First, none, Place, Bytes, Atoms, {infinity, infinity}, File),
+            {ok, Found}
         end
     end),
     case Read of
-        {ok, Items} -> hd([{ok, Birth} || {birth, #{id := Of} = Birth} <- Items, Of =:= Id] ++ [none]);
+        {ok, #{} = Birth} -> {ok, Birth};
         {error, _} = Error -> Error;
         _ -> none
     end.
 
-fold_blocks(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
+fold_items(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
     Folded = with_file(Dir, processes, fun(File) ->
-        witness_log_recording_file:fold(fun(At, Bytes, A) ->
+        Size = witness_log_recording_file:size(File),
+        Room = {?RECORDS + ?RECORDS_A_BYTE * Size, ?WORDS + ?WORDS_A_BYTE * Size},
+        witness_log_recording_file:fold(fun(At, Bytes, {A, Left}) ->
             maybe
-                {ok, Items} ?= items(At, Bytes, Atoms, File),
-                {ok, Fun(At, Items, A)}
+                {ok, A1, Less} ?= items(fun(Item, B) -> Fun(At, Item, B) end, A, At, Bytes, Atoms, Left, File),
+                {ok, {A1, Less}}
             end
-        end, Acc, witness_log_recording_file:first(), File)
+        end, {Acc, Room}, witness_log_recording_file:first(), File)
     end),
     case Folded of
         {error, _} = Error -> Error;
-        {_, Acc1, _} -> {ok, Acc1};
+        {_, {Acc1, _}, _} -> {ok, Acc1};
         cut -> {ok, Acc}
     end.
 
-items(At, Bytes, Atoms, File) ->
-    case witness_log_recording_process:decode(Bytes, Atoms) of
-        {ok, Items} -> {ok, Items};
+items(Fun, Acc, At, Bytes, Atoms, Room, File) ->
+    case witness_log_recording_process:fold(Fun, Acc, Bytes, Atoms, Room) of
+        {ok, _, _} = Folded -> Folded;
         {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
     end.
 

@@ -22,6 +22,9 @@ shares what was read, or `none`.
                     order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
                     data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.
 
+%% Bytes of a term, whatever the number of its pieces.
+-define(LARGEST, 536_870_912).
+
 %% The sub-traces of the process in a file: bytes that were not read yet, where they come from, the number of the next
 %% sub-trace, the positions of those to come, the bytes in them, and the block in hand.
 -record(stream, {file :: witness_log_recording_file:file(),
@@ -118,6 +121,7 @@ made(Make, Bytes, #cursor{data = Data, atoms = Atoms} = Cursor) ->
 
 item(#stream{bytes = Bytes, left = Left} = Data) ->
     case witness_log_recording_number:read(Bytes) of
+        {Size, Rest} when Size > ?LARGEST, Size =< byte_size(Rest) + Left -> {malformed, ~"a term of more than 512 MiB"};
         {Size, Rest} when Size =< byte_size(Rest) ->
             <<Item:Size/binary, Rest1/binary>> = Rest,
             {ok, Item, Data#stream{bytes = Rest1}};

@@ -22,6 +22,7 @@ What a process did. `data` stands for the next term of the process in the file `
 - `exit`: it ended, data is the reason;
 - `{named, Id}`: it sent a message to a name, and this process (0: none that is recorded) got it;
 - `{hash, Hash}`: the hash of the message that was taken last;
+- `waited`: it waited in a `receive` when it was ended: behind it there is the end;
 - `sent`: it sent a message, data is `{To, Message}`; `contents`: data is the message that was taken last.
 """.
 -type entry() :: {from, Id :: pos_integer(), N :: pos_integer()}
@@ -33,7 +34,8 @@ What a process did. `data` stands for the next term of the process in the file `
                | {named, Id :: non_neg_integer()}
                | {hash, <<_:64>>}
                | sent
-               | contents.
+               | contents
+               | waited.
 
 -doc "What has to be known of the entries before.".
 -opaque reader() :: {Full :: boolean(), Last :: none | pos_integer()}.
@@ -68,7 +70,8 @@ encode({named, Id}, false) -> <<(value(?MARK, 1))/binary, (leb(Id))/binary>>;
 encode({named, Id}, true) -> <<(value(?MARK, 1))/binary, Id:64/little>>;
 encode({hash, <<Hash:8/binary>>}, _) -> <<(value(?MARK, 2))/binary, Hash/binary>>;
 encode(sent, _) -> value(?MARK, 3);
-encode(contents, _) -> value(?MARK, 4).
+encode(contents, _) -> value(?MARK, 4);
+encode(waited, _) -> value(?MARK, 5).
 
 id(Kind, Id, false) -> value(Kind, Id);
 id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
@@ -131,6 +134,7 @@ entry(?MARK, 2, <<Hash:8/binary, Rest/binary>>, Reader) -> {{hash, binary:copy(H
 entry(?MARK, 2, _, _) -> more;
 entry(?MARK, 3, Rest, Reader) -> {sent, Rest, Reader};
 entry(?MARK, 4, Rest, Reader) -> {contents, Rest, Reader};
+entry(?MARK, 5, Rest, Reader) -> {waited, Rest, Reader};
 entry(Kind, Value, _, _) ->
     malformed([~"no entry has the kind ", integer_to_binary(Kind), ~" with ", integer_to_binary(Value)]).
 

@@ -108,7 +108,8 @@ contents(#{options := #{contents := true}}) -> ok;
 contents(_) -> {error, no_contents()}.
 
 no_contents() ->
-    ~"the recording does not have the contents of messages: record the program with --contents".
+    [~"the recording does not have the contents of messages, and only a replay, which runs the code of the program, finds them again: ",
+     ~"add --replay (in a program {log, {replay, #{dir => Dir}}}), or record the program with --contents"].
 
 is_whole(R) ->
     #{complete := Complete, ended := Ended} = witness_log_recording:info(R),

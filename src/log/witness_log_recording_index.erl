@@ -51,6 +51,16 @@ messages.
                 block = 0 :: non_neg_integer(),
                 bytes = 0 :: non_neg_integer()}).
 
+%% What a forged file would take memory by without bound, since the same bytes again take next to none once they are compressed: sub-traces,
+%% and pairs of processes of which one took messages of the other, for each byte of the file, beside those that any file may have; bytes of
+%% sub-traces that wait for an earlier one; senders of one process.
+-define(SUBTRACES_A_BYTE, 4).
+-define(SUBTRACES, 100_000).
+-define(PAIRS_A_BYTE, 8).
+-define(PAIRS, 4_000_000).
+-define(MAX_WAITING, 268_435_456).
+-define(MAX_SENDERS, 16_777_216).
+
 %% What the entries of a process say, so far.
 -record(entries, {left = <<>> :: binary(),
                   reader :: witness_log_recording_entry:reader(),
@@ -72,8 +82,9 @@ build(Order, Data, Full) ->
     try
         Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
         maybe
-            {OrderEnd, _, _} ?= scan(Order, Orders, fun(Id, Bytes, none) -> entries(Id, Bytes, Fresh, Demand);
-                                                       (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand) end),
+            Pairs = ?PAIRS + ?PAIRS_A_BYTE * witness_log_recording_file:size(Order),
+            {OrderEnd, _, _} ?= scan(Order, Orders, fun(Id, Bytes, none) -> entries(Id, Bytes, Fresh, Demand, Pairs);
+                                                       (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand, Pairs) end),
             {DataEnd, _, _} ?= scan(Data, Datas, fun(_, _, _) -> none end),
             Ids = lists:umerge(ids_in(Orders), ids_in(Datas)),
             Pieces = made(Ids, fun(Id) -> record(Id, known(Id, Orders), known(Id, Datas), Demand) end, none, Z),
@@ -120,11 +131,15 @@ known(Id, Traces) ->
     end.
 
 scan(File, Traces, Step) ->
-    witness_log_recording_file:fold(fun(At, Block, ok) -> scanned(Block, 0, At, Traces, Step, File) end, ok,
+    %% Sub-traces that may come, and bytes that may wait.
+    Room = {?SUBTRACES + ?SUBTRACES_A_BYTE * witness_log_recording_file:size(File), ?MAX_WAITING},
+    witness_log_recording_file:fold(fun(At, Block, Left) -> scanned(Block, 0, At, Traces, Step, File, Left) end, Room,
                                     witness_log_recording_file:first(), File).
 
-scanned(<<>>, _, _, _, _, _) -> {ok, ok};
-scanned(Bytes, Inside, At, Traces, Step, File) ->
+scanned(<<>>, _, _, _, _, _, Room) -> {ok, Room};
+scanned(_, _, At, _, _, File, {Left, Waiting}) when Left =:= 0; Waiting < 0 ->
+    witness_log_recording_file:damage(At, {contents, ~"more parts of processes than a file of this size can hold"}, File);
+scanned(Bytes, Inside, At, Traces, Step, File, {Left, Waiting}) ->
     case subtrace(Bytes) of
         {{Id, Number, Contents}, Rest} ->
             {Trace, State} = known(Id, Traces),
@@ -132,7 +147,12 @@ scanned(Bytes, Inside, At, Traces, Step, File) ->
                 {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File);
                 {Trace1, State1} ->
                     true = ets:insert(Traces, {Id, Trace1, State1}),
-                    scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces, Step, File)
+                    %% What comes in its turn may have others with it that have waited.
+                    Waiting1 = case Trace1#trace.bytes - Trace#trace.bytes of
+                        0 -> Waiting - byte_size(Contents);
+                        Added -> Waiting + Added - byte_size(Contents)
+                    end,
+                    scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces, Step, File, {Left - 1, Waiting1})
             end;
         {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
     end.
@@ -166,15 +186,21 @@ together(Last, Pieces) ->
 copied({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
 
 %% From whom a process took how many messages stands in a table of its own: of a process with many senders it is large.
-entries(Id, Bytes, #entries{left = Left} = Entries, Demand) ->
-    case read(case Left of <<>> -> Bytes; _ -> <<Left/binary, Bytes/binary>> end, Entries, #{}) of
+entries(Id, Bytes, #entries{left = Left} = Entries, Demand, Pairs) ->
+    case read(case Left of <<>> -> Bytes; _ -> <<Left/binary, Bytes/binary>> end, Entries, #{}, Pairs) of
         {malformed, _} = Malformed -> Malformed;
         {Entries1, Taken} ->
             _ = [ets:update_counter(Demand, {Id, Sender}, N, {{Id, Sender}, 0}) || Sender := N <- Taken],
-            Entries1
+            case ets:info(Demand, size) > Pairs of
+                true -> too_many();
+                false -> Entries1
+            end
     end.
 
-read(Bytes, #entries{reader = Reader, count = Count} = Entries, Taken) ->
+too_many() -> {malformed, ~"more senders than a file of this size can name"}.
+
+read(_, _, Taken, Pairs) when map_size(Taken) > Pairs -> too_many();
+read(Bytes, #entries{reader = Reader, count = Count} = Entries, Taken, Pairs) ->
     case witness_log_recording_entry:next(Bytes, Reader) of
         {Entry, Rest, Reader1} ->
             Taken1 = case Entry of
@@ -182,7 +208,7 @@ read(Bytes, #entries{reader = Reader, count = Count} = Entries, Taken) ->
                 _ -> Taken
             end,
             Counted = Count + witness_log_recording_entry:count(Entry),
-            read(Rest, Entries#entries{reader = Reader1, count = Counted}, Taken1);
+            read(Rest, Entries#entries{reader = Reader1, count = Counted}, Taken1, Pairs);
         more -> {Entries#entries{left = binary:copy(Bytes)}, Taken};
         {malformed, _} = Malformed -> Malformed
     end.
@@ -324,6 +350,7 @@ process(Fields) ->
         {ok, Order, Rest1} ?= positions(Rest),
         {ok, Data, Rest2} ?= positions(Rest1),
         {Senders, Rest3} ?= witness_log_recording_number:read(Rest2),
+        true ?= Senders =< ?MAX_SENDERS,
         {ok, Demand} ?= demand(Senders, Rest3, 0, #{}),
         {ok, #{entries => Entries, order => Order, data => Data, demand => Demand}}
     else

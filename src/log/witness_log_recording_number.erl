@@ -4,7 +4,7 @@ Numbers as recordings have them: LEB128, seven bits a byte, the lowest first, th
 last. A number has at most 64 bits, and so at most ten bytes.
 """.
 
--export([leb/1, read/1, several/2, zigzag/1, unzigzag/1]).
+-export([leb/1, read/1, several/2, ascending/1, read_ascending/1, zigzag/1, unzigzag/1]).
 
 -define(LIMIT, 16#10000000000000000).
 
@@ -41,6 +41,23 @@ several(Left, Bytes, Numbers) ->
     case read(Bytes) of
         {N, Rest} -> several(Left - 1, Rest, [N | Numbers]);
         Wrong -> Wrong
+    end.
+
+-doc "Different numbers in ascending order, each as the difference to the one before.".
+-spec ascending([non_neg_integer()]) -> binary().
+ascending(Numbers) ->
+    {Deltas, _} = lists:mapfoldl(fun(N, Before) when N > Before -> {leb(N - Before), N} end, -1, Numbers),
+    iolist_to_binary(Deltas).
+
+-doc "The numbers of `ascending/1`.".
+-spec read_ascending(binary()) -> {ok, [non_neg_integer()]} | malformed.
+read_ascending(Bytes) -> read_ascending(Bytes, -1, []).
+
+read_ascending(<<>>, _, Numbers) -> {ok, lists:reverse(Numbers)};
+read_ascending(Bytes, Before, Numbers) ->
+    case read(Bytes) of
+        {Delta, Rest} when Delta > 0 -> read_ascending(Rest, Before + Delta, [Before + Delta | Numbers]);
+        _ -> malformed
     end.
 
 -doc "An integer as a natural number: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.".

@@ -3,9 +3,9 @@
 Births and ends of processes in the file `processes`, as bytes (`docs/internals/record.md`).
 """.
 
--export([encode/1, decode/2]).
+-export([encode/1, fold/5]).
 
--export_type([item/0, birth/0]).
+-export_type([item/0, birth/0, room/0]).
 
 -doc """
 A process that was born: its id; that of the process that spawned it (0: none that is recorded), whose child it is with
@@ -19,6 +19,16 @@ A record of the file. `signature`: what a process that was spawned with a fun is
 `early`: something that it did before what is kept is missing, in a recording that begins late.
 """.
 -type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
+
+-doc "Records that may come, and words that they may take.".
+-type room() :: {Records :: non_neg_integer() | infinity, Words :: integer() | infinity}.
+
+%% Words of a record beside its terms, where it is kept.
+-define(RECORD, 8).
+%% The same of a birth, without its arguments.
+-define(BIRTH, 40).
+%% No function has more arguments.
+-define(MAX_ARITY, 255).
 
 -doc "A record as bytes.".
 -spec encode(item()) -> binary().
@@ -36,43 +46,73 @@ encode({signature, Id, Signature}) ->
 
 leb(N) -> witness_log_recording_number:leb(N).
 
--doc "The records of a block.".
--spec decode(binary(), witness_log_atoms:atoms()) -> {ok, [item()]} | {malformed, unicode:chardata()}.
-decode(Bytes, Atoms) -> decode(Bytes, Atoms, []).
+-doc """
+Folds over the records of a block while there is room for them, and for the words that they take in memory; and the room that is left.
+No more than one record is in memory for it. An argument that the process before has, too, is the same term, which takes memory once.
+""".
+-spec fold(fun((item(), Acc) -> Acc), Acc, binary(), witness_log_atoms:atoms(), room()) ->
+    {ok, Acc, room()} | {malformed, unicode:chardata()}.
+fold(Fun, Acc, Bytes, Atoms, Room) -> fold(Fun, Acc, Bytes, Atoms, Room, []).
 
-decode(<<>>, _, Records) -> {ok, lists:reverse(Records)};
-decode(<<1, Rest/binary>>, Atoms, Records) ->
+fold(_, Acc, <<>>, _, Room, _) -> {ok, Acc, Room};
+fold(_, _, _, _, {Left, Words}, _) when Left =:= 0; Words < 0 -> {malformed, ~"more processes than a file of this size can hold"};
+fold(Fun, Acc, Bytes, Atoms, {Left, Words}, Before) ->
+    case record(Bytes, Atoms) of
+        {ok, {birth, #{signature := {Module, Function, Args}} = Birth}, Rest} when length(Args) =< ?MAX_ARITY ->
+            {Shared, Own} = shared(Args, Before, 0),
+            Item = {birth, Birth#{signature := {Module, Function, Shared}}},
+            fold(Fun, Fun(Item, Acc), Rest, Atoms, {less(1, Left), less(?BIRTH + Own, Words)}, Shared);
+        {ok, Item, Rest} ->
+            fold(Fun, Fun(Item, Acc), Rest, Atoms, {less(1, Left), less(?RECORD + erts_debug:flat_size(Item), Words)}, Before);
+        {malformed, _} = Malformed -> Malformed
+    end.
+
+%% The arguments with those of another process in the place of equal ones, and the words that the others take.
+shared([], _, Words) -> {[], Words};
+shared([Arg | Args], [Arg1 | Before], Words) when Arg =:= Arg1 ->
+    {Shared, Own} = shared(Args, Before, Words + 2),
+    {[Arg1 | Shared], Own};
+shared([Arg | Args], Before, Words) ->
+    {Shared, Own} = shared(Args, rest(Before), Words + 2 + erts_debug:flat_size(Arg)),
+    {[Arg | Shared], Own}.
+
+rest([_ | Rest]) -> Rest;
+rest(_) -> [].
+
+less(_, infinity) -> infinity;
+less(N, Left) -> Left - N.
+
+record(<<1, Rest/binary>>, Atoms) ->
     maybe
         {[Id, Parent, Place, Size], Rest1} ?= witness_log_recording_number:several(4, Rest),
         true ?= Id > 0,
         <<External:Size/binary, Rest2/binary>> ?= Rest1,
         {ok, {Pid, Signature}} ?= witness_log_recording_term:decode(External, Atoms),
-        Birth = #{id => Id, parent => Parent, place => Place, pid => Pid, signature => Signature},
-        decode(Rest2, Atoms, [{birth, Birth} | Records])
+        {ok, {birth, #{id => Id, parent => Parent, place => Place, pid => Pid, signature => Signature}}, Rest2}
     else
         {refused, What} -> {malformed, What};
         _ -> {malformed, ~"a birth is damaged"}
     end;
-decode(<<2, Rest/binary>>, Atoms, Records) ->
+record(<<2, Rest/binary>>, _) ->
     case witness_log_recording_number:read(Rest) of
-        {Id, Rest1} when Id > 0 -> decode(Rest1, Atoms, [{ended, Id} | Records]);
+        {Id, Rest1} when Id > 0 -> {ok, {ended, Id}, Rest1};
         _ -> {malformed, ~"an end is damaged"}
     end;
-decode(<<3, Rest/binary>>, Atoms, Records) ->
+record(<<3, Rest/binary>>, Atoms) ->
     maybe
         {[Id, Size], Rest1} ?= witness_log_recording_number:several(2, Rest),
         true ?= Id > 0,
         <<External:Size/binary, Rest2/binary>> ?= Rest1,
         {ok, Signature} ?= witness_log_recording_term:decode(External, Atoms),
-        decode(Rest2, Atoms, [{signature, Id, Signature} | Records])
+        {ok, {signature, Id, Signature}, Rest2}
     else
         {refused, What} -> {malformed, What};
         _ -> {malformed, ~"a signature is damaged"}
     end;
-decode(<<4, Rest/binary>>, Atoms, Records) ->
+record(<<4, Rest/binary>>, _) ->
     case witness_log_recording_number:read(Rest) of
-        {Id, Rest1} when Id > 0 -> decode(Rest1, Atoms, [{early, Id} | Records]);
+        {Id, Rest1} when Id > 0 -> {ok, {early, Id}, Rest1};
         _ -> {malformed, ~"an early birth is damaged"}
     end;
-decode(<<Kind, _/binary>>, _, _) ->
+record(<<Kind, _/binary>>, _) ->
     {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.

@@ -9,12 +9,16 @@ allows, and refuses everything that no VM writes: unknown tags, compressed terms
 for the VM is a term whose parts are all there.
 
 The walk needs no stack: it counts how many terms are still to come. So the depth of a term costs nothing, and as each
-of them has at least one byte, it ends.
+of them has at least one byte, it ends. It counts what the terms will take in memory, too, which may be many times their bytes: beyond
+512 MiB it refuses them.
 """.
 
 -export([decode/2]).
 
 -export_type([refusal/0]).
+
+%% Words that a term may take: an empty list in a list takes 16 times the byte that it is, and that byte next to nothing once compressed.
+-define(ROOM, 67_108_864).
 
 -doc "Why the bytes are no term, for people.".
 -type refusal() :: {refused, unicode:chardata()}.
@@ -22,11 +26,11 @@ of them has at least one byte, it ends.
 -doc "The term that these bytes are, all of them.".
 -spec decode(binary(), witness_log_atoms:atoms()) -> {ok, term()} | refusal().
 decode(<<131, External/binary>> = Bytes, Atoms) ->
-    case walk(External, 1, Atoms) of
+    case walk(External, 1, ?ROOM, Atoms) of
         ok ->
             try
                 %% Not `safe': that refuses functions of modules that are not loaded, though the walk has counted them.
-                {ok, binary_to_term(Bytes)}
+                {ok, witness_event_external:decode(Bytes)}
             catch
                 error:_ -> malformed()
             end;
@@ -37,34 +41,38 @@ decode(_, _) ->
 
 malformed() -> {refused, ~"what should be a term is none"}.
 
-%% `Left' terms are to come.
-walk(<<>>, 0, _) -> ok;
-walk(_, 0, _) -> malformed();
-walk(<<97, _, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<98, _:4/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<70, _:8/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<104, Arity, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + Arity, Atoms);
-walk(<<105, Arity:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + Arity, Atoms);
-walk(<<106, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<107, Size:16, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<108, Length:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left + Length, Atoms);
-walk(<<109, Size:32, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<77, Size:32, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1, Atoms);
-walk(<<116, Pairs:32, Rest/binary>>, Left, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Atoms);
+%% `Left' terms are to come; `Room' words are left for what they take in memory.
+walk(_, _, Room, _) when Room < 0 -> {refused, ~"a term that would take more than 512 MiB of memory"};
+walk(<<>>, 0, _, _) -> ok;
+walk(_, 0, _, _) -> malformed();
+walk(<<97, _, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room, Atoms);
+walk(<<98, _:4/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room, Atoms);
+walk(<<70, _:8/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - 2, Atoms);
+walk(<<104, Arity, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + Arity, Room - 1 - Arity, Atoms);
+walk(<<105, Arity:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + Arity, Room - 1 - Arity, Atoms);
+walk(<<106, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room, Atoms);
+walk(<<107, Size:16, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - 2 * Size, Atoms);
+walk(<<108, Length:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left + Length, Room - 2 * Length, Atoms);
+walk(<<109, Size:32, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
+walk(<<77, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
+walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
+walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
+walk(<<116, Pairs:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Room - 5 - 3 * Pairs, Atoms);
 %% Of processes, ports and references the node comes first, then numbers.
-walk(<<88, Rest/binary>>, Left, Atoms) -> named(Rest, 12, Left, Atoms);
-walk(<<89, Rest/binary>>, Left, Atoms) -> named(Rest, 8, Left, Atoms);
-walk(<<120, Rest/binary>>, Left, Atoms) -> named(Rest, 12, Left, Atoms);
-walk(<<90, Numbers:16, Rest/binary>>, Left, Atoms) -> named(Rest, 4 + 4 * Numbers, Left, Atoms);
-walk(<<112, Size:32, Rest/binary>>, Left, Atoms) when Size >= 4 -> local(Rest, Size - 4, Left, Atoms);
-walk(<<113, Rest/binary>>, Left, Atoms) -> external(Rest, Left, Atoms);
-walk(Bytes, Left, Atoms) ->
+walk(<<88, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
+walk(<<89, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 8, Left, Room, Atoms);
+walk(<<120, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
+walk(<<90, Numbers:16, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 4 + 4 * Numbers, Left, Room, Atoms);
+walk(<<112, Size:32, Rest/binary>>, Left, Room, Atoms) when Size >= 4 -> local(Rest, Size - 4, Left, Room, Atoms);
+walk(<<113, Rest/binary>>, Left, Room, Atoms) -> external(Rest, Left, Room, Atoms);
+walk(Bytes, Left, Room, Atoms) ->
     case atom(Bytes, Atoms) of
-        {ok, _, Rest} -> walk(Rest, Left - 1, Atoms);
+        {ok, _, Rest} -> walk(Rest, Left - 1, Room, Atoms);
         {refused, _} = Refused -> Refused
     end.
+
+%% What a binary or a large integer of so many bytes takes.
+words(Size) -> 8 + Size div 8.
 
 atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
 atom(<<118, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
@@ -85,19 +93,19 @@ interned(Name, Rest, Atoms) ->
         _ -> malformed()
     end.
 
-named(Bytes, Behind, Left, Atoms) ->
+named(Bytes, Behind, Left, Room, Atoms) ->
     case atom(Bytes, Atoms) of
-        {ok, _, <<_:Behind/binary, Rest/binary>>} -> walk(Rest, Left - 1, Atoms);
+        {ok, _, <<_:Behind/binary, Rest/binary>>} -> walk(Rest, Left - 1, Room - words(Behind), Atoms);
         {ok, _, _} -> malformed();
         {refused, _} = Refused -> Refused
     end.
 
-external(Bytes, Left, Atoms) ->
+external(Bytes, Left, Room, Atoms) ->
     maybe
         {ok, Module, Rest} ?= atom(Bytes, Atoms),
         {ok, Function, <<97, Arity, Rest1/binary>>} ?= atom(Rest, Atoms),
         true ?= is_function(witness_log_atoms:function(Module, Function, Arity, Atoms)),
-        walk(Rest1, Left - 1, Atoms)
+        walk(Rest1, Left - 1, Room - 2, Atoms)
     else
         {refused, _} = Refused -> Refused;
         false -> refused_function();
@@ -106,19 +114,19 @@ external(Bytes, Left, Atoms) ->
 
 %% A function of a module: where it stands in its module is what the VM keeps for ever, so that takes a name, too. Behind
 %% it come the module, two integers, the process that made it, and its variables.
-local(Bytes, Size, Left, Atoms) when byte_size(Bytes) >= Size ->
+local(Bytes, Size, Left, Room, Atoms) when byte_size(Bytes) >= Size ->
     maybe
         <<_Arity, Place:20/binary, Variables:32, Rest/binary>> ?= Bytes,
         {ok, Module, _} ?= atom(Rest, Atoms),
         Key = <<"fun ", (binary:encode_hex(erlang:md5([atom_to_binary(Module), ~":", Place])))/binary>>,
         true ?= is_atom(witness_log_atoms:intern(Key, Atoms)),
-        walk(Rest, Left + 3 + Variables, Atoms)
+        walk(Rest, Left + 3 + Variables, Room - 8 - Variables, Atoms)
     else
         {refused, _} = Refused -> Refused;
         false -> refused_function();
         _ -> malformed()
     end;
-local(_, _, _, _) ->
+local(_, _, _, _, _) ->
     malformed().
 
 refused_function() -> {refused, ~"more functions and atoms that are not known than allowed"}.

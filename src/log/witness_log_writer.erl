@@ -22,7 +22,7 @@ leaves nothing behind.
 
 -include_lib("kernel/include/file.hrl").
 
--export([open/1, begin_log/1, write/2, write_once/2, close/1]).
+-export([open/1, begin_log/1, write/2, write_once/2, close/1, close_whole/1]).
 -export([init/3]).
 
 -export_type([log/0]).
@@ -41,11 +41,13 @@ leaves nothing behind.
                              element(1, element(3, Message)) =:= write)).
 
 %% temporary: the name of the file until the log is begun
+%% file: which one that is; none: no plain file
 %% once: what was written once
 %% failed: why what comes is thrown away
 -record(writer, {name :: binary(),
                  device :: file:fd(),
                  temporary :: undefined | binary(),
+                 file :: none | witness_log_input:identity(),
                  waiting :: atomics:atomics_ref(),
                  opener :: pid(),
                  once = #{} :: #{witness_event:proc() => []},
@@ -123,6 +125,10 @@ lines(Items, Format) -> iolist_to_binary([witness_log:line(Item, Format) || Item
 -spec close(log()) -> ok | {error, unicode:chardata()}.
 close({Pid, _, _}) -> call(Pid, close).
 
+-doc "The same, but a file in which something is missing is deleted.".
+-spec close_whole(log()) -> ok | {error, unicode:chardata()}.
+close_whole({Pid, _, _}) -> call(Pid, close_whole).
+
 call(Pid, Request) ->
     Ref = monitor(process, Pid),
     Pid ! {call, {self(), Ref}, Request},
@@ -143,7 +149,8 @@ init(Opener, Name, Waiting) ->
     case open_file(Name) of
         {ok, Temporary, Device} ->
             Opener ! {self(), opened},
-            loop(#writer{name = Name, temporary = Temporary, device = Device, waiting = Waiting, opener = Opener});
+            File = case Temporary of undefined -> none; _ -> witness_log_input:identity_of(Temporary) end,
+            loop(#writer{name = Name, temporary = Temporary, file = File, device = Device, waiting = Waiting, opener = Opener});
         {error, Reason} ->
             Opener ! {self(), {refused, Reason}},
             ok
@@ -185,6 +192,7 @@ loop(W) ->
     receive
         {call, From, begin_log} -> loop(begun(From, W));
         {call, From, close} -> reply(From, closed(W));
+        {call, From, close_whole} -> reply(From, whole(closed(W), W));
         {'EXIT', Opener, _} when Opener =:= W#writer.opener -> orphaned(W);
         {'EXIT', _, _} -> loop(W);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, W);
@@ -249,6 +257,13 @@ closed(W = #writer{device = Device, name = Name, failed = Failed}) ->
         undefined -> {error, named(Name, element(2, Closed))};
         _ -> {error, named(Name, Failed)}
     end.
+
+%% A device stays, and so does a file of that name that is not this one.
+whole({error, _} = Error, #writer{temporary = undefined, name = Name, file = File}) ->
+    Target = target(Name, ?LINKS),
+    _ = [file:delete(Target, [raw]) || File =/= none, witness_log_input:identity_of(Target) =:= File],
+    Error;
+whole(Result, _) -> Result.
 
 discard(#writer{temporary = undefined}) -> ok;
 discard(#writer{temporary = Temporary}) ->

@@ -22,7 +22,7 @@ true
 ```
 """.
 
--export([is_bounded/1, only_computes/1]).
+-export([is_bounded/1, only_computes/1, computes_anywhere/1]).
 
 -doc "Whether the callbacks of a module are.".
 -spec is_bounded(module()) -> boolean().
@@ -31,6 +31,10 @@ is_bounded(Module) -> is_without([unbounded], Module).
 -doc "Whether they also have no effect at all, so that nobody can tell whether a step was done once more.".
 -spec only_computes(module()) -> boolean().
 only_computes(Module) -> is_without([unbounded, effect], Module).
+
+-doc "Whether they also do the same in each process: they do not ask which one it is.".
+-spec computes_anywhere(module()) -> boolean().
+computes_anywhere(Module) -> is_without([unbounded, effect, self], Module).
 
 is_without(Refused, Module) ->
     maybe
@@ -77,6 +81,7 @@ op({bif, Name, _, _, _}) -> bif(Name);
 op({gc_bif, Name, _, _, _, _}) -> bif(Name);
 op(Op) -> name(element(1, Op)).
 
+external({extfunc, erlang, self, 0}) -> self;
 external({extfunc, erlang, F, A}) -> known(lists:member({F, A}, of_erlang()) orelse erl_internal:guard_bif(F, A));
 external({extfunc, counters, add, 3}) -> effect;
 external({extfunc, M, F, A}) -> known(lists:member({M, F, A}, linear())).
@@ -89,6 +94,7 @@ linear() ->
      {lists, keyfind, 3}, {lists, keymember, 3}, {lists, member, 2}, {lists, reverse, 1}].
 
 %% A number may be shifted to any size. The process dictionary is not the monitor's own.
+bif(self) -> self;
 bif(Name) -> known(not lists:member(Name, ['bsl', get])).
 
 known(true) -> bounded;

@@ -7,15 +7,16 @@ asked for (`c:witness_monitor:describe/1`) when a verdict is explained. Whatever
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, callback/1, new/1, run/3, result/4, chosen/2, ended/3, judge/3, judged/4, inconclusive/3,
+-export([config/2, config/3, counting/2, callback/1, new/1, run/3, result/4, chosen/2, ended/3, undecided/3, judge/3, judged/4, inconclusive/3,
          is_vacuous/1, crash/2, crash/3, save/1, load/1]).
--export_type([config/0, choice/0, instance/0, outcome/0, step/0, reason/0, saved/0]).
+-export_type([config/0, choice/0, instance/0, outcome/0, satisfied/0, step/0, reason/0, saved/0]).
 
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: to call that costs half as much
-as to call a function of a module that is only known at run time.
+as to call a function of a module that is only known at run time. Last, whether a verdict `yes` is only counted (`counting/2`).
 """.
--opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term())}.
+-opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
+                     never | fun(() -> boolean())}.
 
 -doc "What says of an event whether a monitor without slices is to see it (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
@@ -44,6 +45,9 @@ number of events.
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
                      steps := [step()], skipped := non_neg_integer()}.
 
+-doc "A verdict `yes` that is not shown: to explain it costs more than many events.".
+-type satisfied() :: {satisfied, Vacuous :: boolean()}.
+
 %% Events after which it is seen to which steps are kept.
 -define(CHUNK, 64).
 
@@ -53,23 +57,28 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 
 -doc "The same with another function in the place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
-config(Module, Explain, Handle) -> {Module, Explain, Handle}.
+config(Module, Explain, Handle) -> {Module, Explain, Handle, never}.
+
+-doc "The same for machines whose verdict `yes` is a `t:satisfied/0` whenever this says so.".
+-spec counting(fun(() -> boolean()), config()) -> config().
+counting(IsCounted, {Module, Explain, Handle, _}) -> {Module, Explain, Handle, IsCounted}.
 
 -doc "`handle_event/2`, for whoever calls it by himself and has what it returns judged by `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
-callback({_, _, Handle}) -> Handle.
+callback({_, _, Handle, _}) -> Handle.
 
 -doc "A machine in its first state.".
 -spec new(State :: term()) -> instance().
 new(State) -> {State, 0, 0, []}.
 
 -doc "Takes events, up to a verdict.".
--spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome()}.
+-spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome() | satisfied()}.
 run([], _, Instance) -> {ok, Instance};
-run([E], {_, N, Handle} = Config, {State, Index, Kept, Steps} = Instance) ->
-    %% Where many machines take turns, this is the rule. As below, up to twice as many steps stay as are shown.
+run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
+    %% Where many machines take turns, this is the rule. What each of them keeps is most of what it costs, so only a few more
+    %% steps stay than are shown; that few, too, so that not every event makes the list anew.
     try Handle(E, State) of
-        {ok, State1} when Kept < 2 * N ->
+        {ok, State1} when Kept < N + N div 4 + 1 ->
             {ok, {State1, Index + 1, Kept + 1, [{E, State1} | Steps]}};
         {ok, State1} ->
             {ok, {State1, Index + 1, N, [{E, State1} | lists:sublist(Steps, N - 1)]}};
@@ -78,7 +87,7 @@ run([E], {_, N, Handle} = Config, {State, Index, Kept, Steps} = Instance) ->
     catch
         Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, Config, Instance)
     end;
-run(Events, {_, _, Handle} = Config, {State, _, _, _} = Instance) ->
+run(Events, {_, _, Handle, _} = Config, {State, _, _, _} = Instance) ->
     run(Events, State, [], ?CHUNK, Handle, {Events, Config, Instance}).
 
 %% States: after each event so far of those in Since, the last one first. Which steps are kept is only seen to once for
@@ -94,14 +103,23 @@ run([E | Events], State, States, Left, Handle, Since) ->
     end.
 
 -doc "What the callback has made of the event that is the last one: its result, or the exception (`crash/3`).".
--spec result(Result :: term() | {crashed, term()}, witness_event:event(), config(), instance()) -> {decided, outcome()}.
+-spec result(Result :: term() | {crashed, term()}, witness_event:event(), config(), instance()) ->
+    {decided, outcome() | satisfied()}.
 result({crashed, _} = Crash, E, Config, Instance) -> crashed(Crash, E, Config, Instance);
 result(Other, E, Config, Instance) -> decided(Other, E, Config, Instance).
 
-decided({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
+decided({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+    case IsCounted() of
+        true -> {decided, {satisfied, is_vacuous(Info)}};
+        false -> explained(Verdict, E, Config, Instance)
+    end;
+decided(Verdict, E, Config, Instance) ->
+    explained(Verdict, E, Config, Instance).
+
+explained({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
     {_, Index, _, _} = Last = at(E, Instance),
     {decided, outcome(Verdict, Info, undefined, Config, Last, #{index => Index, event => E})};
-decided(Other, E, Config, Instance) ->
+explained(Other, E, Config, Instance) ->
     crashed(crash(handle_event, Other), E, Config, Instance).
 
 crashed(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, at(E, Instance))}.
@@ -110,7 +128,7 @@ crashed(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, at(
 at(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
 %% As many steps as are shown, and up to twice as many where that costs nothing.
-remember(State, States, {Events, {_, N, _}, {_, Index, Kept, Steps}}) ->
+remember(State, States, {Events, {_, N, _, _}, {_, Index, Kept, Steps}}) ->
     Count = length(States),
     Last = Index + Count,
     if
@@ -142,12 +160,12 @@ chosen([E | Events], Slice, Filter, Chosen) ->
     end.
 
 -doc "No further event comes (see `c:witness_monitor:handle_end/2`).".
--spec ended(complete | stopped, config(), instance()) -> outcome().
+-spec ended(complete | stopped, config(), instance()) -> outcome() | satisfied().
 ended(How, Config, {State, _, _, _} = Instance) -> judged(judge(How, Config, State), How, Config, Instance).
 
 -doc "What the monitor says of its end: of that `judged/4` makes the outcome, which costs more than a monitor that has nothing to explain.".
 -spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
-judge(How, {Module, _, _}, State) ->
+judge(How, {Module, _, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
         false -> none;
         true ->
@@ -159,9 +177,26 @@ judge(How, {Module, _, _}, State) ->
             end
     end.
 
--spec judged(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) -> outcome().
+-doc "What `judged/4` makes an outcome of at the end, and whether it is undecided without anything of its own to say.".
+-spec undecided(complete | stopped, config(), instance()) ->
+    {boolean(), none | {witness_monitor:verdict() | crashed, term()}}.
+undecided(How, Config, {State, _, _, _}) ->
+    Judged = judge(How, Config, State),
+    {case Judged of
+         none -> true;
+         {inconclusive, Info} -> Info =:= undefined orelse Info =:= #{};
+         _ -> false
+     end, Judged}.
+
+-spec judged(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) ->
+    outcome() | satisfied().
 judged({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
 judged({inconclusive, Info}, How, Config, Instance) -> outcome(inconclusive, Info, no_more(How), Config, Instance, undefined);
+judged({yes, Info}, _, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+    case IsCounted() of
+        true -> {satisfied, is_vacuous(Info)};
+        false -> outcome(yes, Info, undefined, Config, Instance, undefined)
+    end;
 judged({Verdict, Info}, _, Config, Instance) -> outcome(Verdict, Info, undefined, Config, Instance, undefined);
 judged(none, How, Config, Instance) -> inconclusive(no_more(How), Config, Instance).
 
@@ -196,7 +231,7 @@ crash(Class, Reason, Stack) -> {crashed, {Class, Reason, Stack}}.
 -spec crash(Callback :: atom(), Result :: term()) -> {crashed, term()}.
 crash(Callback, Result) -> {crashed, {bad_return, Callback, Result}}.
 
-outcome(Verdict, Info, Reason, {Module, Explain, _}, {_, Index, _, Steps}, Event) ->
+outcome(Verdict, Info, Reason, {Module, Explain, _, _}, {_, Index, _, Steps}, Event) ->
     Shown = lists:reverse(lists:sublist(Steps, Explain)),
     Skipped = Index - length(Shown),
     #{verdict => Verdict, reason => Reason, info => Info, event => Event,

@@ -9,16 +9,16 @@ lines do not depend on how the work was divided. The lane holds the monitors tha
 
 Messages to a lane, and its answers:
 
-- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Covered}` (`t:told/0`): the outcomes
-  in the order of the operations, and the actions that any monitor of the lane has ever taken
-  (see `witness_monitor_machine:covered/0`);
+- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Counted, Covered}` (`t:told/0`,
+  `t:counted/0`): the outcomes in the order of the operations, what is only counted, and the actions that any monitor of the
+  lane has ever taken (see `witness_monitor_machine:covered/0`);
 - `{save, From, Ref}`, answered with `{saved, Ref, Lane, Data}` (`t:saved/0`);
 - `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the lane holds these monitors in place of
   its own; or with `{load_failed, Ref, Lane, Reason}`, and nothing has changed.
 
 In a lane a monitor that crashes is `inconclusive`, and the others go on. From more than that the lane cannot protect:
-a callback that never returns stops all monitors of its property, and one that links its process, or ends it, takes the
-lane with it. Messages that callbacks have sent to their own process are thrown away.
+a callback that never returns stops all monitors of its property, and one that links its process, ends it, or needs more than `memory`,
+takes the lane with it. Messages that callbacks have sent to their own process are thrown away.
 
 The lane ends when the process that has started it ends, and the other way round, if it ends for a reason other than
 `normal`.
@@ -26,13 +26,18 @@ The lane ends when the process that has started it ends, and the other way round
 
 -export([start_link/1, work/4, save/1, load/2]).
 -export([init/2]).
--export_type([spec/0, line/0, id/0, op/0, told/0, saved/0]).
+-export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, saved/0]).
 
--doc "The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle.".
+-doc """
+The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle;
+the bytes that all of them may take. `counted` is asked at each verdict `yes` whether it is only to be counted; without it none is.
+""".
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   explain := pos_integer(),
+                  counted => fun(() -> boolean()),
                   max_slices => pos_integer(),
-                  slice_idle => pos_integer() | infinity}.
+                  slice_idle => pos_integer() | infinity,
+                  memory => pos_integer()}.
 
 -doc "Where in the log; the lane only hands it on.".
 -type line() :: pos_integer().
@@ -53,6 +58,13 @@ without a monitor, since that has come to its verdict, is ignored. `gap`: events
 -type told() :: {line(), id(), slice, witness_monitor_sliced:outcome()}
               | {line(), id(), verdict, witness_monitor_machine:final()}.
 
+-doc """
+What ended without being told: the monitors that are gone, how many of these were satisfied, how many slices were, how
+many of both vacuously, and how many slices were left undecided for each reason.
+""".
+-type counted() :: {Gone :: [id()], Monitors :: non_neg_integer(), Slices :: non_neg_integer(), Vacuous :: non_neg_integer(),
+                    Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}.
+
 -doc "The monitors that are alive, as data.".
 -type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
 
@@ -71,11 +83,11 @@ without a monitor, since that has come to its verdict, is ignored. `gap`: events
 -spec start_link(spec()) -> pid().
 start_link(Spec) ->
     Pid = spawn_opt(?MODULE, init, [Spec, self()],
-                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10}]),
+                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10} | witness_monitor_runner:bounded(Spec)]),
     true = is_pid(Pid),
     Pid.
 
--doc "Gives operations; the answer `{worked, Number, Lane, [Told], Covered}` comes to the caller.".
+-doc "Gives operations; the answer `{worked, Number, Lane, [Told], Counted, Covered}` comes to the caller.".
 -spec work(pid(), Number :: term(), [op()], Caller :: pid()) -> ok.
 work(Lane, Number, Operations, Caller) ->
     Lane ! {work, Number, Caller, Operations},
@@ -108,8 +120,8 @@ init(#{monitor := {Module, Arg}} = Spec, Owner) ->
 loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
     receive
         {work, Seq, From, Ops} ->
-            {Told, Machines1} = perform(Ops, Machines, [], Spec),
-            From ! {worked, Seq, self(), Told, covered(L)},
+            {Told, Counted, Machines1} = perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec),
+            From ! {worked, Seq, self(), Told, Counted, covered(L)},
             loop(L#lane{machines = Machines1});
         {save, From, Ref} ->
             From ! {saved, Ref, self(), saved(L)},
@@ -134,29 +146,34 @@ loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
 covered(#lane{covered = Covered}) -> Covered bor witness_monitor_machine:covered().
 
 %% Outcomes come in reverse.
-perform([{Line, Id, What} | Ops], Machines, Told, Spec) ->
+perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
     case Machines of
         #{Id := Machine} ->
             case step(What, Machine) of
                 {[], {ok, Next}} ->
-                    perform(Ops, Machines#{Id := Next}, Told, Spec);
+                    perform(Ops, Machines#{Id := Next}, Told, Counted, Spec);
                 {Slices, {ok, Next}} ->
-                    perform(Ops, Machines#{Id := Next}, slices(Slices, Line, Id, Told), Spec);
+                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
+                    perform(Ops, Machines#{Id := Next}, Told1, Counted1, Spec);
                 {Slices, {decided, Final}} ->
-                    Told1 = [{Line, Id, verdict, Final} | slices(Slices, Line, Id, Told)],
-                    perform(Ops, maps:remove(Id, Machines), Told1, Spec)
+                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
+                    {Told2, Counted2} = final(Final, Line, Id, Told1, Counted1),
+                    perform(Ops, maps:remove(Id, Machines), Told2, Counted2, Spec)
             end;
         #{} when element(1, What) =:= start ->
             {start, P, Signature} = What,
             case witness_monitor_machine:new(Spec#{process => P, signature => Signature}) of
-                {ok, Machine} -> perform(Ops, Machines#{Id => Machine}, Told, Spec);
-                {decided, Final} -> perform(Ops, Machines, [{Line, Id, verdict, Final} | Told], Spec)
+                {ok, Machine} ->
+                    perform(Ops, Machines#{Id => Machine}, Told, Counted, Spec);
+                {decided, Final} ->
+                    {Told1, Counted1} = final(Final, Line, Id, Told, Counted),
+                    perform(Ops, Machines, Told1, Counted1, Spec)
             end;
         #{} ->
-            perform(Ops, Machines, Told, Spec)
+            perform(Ops, Machines, Told, Counted, Spec)
     end;
-perform([], Machines, Told, _) ->
-    {lists:reverse(Told), Machines}.
+perform([], Machines, Told, Counted, _) ->
+    {lists:reverse(Told), Counted, Machines}.
 
 step(How, Machine) when How =:= complete; How =:= stopped -> decided(witness_monitor_machine:ended(How, Machine));
 step({gap, _} = Gap, Machine) -> decided(witness_monitor_machine:inconclusive(Gap, Machine));
@@ -165,8 +182,22 @@ step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
 
 decided({Slices, Final}) -> {Slices, {decided, Final}}.
 
-slices(Slices, Line, Id, Told) ->
-    lists:foldl(fun(Outcome, Acc) -> [{Line, Id, slice, Outcome} | Acc] end, Told, Slices).
+final({satisfied, Vacuous}, _, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    {Told, {[Id | Gone], Monitors + 1, Slices, VacuousOnes + one(Vacuous), Undecided}};
+final(Final, Line, Id, Told, Counted) ->
+    {[{Line, Id, verdict, Final} | Told], Counted}.
+
+slices([], _, _, Told, Counted) -> {Told, Counted};
+slices([{satisfied, Vacuous, _} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices + 1, VacuousOnes + one(Vacuous), Undecided});
+slices([{undecided, Reason, N} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, Vacuous, Undecided}) ->
+    More = maps:update_with(Reason, fun(Before) -> Before + N end, N, Undecided),
+    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices, Vacuous, More});
+slices([Outcome | Outcomes], Line, Id, Told, Counted) ->
+    slices(Outcomes, Line, Id, [{Line, Id, slice, Outcome} | Told], Counted).
+
+one(true) -> 1;
+one(false) -> 0.
 
 saved(L = #lane{machines = Machines}) ->
     {covered(L), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.

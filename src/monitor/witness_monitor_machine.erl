@@ -17,7 +17,7 @@ dictionary of whoever runs the machine (`covered/0`).
 """.
 
 -export([prepare/1, new/1, run/2, ended/2, inconclusive/2, save/1, load/2, covered/0, uncover/0]).
--export([instance/1, of_instance/2, final/1, failed/1, has_slices/1, is_large/2]).
+-export([instance/1, of_instance/2, final/1, failed/1, has_slices/1, is_large/2, shown/1]).
 -export_type([machine/0, spec/0, prepared/0, final/0, result/0, saved/0]).
 
 -doc """
@@ -39,20 +39,25 @@ where there was no such event, and the signature also where it is not known.
                   attached => mfa(),
                   atom() => term()}.
 
--doc "A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share.".
+-doc """
+A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share. `counted` is asked
+at each verdict `yes` whether it is only to be counted.
+""".
 -type prepared() :: #{monitor := {module(), Arg :: term()},
                       explain := pos_integer(),
+                      counted => fun(() -> boolean()),
                       max_slices => pos_integer(),
                       slice_idle => pos_integer() | infinity,
                       atom() => term()}.
 
 -doc """
-What ends a monitor. `ignored`: it refused its process. With slices, which have their own outcomes: how many there were;
+What ends a monitor. `ignored`: it refused its process. `{satisfied, Vacuous}`: it said `yes`, which is only counted. With slices, which have their own outcomes: how many there were;
 if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous. It is an ordinary one, too,
 where the monitor could not go on: slices that would have begun later are in nobody's outcome.
 """.
 -type final() ::
     ignored
+  | witness_monitor_instance:satisfied()
   | #{slices := pos_integer()}
   | #{slice := undefined,
       verdict := witness_monitor:verdict(), reason := witness_monitor_instance:reason(),
@@ -62,7 +67,8 @@ where the monitor could not go on: slices that would have begun later are in nob
       process => witness_event:proc() | undefined, signature => witness_event:signature() | undefined}.
 
 -doc "Outcomes of slices in the order in which they fell, and the machine as it goes on, if it does.".
--type result() :: {[witness_monitor_sliced:outcome()], {ok, machine()} | {decided, final()}}.
+-type result() :: {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()],
+                   {ok, machine()} | {decided, final()}}.
 
 -opaque machine() ::
     {single, witness_monitor_instance:config(), witness_monitor_instance:instance()}
@@ -89,7 +95,11 @@ where the monitor could not go on: slices that would have begun later are in nob
 -doc "For whom starts many machines of one monitor: what is the same for all of them is made once.".
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
-    Spec#{config => witness_monitor_instance:config(Module, Explain), choice => choice(Monitor)}.
+    Config = witness_monitor_instance:config(Module, Explain),
+    Spec#{config => case Spec of
+              #{counted := IsCounted} -> witness_monitor_instance:counting(IsCounted, Config);
+              #{} -> Config
+          end, choice => choice(Monitor)}.
 
 -doc "Starts a monitor. It may refuse its process, or crash at once.".
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
@@ -234,7 +244,8 @@ placed(Other, _) -> Other.
 decided({Slices, Final}) -> {Slices, {decided, Final}}.
 
 -doc "No further event comes.".
--spec ended(complete | stopped, machine()) -> {[witness_monitor_sliced:outcome()], final()}.
+-spec ended(complete | stopped, machine()) ->
+    {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()], final()}.
 ended(How, {sliced, Config, Sliced}) ->
     {Verdict, Reason} = case How of
         complete -> {yes, undefined};
@@ -250,7 +261,8 @@ ended(How, Machine) ->
     {[], final(witness_monitor_instance:ended(How, Config, Instance))}.
 
 -doc "Nothing can be said from here on: events are missing, or the monitor has crashed.".
--spec inconclusive(witness_monitor_instance:reason(), machine()) -> {[witness_monitor_sliced:outcome()], final()}.
+-spec inconclusive(witness_monitor_instance:reason(), machine()) ->
+    {[witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()], final()}.
 inconclusive(Reason, {sliced, Config, Sliced}) ->
     {witness_monitor_sliced:inconclusive(Reason, Sliced), last(inconclusive, Reason, Config, Sliced)};
 inconclusive(Reason, {all, _, Machine}) ->
@@ -278,7 +290,9 @@ nothing(Reason, Config) ->
 What is final when the only instance of a machine is: `m:witness_monitor_instance` may be run by whoever has taken it out
 (`instance/1`).
 """.
--spec final(witness_monitor_instance:outcome()) -> map().
+-spec final(witness_monitor_instance:outcome()) -> map();
+           (witness_monitor_instance:satisfied()) -> witness_monitor_instance:satisfied().
+final({satisfied, _} = Satisfied) -> Satisfied;
 final(Outcome) -> Outcome#{slice => undefined}.
 
 -doc "The outcome of a monitor of which nothing more is known than why it is not decided.".
@@ -298,6 +312,15 @@ instance(_) -> none.
 -doc "The machine of such an instance.".
 -spec of_instance(witness_monitor_instance:config(), witness_monitor_instance:instance()) -> machine().
 of_instance(Config, Instance) -> {single, Config, Instance}.
+
+-doc "A term that is the same as before where the machine is in the same state, or in that of each slice, and has taken no step more there.".
+-spec shown(machine()) -> term().
+shown({sliced, _, Sliced}) -> Sliced;
+shown({all, Alive, Machine}) -> {Alive, shown(Machine)};
+shown(Machine) ->
+    {_, Instance} = only(Machine),
+    {State, _, _} = witness_monitor_instance:save(Instance),
+    State.
 
 -doc "Whether it is one machine for each slice.".
 -spec has_slices(machine()) -> boolean().

@@ -17,7 +17,7 @@ once a batch has shown that they need little time for an event, and as long as l
 behind anyway: they wait for turns (`m:witness_monitor_turns`), as they do before that is known of their monitor.
 """.
 
--export([start/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
+-export([start/1, bounded/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
 -export([init/1]).
 
 -export_type([spec/0, take/0, outcome/0]).
@@ -32,7 +32,8 @@ is in the mailbox of the runner, `empty` when the message `witness_data` will sa
 `tracer`, the process that hands over events by `batch/4`: when that dies without having said how the partition ended,
 events are missing.
 
-`turns`: of the run, where it has any.
+`turns`: of the run, where it has any. `memory`: bytes that its heap may take; one that takes more is killed. Without it
+somebody else looks after that.
 
 A monitor that has run elsewhere goes on as its `machine`, which has `covered` these actions, and reports as this `reader`.
 """.
@@ -48,6 +49,7 @@ A monitor that has run elsewhere goes on as its `machine`, which has `covered` t
                   take => take(),
                   tracer => pid(),
                   turns => witness_monitor_turns:turns(),
+                  memory => pos_integer(),
                   machine => witness_monitor_machine:machine(),
                   covered => non_neg_integer(),
                   reader => {pid(), term()}}.
@@ -73,6 +75,8 @@ outcome of a slice the same applies as to any other, but for `covered`.
 
 %% In words: batches come in whole.
 -define(HEAP, 2000).
+%% In bytes.
+-define(LEAST, 1 bsl 25).
 %% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
 -define(SLOW, 500).
 %% Events of a slow monitor in a turn, and after which that of a quick one is looked at again.
@@ -97,9 +101,16 @@ outcome of a slice the same applies as to any other, but for `covered`.
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap} | options(Spec)]),
+    Pid = spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap} | bounded(Spec) ++ options(Spec)]),
     true = is_pid(Pid),
     Pid.
+
+-doc "Options of a process whose heap may take no more than the `memory` of a run. A batch of events always fits.".
+-spec bounded(#{memory => pos_integer(), _ => _}) -> [proc_lib:spawn_option()].
+bounded(#{memory := Bytes}) ->
+    %% The VM would report it with contents of messages; the run hears of it by its link.
+    [{max_heap_size, #{size => max(Bytes, ?LEAST) div erlang:system_info(wordsize), kill => true, error_logger => false}}];
+bounded(#{}) -> [].
 
 %% One that takes its events by itself may be one of very many that live for a few events only.
 options(#{take := _}) -> [];

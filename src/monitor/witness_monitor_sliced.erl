@@ -5,21 +5,36 @@ A monitor with slices: one machine (`m:witness_monitor_instance`) for each value
 A machine begins with the first event of its value and goes with its verdict, or when no event of its value has come for
 too long. What one machine does is nothing to the others; only when it cannot be said to which slice an event belongs can
 the monitor not go on.
+
+A slice that ends undecided because nothing more is to come, because too many are alive, or because events are missing, has
+nothing of its own to say. There may be as many as there are slices, and an outcome with its explanation is several times as
+large as a slice. So of each reason the first ones are explained, and of the others there is the number (`t:undecided/0`).
 """.
 
 -export([new/6, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
--export_type([sliced/0, outcome/0, saved/0]).
+-export_type([sliced/0, outcome/0, satisfied/0, undecided/0, saved/0]).
 
 -doc "An outcome that also has, as `slice`, the values that it is of with their names.".
 -type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
 
+-doc "A slice whose verdict `yes` is only counted (`witness_monitor_instance:counting/2`).".
+-type satisfied() :: {satisfied, Vacuous :: boolean(), witness_monitor_slices:key()}.
+
+-doc "So many slices, whose verdict is `inconclusive`, beside those of this reason that are explained.".
+-type undecided() :: {undecided, witness_monitor_instance:reason(), Count :: pos_integer()}.
+
+%% What happens to one slice, until those of the same reason are put together.
+-type one() :: outcome() | satisfied() | {undecided, witness_monitor_instance:reason(), {id, witness_monitor_slices:key()}}.
+
 -doc """
-How many slices there have been, the number of the youngest, those that are alive, the oldest one first, and when the
-last event of each came, where that counts.
+How many slices there have been, the number of the youngest, those that are alive, the oldest one first, when the
+last event of each came, where that counts, and how many undecided ones of each reason were explained.
 """.
 -type saved() :: {Count :: non_neg_integer(), Born :: non_neg_integer(),
                   [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}],
-                  witness_monitor_idle:saved()}.
+                  witness_monitor_idle:saved(), explained()}.
+
+-type explained() :: #{stopped | undefined | max_slices | slice_idle | gap | crashed => pos_integer()}.
 
 -record(sliced, {config :: witness_monitor_instance:config(),
                  slice :: fun((witness_event:event(), Filter :: term()) -> term()),
@@ -28,7 +43,12 @@ last event of each came, where that counts.
                  names :: [binary()],
                  slices :: witness_monitor_slices:slices(witness_monitor_instance:instance()),
                  idle :: none | witness_monitor_idle:idle(),
-                 count = 0 :: non_neg_integer()}).
+                 count = 0 :: non_neg_integer(),
+                 explained = #{} :: explained()}).
+
+%% Undecided slices of one reason that are explained.
+-define(EXPLAINED, 100).
+
 -opaque sliced() :: #sliced{}.
 
 -doc """
@@ -48,9 +68,23 @@ new(Module, Config, {Slice, Filter}, Names, Max, Idle) ->
 count(#sliced{count = Count}) -> Count.
 
 -doc "Takes events; the outcomes stand in the order in which they fell. With a crash the monitor cannot go on.".
--spec run([witness_event:event()], sliced()) -> {ok | witness_monitor_instance:reason(), [outcome()], sliced()}.
-run(Events, S = #sliced{idle = none, slices = Slices, count = Count}) -> run(Events, Slices, Count, [], S);
-run(Events, S) -> timed(Events, [], S).
+-spec run([witness_event:event()], sliced()) ->
+    {ok | witness_monitor_instance:reason(), [outcome() | satisfied() | undecided()], sliced()}.
+run(Events, S0) ->
+    {Result, Outcomes, S} = case S0 of
+        #sliced{idle = none, slices = Slices, count = Count} -> run(Events, Slices, Count, [], S0);
+        _ -> timed(Events, [], S0)
+    end,
+    {Result, together(Outcomes), S}.
+
+%% The numbers come last, by their reasons.
+together([]) -> [];
+together(Outcomes) ->
+    Others = [Outcome || Outcome <- Outcomes, not is_tuple(Outcome) orelse element(1, Outcome) =/= undecided],
+    Reasons = lists:foldl(fun({undecided, Reason, _}, A) -> maps:update_with(Reason, fun(N) -> N + 1 end, 1, A);
+                             (_, A) -> A
+                          end, #{}, Outcomes),
+    Others ++ [{undecided, Reason, N} || Reason := N <- maps:iterator(Reasons, ordered)].
 
 %% With the time each event is looked at by itself, so that it makes no difference how the events are divided.
 timed([], Outcomes, S) -> {ok, lists:append(lists:reverse(Outcomes)), S};
@@ -67,13 +101,15 @@ expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
     {Ids, Idle1} = witness_monitor_idle:due(Now, Idle),
     lists:mapfoldl(fun(Id, A = #sliced{slices = Alive}) ->
         {_, Instance} = witness_monitor_slices:find(Id, Alive),
-        {unfinished({Id, Instance}, slice_idle, A), A#sliced{slices = witness_monitor_slices:remove(Id, Alive)}}
+        unfinished({Id, Instance}, slice_idle, A#sliced{slices = witness_monitor_slices:remove(Id, Alive)})
     end, S#sliced{idle = Idle1, slices = Slices}, Ids).
 
 %% Who is known to `idle` is alive.
 touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
-    Left = lists:foldl(fun(#{slice := Values}, A) ->
-        witness_monitor_idle:forget(id(list_to_tuple([Value || {_, Value} <- Values])), A)
+    Left = lists:foldl(fun({undecided, _, {id, Id}}, A) -> witness_monitor_idle:forget(Id, A);
+                          ({satisfied, _, Id}, A) -> witness_monitor_idle:forget(Id, A);
+                          (#{slice := Values}, A) ->
+                               witness_monitor_idle:forget(id(list_to_tuple([Value || {_, Value} <- Values])), A)
     end, Idle, Decided),
     S#sliced{idle = try Slice(E, Filter) of
         {_, Key} ->
@@ -102,8 +138,8 @@ run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = F
                 none when Whom =:= live ->
                     run(Events, Slices, Count, Outcomes, S);
                 none ->
-                    {Slices1, Outcomes1} = start(Key, E, Slices, Outcomes, S),
-                    run(Events, Slices1, Count + 1, Outcomes1, S)
+                    {Slices1, Outcomes1, S1} = start(Key, E, Slices, Outcomes, S),
+                    run(Events, Slices1, Count + 1, Outcomes1, S1)
             end;
         all ->
             {Slices1, Outcomes1} = lists:foldl(fun(One, {Alive, Decided}) ->
@@ -133,46 +169,80 @@ start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, fi
         First ->
             case witness_monitor_instance:run([E], Config, First) of
                 {ok, Instance} ->
-                    {Gone, Slices1} = witness_monitor_slices:add(id(Key), Instance, Slices),
-                    {Slices1, [unfinished(Slice, max_slices, S) || Slice <- Gone] ++ Outcomes};
+                    case witness_monitor_slices:add(id(Key), Instance, Slices) of
+                        {[], Slices1} -> {Slices1, Outcomes, S};
+                        {[Oldest], Slices1} ->
+                            {Outcome, S1} = unfinished(Oldest, max_slices, S),
+                            {Slices1, [Outcome | Outcomes], S1}
+                    end;
                 {decided, Outcome} ->
-                    {Slices, [named(id(Key), Outcome, S) | Outcomes]}
+                    {Slices, [named(id(Key), Outcome, S) | Outcomes], S}
             end
     catch
         Class:Reason:Stack ->
+            %% The crash is the slice's own.
             Crash = witness_monitor_instance:crash(Class, Reason, Stack),
-            {Slices, [unfinished({id(Key), witness_monitor_instance:new(none)}, Crash, S) | Outcomes]}
+            {Slices, [inconclusive(id(Key), witness_monitor_instance:new(none), Crash, S) | Outcomes], S}
     end.
 
 -doc "No further event comes: the outcomes of the slices that are alive, the oldest one first.".
--spec ended(complete | stopped, sliced()) -> [outcome()].
-ended(How, S = #sliced{config = Config, slices = Slices}) ->
-    [named(Id, witness_monitor_instance:ended(How, Config, Instance), S) ||
-     {_, Id, Instance} <- witness_monitor_slices:to_list(Slices)].
+-spec ended(complete | stopped, sliced()) -> [outcome() | satisfied() | undecided()].
+ended(How, S = #sliced{config = Config}) ->
+    Reason = case How of stopped -> stopped; complete -> undefined end,
+    each(fun(Id, Instance, S1) ->
+        {Undecided, Judged} = witness_monitor_instance:undecided(How, Config, Instance),
+        Outcome = fun() -> named(Id, witness_monitor_instance:judged(Judged, How, Config, Instance), S1) end,
+        case Undecided of
+            true -> undecided(Id, Reason, Outcome, S1);
+            false -> {Outcome(), S1}
+        end
+    end, S).
+
+each(Outcome, S = #sliced{slices = Slices}) ->
+    {Outcomes, _} = lists:mapfoldl(fun({_, Id, Instance}, S1) -> Outcome(Id, Instance, S1) end, S,
+                                   witness_monitor_slices:to_list(Slices)),
+    together(Outcomes).
 
 -doc "The same where nothing can be said of them.".
--spec inconclusive(witness_monitor_instance:reason(), sliced()) -> [outcome()].
-inconclusive(Reason, S = #sliced{slices = Slices}) ->
-    [unfinished({Id, Instance}, Reason, S) || {_, Id, Instance} <- witness_monitor_slices:to_list(Slices)].
+-spec inconclusive(witness_monitor_instance:reason(), sliced()) -> [outcome() | undecided()].
+inconclusive(Reason, S) -> each(fun(Id, Instance, S1) -> unfinished({Id, Instance}, Reason, S1) end, S).
 
-unfinished({Id, Instance}, Reason, S = #sliced{config = Config}) ->
+-spec unfinished({witness_monitor_slices:key(), witness_monitor_instance:instance()}, witness_monitor_instance:reason(), sliced()) ->
+    {one(), sliced()}.
+unfinished({Id, Instance}, Reason, S) -> undecided(Id, Reason, fun() -> inconclusive(Id, Instance, Reason, S) end, S).
+
+undecided(Id, Reason, Outcome, S = #sliced{explained = Explained}) ->
+    Kind = kind(Reason),
+    case maps:get(Kind, Explained, 0) of
+        ?EXPLAINED -> {{undecided, Reason, {id, Id}}, S};
+        Count -> {Outcome(), S#sliced{explained = Explained#{Kind => Count + 1}}}
+    end.
+
+kind({gap, _}) -> gap;
+kind({crashed, _}) -> crashed;
+kind(Reason) -> Reason.
+
+inconclusive(Id, Instance, Reason, S = #sliced{config = Config}) ->
     named(Id, witness_monitor_instance:inconclusive(Reason, Config, Instance), S).
 
 -doc "The filter, and what else `load/2` needs, as data.".
 -spec save(sliced()) -> {Filter :: term(), saved()}.
-save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle}) ->
+save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle, explained = Explained}) ->
     {Filter, {Count, witness_monitor_slices:born(Slices),
               [{Born, Id, witness_monitor_instance:save(Instance)} ||
                {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)],
-              case Idle of none -> []; _ -> witness_monitor_idle:save(Idle) end}}.
+              case Idle of none -> []; _ -> witness_monitor_idle:save(Idle) end, Explained}}.
 
 -doc "What was saved, in one that is new; `error` for what was never saved, or has other names.".
 -spec load(saved() | term(), sliced()) -> {ok, sliced()} | error.
-load({Count, Born, Saved, Idle}, S = #sliced{slices = None, names = Names, idle = Fresh})
-  when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0 ->
+%% What was saved before undecided slices were counted.
+load({Count, Born, Saved, Idle}, S) ->
+    load({Count, Born, Saved, Idle, #{}}, S);
+load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = Names, idle = Fresh})
+  when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0, is_map(Explained) ->
     try {[slice(Slice, Born, length(Names)) || Slice <- Saved], times(Idle, Fresh)} of
         {Alive, Times} ->
-            {ok, S#sliced{count = Count, slices = witness_monitor_slices:from_list(Born, Alive, None), idle = Times}}
+            {ok, S#sliced{count = Count, explained = Explained, slices = witness_monitor_slices:from_list(Born, Alive, None), idle = Times}}
     catch
         error:_ -> error
     end;
@@ -191,5 +261,6 @@ slice({Birth, Id, Saved}, Born, Values)
 id({Value}) -> Value;
 id(Key) -> Key.
 
+named(Id, {satisfied, Vacuous}, _) -> {satisfied, Vacuous, Id};
 named(Value, Outcome, #sliced{names = [Name]}) -> Outcome#{slice => [{Name, Value}]};
 named(Key, Outcome, #sliced{names = Names}) -> Outcome#{slice => lists:zip(Names, tuple_to_list(Key))}.

@@ -29,7 +29,7 @@ program ends is no error: a crash is recorded like everything else.
 - `dir`: the folder of the recording, always. It is made; it may be there if it is empty;
 - `pa`: folders of compiled modules, the first one first. They are woven;
 - `weave`: applications of OTP that are woven besides `kernel`, `stdlib` and those that the program names (see
-  `m:witness_record_code`);
+  `m:witness_record_code`) or calls (`m:witness_record_needs`);
 - `applications`: started before the function of `run` is called, and recorded too;
 - `outside`: applications that are started before anything is recorded, so that none of their processes is (see
   `m:witness_record_source`). They are woven, lest they hand on who has sent what;
@@ -73,17 +73,22 @@ stopped. Reasons are `normal`, or text.
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
 - `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
   recorded: without debug information, from folders that were not named, or made by the program;
+- `refused`: why it cannot be replayed; not known when the VM has ended without notice;
 - `observed`: what an `observer` has seen;
+- `unsealed`: why the recording has no seal, if so: then a replay needs trust (`m:witness_record_seal`);
 - `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
   the VM has ended without notice.
 """.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
-                     observed => term(), born => non_neg_integer(), files => witness_record_writer:summary()}.
+                     refused => [witness_log_recording_refusal:reason()],
+                     observed => term(), unsealed => witness_record_seal:reason(), born => non_neg_integer(),
+                     files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
+                | {file, file:filename_all(), file:posix() | badarg | terminated}
                 | {config, file:filename(), term()}
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
@@ -110,10 +115,16 @@ start(Options) ->
     maybe
         ok ?= check(Options),
         ok ?= check_files(Options),
-        Complete = last(Options),
+        Complete = needed(last(Options)),
         {ok, Code} ?= code(Complete),
         ok ?= make_folder(Complete),
         witness_record_vm:start(Complete, Code)
+    end.
+
+needed(Options) ->
+    case witness_record_needs:apps(Options) of
+        [] -> Options;
+        Apps -> Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)}
     end.
 
 code(#{tracing_only := true} = Options) -> witness_record_traced:prepare(Options);
@@ -225,12 +236,15 @@ format_error({exclusive, A, B}) ->
 format_error({dir, Dir, exists}) ->
     [name(Dir), ~": a recording needs a folder that is empty, or not there yet"];
 format_error({dir, Dir, Reason}) -> [name(Dir), ~": ", file:format_error(Reason)];
+format_error({file, File, Reason}) -> [name(File), ~": ", file:format_error(Reason), ~"; nothing was recorded"];
 format_error({folder, Dir}) -> [~"there is no folder ", name(Dir)];
 format_error({config, File, Reason}) -> [name(File), ~": ", file:format_error(Reason)];
 format_error({application, App, not_found}) ->
     [~"there is no application ", witness_event:format_term(App, 100), ~" in the folders of code"];
 format_error({application, App, {not_started, Reason}}) ->
     [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];
+format_error({weave, {File, Reason}}) when is_list(File), is_atom(Reason) ->
+    [~"modules cannot be woven: ", name(File), ~": ", file:format_error(Reason)];
 format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
 format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];

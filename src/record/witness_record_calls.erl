@@ -8,7 +8,8 @@ compute by itself.
 | `result` | functions of the VM: time, names, references, system information, ETS and other memory that processes share | their results and exceptions, by the numbers below |
 | `foreign` | exported functions of modules that are not woven: those of the VM that work on files, sockets and compressed data, and modules with native functions | the same; what happens inside is outside |
 | `leave` | calls that raise an exit, of which the process may end | a result, `ok`, before the call: who ends without it, and without an error, was ended by a signal |
-| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load` | what the recorder has to do in another way | see `m:witness_record_runtime` |
+| `hibernate` | calls after which the process waits for a message before it goes on | a result, `ok`, before the call, and another one, `true`, when the process has woken: one that ends without the second has ended by a signal, in that call |
+| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load`, `digest` | what the recorder has to do in another way | see `m:witness_record_runtime` |
 
 **Numbers.** A function that is listed here has its place in the list as its number; the smallest numbers take one
 byte in a recording, so the most frequent functions come first. Functions of modules that are not woven have the
@@ -22,7 +23,7 @@ tests say so.
 """.
 -behaviour(witness_weave_calls).
 
--export([plan/0, plan/1, calls/0, calls/1, added/0, version/0, class/3, possible/3, number/3, left/1]).
+-export([is_steered/3, steered/0, is_user/3, users/0, plan/0, plan/1, calls/0, calls/1, rows/0, added/0, version/0, class/3, possible/3, number/3, left/1]).
 
 -doc "Raised when numbers of the list change their meaning.".
 -spec version() -> pos_integer().
@@ -44,7 +45,7 @@ data sources.
 plan(Folders) ->
     Natives = lists:usort([{code, ensure_loaded, 1} | witness_record_source:calls()]
                           ++ lists:append([Found || #{natives := Found} <- Folders])),
-    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, references => true,
+    #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, waits => true, references => true,
       callbacks => false,
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
@@ -60,6 +61,10 @@ calls(#{natives := Natives}) -> maps:merge(maps:from_list(numbered(0, listed() +
 -doc "The numbers of all calls of the plan without folders.".
 -spec calls() -> #{mfa() => non_neg_integer()}.
 calls() -> calls(plan()).
+
+-doc "Every function that has a class in a plan without folders.".
+-spec rows() -> [mfa()].
+rows() -> lists:usort(maps:keys(element(1, tables())) ++ maps:keys(maps:get(natives, plan()))).
 
 numbered(First, Calls) -> [{Call, Number} || {Number, Call} <- lists:enumerate(First, Calls)].
 
@@ -82,12 +87,38 @@ class(Module, Function, Arity) ->
 -doc false.
 -spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 possible(Module, Function, Arity) when Module =/= '_', Function =/= '_', Arity =/= '_' ->
-    class(Module, Function, Arity) =/= none;
+    class(Module, Function, Arity) =/= none orelse is_steered(Module, Function, Arity);
 possible(Module, Function, Arity) ->
     lists:any(fun({M, F, A}) ->
                   (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso
                       (Arity =:= '_' orelse Arity =:= A)
               end, maps:keys(element(1, tables()))).
+
+-doc """
+Whether this is a function that a recording leaves alone and a replay does in another way. A fun of it is a stand-in in both, so that it is
+the same fun.
+""".
+-spec is_steered(module(), atom(), arity()) -> boolean().
+is_steered(erlang, Function, Arity) -> lists:member({Function, Arity}, steered());
+is_steered(Module, Function, Arity) -> is_user(Module, Function, Arity).
+
+-doc "Whether this is a function that takes what the VM has compiled (`compile_pattern` and the like), and that has no row.".
+-spec is_user(module(), atom(), arity()) -> boolean().
+is_user(Module, Function, Arity) -> lists:member({Module, Function, Arity}, users()).
+
+-doc "These functions.".
+-spec users() -> [mfa()].
+users() ->
+    [{Module, F, A} || {Module, Rows} <- [{re, [{run, [2, 3]}, {internal_run, [4]}, {inspect, [2]}]},
+                                          {binary, [{match, [2, 3]}, {matches, [2, 3]}, {split, [2, 3]}]},
+                                          {ets, [{match_spec_run_r, [3]}]}],
+                       {F, Arities} <- Rows, A <- Arities].
+
+-doc "These functions of `erlang`.".
+-spec steered() -> [{atom(), arity()}].
+steered() ->
+    [{self, 0}, {exit, 2}, {exit, 3}, {exit_signal, 2}, {exit_signal, 3}, {unlink, 1}, {demonitor, 1}, {display, 1}, {display_string, 1},
+     {display_string, 2}, {hibernate, 0}, {hibernate, 3}, {process_flag, 2}].
 
 -doc "The number of a function of the list, whatever its class.".
 -spec number(module(), atom(), arity()) -> non_neg_integer().
@@ -101,7 +132,7 @@ tables() ->
         none ->
             Listed = numbered(0, listed()),
             Preloaded = numbered(length(Listed), preloaded()),
-            Classes = maps:from_list([{Call, {result, Number}} || {Call, Number} <- Listed]
+            Classes = maps:from_list([{Call, {listed(Call), Number}} || {Call, Number} <- Listed]
                 ++ [{Call, {foreign, Number}} || {Call, Number} <- Preloaded]
                 ++ [{{M, F, A}, Class} || {M, Rows} <- others(), {F, Class, Arities} <- Rows, A <- Arities]),
             Tables = {Classes, maps:from_list(Listed ++ Preloaded)},
@@ -110,6 +141,10 @@ tables() ->
         Tables ->
             Tables
     end.
+
+%% `re:compile/2' goes on in Erlang for some patterns, and calls itself.
+listed({Module, _, _}) when Module =:= re; Module =:= binary -> foreign;
+listed(_) -> result.
 
 %% What the recorder does in another way. What spawns or sends has a number too: there are results of it that are
 %% recorded.
@@ -122,14 +157,17 @@ others() ->
        {process_info, information, [1, 2]},
        {seq_trace, token, [2]}, {seq_trace_info, token, [1]}, {seq_trace_print, token, [1, 2]},
        {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}, {prepare_loading, load, [2]}, {load_module, load, [2]},
-       {exit, leave, [1]}, {raise, leave, [3]}]},
+       {exit, leave, [1]}, {raise, leave, [3]}, {hibernate, hibernate, [0, 3]},
+       {fun_info, digest, [1, 2]}, {term_to_binary, digest, [1, 2]}, {term_to_iovec, digest, [1, 2]}, {binary_to_term, digest, [1, 2]}]},
      {prim_eval, [{'receive', wait, [2]}]}].
 
 leaves() -> [{exit, [1]}, {raise, [3]}].
 
+hibernates() -> [{hibernate, [0, 3]}].
+
 -doc "Functions that were added to the list: recordings made before have no results of them.".
 -spec added() -> [mfa()].
-added() -> [{erlang, F, A} || {F, Arities} <- leaves(), A <- Arities].
+added() -> [{M, F, A} || {M, Rows} <- [{erlang, leaves() ++ hibernates()} | compiles()], {F, Arities} <- Rows, A <- Arities].
 
 results() ->
     [{erlang, [{monotonic_time, [0, 1]}, {make_ref, [0]}, {unique_integer, [0, 1]}, {system_time, [0, 1]},
@@ -201,7 +239,11 @@ results() ->
      {erl_ddll, [{demonitor, [1]}, {info, [2]}, {loaded_drivers, [0]}, {monitor, [2]}, {try_load, [3]},
      {try_unload, [2]}]},
      {erts_debug, [{get_internal_state, [1]}, {lcnt_collect, [0]}, {set_internal_state, [2]}]},
-     {erlang, leaves()}].
+     {erlang, leaves()},
+     {erlang, hibernates()} | compiles()].
+
+%% They return what names memory of the VM, or look whether it is there.
+compiles() -> [{re, [{compile, [1, 2]}]}, {binary, [{compile_pattern, [1]}]}, {ets, [{is_compiled_ms, [1]}]}].
 
 -doc """
 The functions of such a module that are left as they are.
@@ -222,7 +264,7 @@ left(erlang) ->
      {'and', [2]}, {append, [2]}, {append_element, [2]}, {apply, [2, 3]}, {atom_to_binary, [1, 2]}, {atom_to_list, [1]},
      {'band', [2]}, {binary_part, [2, 3]}, {binary_to_atom, [1, 2]}, {binary_to_existing_atom, [1, 2]},
      {binary_to_float, [1]},
-     {binary_to_integer, [1, 2]}, {binary_to_list, [1, 3]}, {binary_to_term, [1, 2]}, {bit_size, [1]},
+     {binary_to_integer, [1, 2]}, {binary_to_list, [1, 3]}, {bit_size, [1]},
      {bitstring_to_list, [1]},
      {'bnot', [1]}, {'bor', [2]}, {'bsl', [2]}, {'bsr', [2]}, {bump_reductions, [1]}, {'bxor', [2]}, {byte_size, [1]},
      {call_on_load_function, [1]}, {ceil, [1]}, {convert_time_unit, [3]}, {crc32, [1, 2]}, {crc32_combine, [3]},
@@ -232,10 +274,10 @@ left(erlang) ->
      {dt_spread_tag, [1]}, {element, [2]}, {erase, [1]}, {error, [1, 2, 3]}, {exit, [2, 3]}, {exit_signal, [2, 3]},
      {external_size, [1, 2]}, {finish_after_on_load, [2]}, {finish_loading, [1]}, {float, [1]},
      {float_to_binary, [1, 2]},
-     {float_to_list, [1, 2]}, {floor, [1]}, {format_cpu_topology, [1]}, {fun_info, [1, 2]}, {fun_info_mfa, [1]},
+     {float_to_list, [1, 2]}, {floor, [1]}, {format_cpu_topology, [1]}, {fun_info_mfa, [1]},
      {fun_to_list, [1]}, {garbage_collect, [0]}, {garbage_collect_message_area, [0]}, {gather_gc_info_result, [1]},
      {get, [1]},
-     {get_cookie, [0, 1]}, {get_module_info, [1, 2]}, {has_prepared_code_on_load, [1]}, {hd, [1]}, {hibernate, [0, 3]},
+     {get_cookie, [0, 1]}, {get_module_info, [1, 2]}, {has_prepared_code_on_load, [1]}, {hd, [1]},
      {insert_element, [3]}, {integer_to_binary, [1, 2]}, {integer_to_list, [1, 2]}, {iolist_size, [1]},
      {iolist_to_binary, [1]},
      {iolist_to_iovec, [1]}, {is_alive, [0]}, {is_atom, [1]}, {is_binary, [1]}, {is_bitstring, [1]}, {is_boolean, [1]},
@@ -254,14 +296,14 @@ left(erlang) ->
      {'rem', [2]},
      {round, [1]}, {self, [0]}, {set_cookie, [1, 2]}, {set_cpu_topology, [1]}, {setelement, [3]}, {setnode, [2, 3]},
      {size, [1]},
-     {split_binary, [2]}, {subtract, [2]}, {term_to_binary, [1, 2]}, {term_to_iovec, [1, 2]}, {throw, [1]}, {tl, [1]},
+     {split_binary, [2]}, {subtract, [2]}, {throw, [1]}, {tl, [1]},
      {trunc, [1]}, {tuple_size, [1]}, {tuple_to_list, [1]}, {universaltime_to_posixtime, [1]}, {unlink, [1]},
      {'xor', [2]},
      {yield, [0]}];
 left(ets) ->
     [{all, [0]}, {delete_all_objects, [1]}, {file2tab, [1, 2]}, {foldl, [3]}, {foldr, [3]}, {from_dets, [2]},
      {fun2ms, [1]},
-     {i, [0, 1, 2, 3]}, {init_table, [2]}, {is_compiled_ms, [1]}, {match_delete, [2]}, {match_spec_run, [2]},
+     {i, [0, 1, 2, 3]}, {init_table, [2]}, {match_delete, [2]}, {match_spec_run, [2]},
      {match_spec_run_r, [3]}, {module_info, [0, 1]}, {repair_continuation, [2]}, {select_delete, [2]},
      {tab2file, [2, 3]},
      {tab2list, [1]}, {tabfile_info, [1]}, {table, [1, 2]}, {test_ms, [2]}, {to_dets, [2]}];

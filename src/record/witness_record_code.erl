@@ -2,12 +2,15 @@
 -moduledoc """
 Which code a recorded program runs: woven modules, in folders that its VM looks into first.
 
+Witness itself is no part of a program, though a project may depend on it and have a copy of it in its folders
+(`m:witness_weave_own`): that folder is left out, and an application that needs Witness finds it running, outside.
+
 Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app`
 files there name, and the applications that the user names. A module that is not woven runs all the same, but the
 messages that it takes are not in the recording, so it is named in the summary.
 """.
 
--export([prepare/1, woven/3, folders/1, objects/2, cache/1, digests/1, outside/1]).
+-export([prepare/1, woven/3, user/1, folders/1, objects/2, cache/1, digests/1, outside/1]).
 
 -export_type([code/0, woven/0, digests/0]).
 
@@ -44,13 +47,19 @@ prepare(Options) ->
 -doc "Applications that are not to be recorded: those named, and what every program of Elixir finds running.".
 -spec outside(witness_record:options()) -> [atom()].
 outside(Options) ->
-    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
-    [elixir || elixir(Options, User) =/= []] ++ maps:get(outside, Options, []).
+    User = user(Options),
+    [elixir || elixir(Options, User) =/= []]
+        ++ [witness || is_map_key(witness, closure(wanted(Options, User), User, #{}))]
+        ++ maps:get(outside, Options, []).
+
+-doc "The user's folders.".
+-spec user(#{pa => [file:filename()], any() => any()}) -> [file:filename()].
+user(Options) -> witness_weave_own:others([filename:absname(Dir) || Dir <- maps:get(pa, Options, [])]).
 
 -doc "The folders of the modules that are woven, as they are.".
 -spec folders(witness_record:options()) -> {ok, [file:filename()]} | {error, witness_record:reason()}.
 folders(Options) ->
-    User = [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])],
+    User = user(Options),
     maybe
         ok ?= there(named(Options), User),
         Apps = applications(wanted(Options, User), User),
@@ -93,7 +102,7 @@ plan(Folders, #{contents := true}) -> (witness_record_calls:plan(Folders))#{send
 plan(Folders, _) -> witness_record_calls:plan(Folders).
 
 -doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
--spec cache(witness_record:options()) -> file:filename_all().
+-spec cache(#{cache => file:filename(), any() => any()}) -> file:filename_all().
 cache(#{cache := Dir}) -> filename:absname(Dir);
 cache(#{}) ->
     Base = case os:getenv("WITNESS_CACHE") of
@@ -118,17 +127,18 @@ elixir(Options, User) ->
     [App || IsElixir, App <- [elixir, logger]].
 
 %% Applications with their folders, and what they need.
-applications(Names, User) -> applications(lists:uniq(Names), User, #{}).
+applications(Names, User) -> [{App, Dir} || App := Dir <- closure(Names, User, #{}), Dir =/= none].
 
-applications([], _, Found) -> [{App, Dir} || App := Dir <- Found, Dir =/= none];
-applications([App | Names], User, Found) when is_map_key(App, Found) -> applications(Names, User, Found);
-applications([App | Names], User, Found) ->
+closure([], _, Found) -> Found;
+closure([App | Names], User, Found) when is_map_key(App, Found) -> closure(Names, User, Found);
+closure([App | Names], User, Found) ->
     case folder(App, User) of
         {ok, Dir} ->
             Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
-            applications(Names ++ Needs, User, Found#{App => Dir});
+            %% What Witness needs runs with it, and would hand on who has sent what.
+            closure(Names ++ Needs, User, Found#{App => case App of witness -> none; _ -> Dir end});
         %% An optional application that is not there.
-        none -> applications(Names, User, Found#{App => none})
+        none -> closure(Names, User, Found#{App => none})
     end.
 
 there([], _) -> ok;

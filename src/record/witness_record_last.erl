@@ -8,7 +8,7 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 """.
 -behaviour(gen_server).
 
--export([start_link/3, keep/2, finish/2]).
+-export([start_link/3, keep/2, finish/3]).
 -export([init/1, handle_call/3, write/3, handle_cast/2, handle_info/2, format_status/1]).
 
 -export_type([options/0, kept/0]).
@@ -41,10 +41,10 @@ start_link(Dir, Header, Options) -> {ok, _} = gen_server:start_link(?MODULE, {Di
 -spec keep(pid(), [{module(), binary(), boolean()}]) -> kept().
 keep(Pid, Modules) -> gen_server:call(Pid, {keep, Modules}, infinity).
 
--doc "Ends it, as `witness_record_writer:finish/2` does.".
--spec finish(pid(), [{module(), binary(), boolean()}]) ->
+-doc "Ends it, as `witness_record_writer:finish/3` does.".
+-spec finish(pid(), [{module(), binary(), boolean()}], More :: map()) ->
     {ok, witness_record_writer:summary()} | {ended, witness_record_writer:reason(), witness_record_writer:summary() | none}.
-finish(Pid, Modules) -> gen_server:call(Pid, {finish, Modules}, infinity).
+finish(Pid, Modules, More) -> gen_server:call(Pid, {finish, Modules, More}, infinity).
 
 -doc false.
 init({Dir, Header, #{last := Limit} = Options}) ->
@@ -66,9 +66,9 @@ handle_call({keep, Modules}, From, L0) ->
     Folder = filename:join(Dir, "kept-" ++ integer_to_list(Kept + 1)),
     {_, Ref} = spawn_monitor(?MODULE, write, [Folder, Modules, L]),
     {noreply, L#last{kept = Kept + 1, writing = {Ref, From}}};
-handle_call({finish, Modules}, _, L0) ->
+handle_call({finish, Modules, More}, _, L0) ->
     #last{dir = Dir, ended = Ended} = L = gathered(settled(L0)),
-    Reply = case {written(Dir, Modules, L), Ended} of
+    Reply = case {written(Dir, Modules, More, L), Ended} of
         {{ok, Summary}, running} -> {ok, Summary};
         {{ok, Summary}, {ended, Reason}} -> {ended, Reason, Summary};
         {{error, Reason}, _} -> {ended, Reason, none}
@@ -77,7 +77,7 @@ handle_call({finish, Modules}, _, L0) ->
 
 -doc false.
 -spec write(file:filename(), [{module(), binary(), boolean()}], #last{}) -> no_return().
-write(Folder, Modules, L) -> exit({written, Folder, written(Folder, Modules, L)}).
+write(Folder, Modules, L) -> exit({written, Folder, written(Folder, Modules, #{}, L)}).
 
 -doc false.
 handle_cast(_, L) -> {noreply, L}.
@@ -120,7 +120,8 @@ take(#last{native = Native, ring = Ring, ended = Ended} = L) ->
     Flat = [{Kind, iolist_to_binary(Part)} || {Kind, Part} <- Parts],
     {lists:sum([byte_size(Part) || {_, Part} <- Flat]),
      L#last{ring = witness_record_ring:add(Flat, erlang:monotonic_time(millisecond), Ring),
-            ended = case Ended of running -> State; _ -> Ended end}}.
+            %% It was told to stop: that is no end before the program's.
+            ended = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end}}.
 
 gathered(#last{native = Native} = L) ->
     ok = Native:flush(),
@@ -129,6 +130,6 @@ gathered(#last{native = Native} = L) ->
 drained({0, #last{ring = Ring} = L}) -> L#last{ring = witness_record_ring:settled(Ring)};
 drained({_, L}) -> drained(take(L)).
 
-written(Folder, Modules, #last{header = Header, options = Options, ring = Ring, ended = Ended}) ->
+written(Folder, Modules, More, #last{header = Header, options = Options, ring = Ring, ended = Ended}) ->
     witness_record_writer:write(Folder, Header, witness_record_ring:parts(Ring),
-                                (maps:with([compress], Options))#{modules => Modules, ended => Ended}).
+                                (maps:with([compress], Options))#{modules => Modules, ended => Ended, more => More}).

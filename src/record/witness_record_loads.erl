@@ -12,7 +12,7 @@ Whatever has the run-time module of recording in its attribute `witness_weave` i
 recorded as calls need not be: those with native functions, `error_handler`, and Witness itself.
 """.
 
--export([start/1, notice/2, unwoven/0]).
+-export([start/1, notice/2, unwoven/0, noticed/0]).
 
 -doc "From now on; the caller owns what is noticed. These calls are recorded, so that their modules need not be woven.".
 -spec start(Calls :: #{mfa() => non_neg_integer()}) -> ok.
@@ -28,12 +28,15 @@ start(Calls) ->
 -spec notice(module(), binary()) -> ok.
 notice(Module, Code) ->
     %% Without a table nothing is recorded any more.
-    try is_woven(Code) orelse is_monitor(Module) orelse ets:insert_new(?MODULE, {Module, unwoven}) of
-        _ ->
+    try is_woven(Code) orelse is_monitor(Module) orelse ets:member(?MODULE, Module) of
+        true ->
             case ets:lookup(?MODULE, Module) of
-                [{_, unwoven}] -> witness_record_runtime:verify();
+                [{_, {unwoven, _}}] -> witness_record_runtime:verify();
                 _ -> ok
-            end
+            end;
+        false ->
+            true = ets:insert(?MODULE, {Module, {unwoven, digest(Code)}}),
+            witness_record_runtime:verify()
     catch
         error:badarg -> ok
     end.
@@ -49,6 +52,17 @@ is_woven(Code) ->
         undefined -> false
     end.
 
+%% Of what is no object code there is none.
+digest(Code) ->
+    case erts_internal:beamfile_module_md5(Code) of
+        MD5 when is_binary(MD5) -> MD5;
+        _ -> unknown
+    end.
+
 -doc "The modules that were loaded as they are, since `start/1`.".
 -spec unwoven() -> [module()].
-unwoven() -> lists:sort([Module || {Module, unwoven} <- ets:tab2list(?MODULE)]).
+unwoven() -> [Module || {Module, _} <- noticed()].
+
+-doc "The same, with the digest of what was loaded first.".
+-spec noticed() -> [{module(), MD5 :: binary() | unknown}].
+noticed() -> lists:sort([{Module, MD5} || {Module, {unwoven, MD5}} <- ets:tab2list(?MODULE)]).

@@ -32,13 +32,13 @@ memory, when a sender's id cannot be one, or when all ids are used. Nothing is a
 and `take/1` says so. What was recorded until then can still be taken.
 """.
 
--export([available/0, start/1, stop/0, tracer/0, traced/4, verify/1]).
+-export([available/0, start/1, stop/0, seal/0, tracer/0, traced/4, verify/1]).
 -export([identify/0, identify/1, child/0, unborn/0, ended/2]).
--export([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
+-export([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
 -export([take/1, flush/0, info/0]).
 -export([enabled/3, enabled_procs/3, trace/5, trace_procs/5, trace_receive/5, trace_send/5]).
 -export_type([id/0, stream/0, state/0, options/0]).
--nifs([took/2, from/2, content/2, timeout/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
+-nifs([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
        identify/0, identify/1, child/0, unborn/0, ended/2, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
        trace_receive/5, trace_send/5, traced/4, open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
@@ -96,6 +96,17 @@ stop() ->
     ok = close(),
     ok = flush(),
     alone(fun clear/0).
+
+-doc """
+Ends the recording as planned: nothing is appended any more, and what processes hold is handed over, to be taken.
+
+What was recorded is a consistent cut: if an entry is there, so is everything that caused it. A process tells what it does before any other
+process can notice it. If a process finds the recording closed, then so does each process that notices what it does next.
+""".
+-spec seal() -> ok.
+seal() ->
+    ok = close(),
+    flush().
 
 %% Nobody else can be in native code meanwhile: no other scheduler runs, and this one is busy with the fun's only call.
 alone(Fun) ->
@@ -178,6 +189,13 @@ content(_, _) -> erlang:nif_error(not_loaded).
 -doc "A `receive` timed out.".
 -spec timeout(Me :: id()) -> ok.
 timeout(_) -> erlang:nif_error(not_loaded).
+
+-doc """
+The caller is about to begin a `receive`, which ends with an entry. If the caller ends without one, its last entry but the end says that it
+waited.
+""".
+-spec waits(Me :: id()) -> ok.
+waits(_) -> erlang:nif_error(not_loaded).
 
 -doc "A recorded call returned.".
 -spec result(Me :: id(), Call :: non_neg_integer(), term()) -> ok.

@@ -46,15 +46,20 @@ Begins to observe the children of these processes, of which one is the first pro
                 observation = none :: none | {module(), term()},
                 session :: trace:session() | undefined,
                 calming :: pid() | undefined,
+                freezer :: witness_trace_freeze:freezer() | undefined,
                 job = #{} :: map(),
                 root :: {pid(), reference()} | undefined,
                 living = #{} :: #{reference() => pid()},
                 master :: reference() | undefined,
                 ended = stopped :: witness_record:ended(),
+                naming :: trace:session() | undefined,
+                nodes = [] :: [node()],
                 phase = waiting :: waiting | running | draining | finished}).
 
 %% Milliseconds that the writer may take at the end, before a supervisor loses patience.
 -define(SHUTDOWN, 120_000).
+%% Processes that the end of a recording may need besides.
+-define(PLACES, 8).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
@@ -74,6 +79,8 @@ start_link(Leader) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Leader, [
 -doc false.
 init(Leader) ->
     process_flag(trap_exit, true),
+    %% The program may leave no time for who hears that it is to end.
+    process_flag(priority, high),
     %% The program has it from here. That of the supervisor is an application's.
     true = group_leader(Leader, self()),
     %% Whoever looks after this VM hears of signals, and passes them on; or is ended by them, and the pipe with it.
@@ -91,9 +98,9 @@ handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     case binary_to_term(Data) of
         {start, Job} -> {noreply, begin_job(Job, State)};
         {keep, Ref} -> {noreply, keep(Ref, State)};
-        stop -> {noreply, leave(finish(stopped, State))}
+        stop -> {noreply, stopped(State)}
     end;
-handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, leave(finish(stopped, State))};
+handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, stopped(State)};
 handle_info({'DOWN', Ref, process, _, Reason}, #state{root = {_, Ref}} = State) -> {noreply, root_ended(Reason, State)};
 handle_info({'DOWN', Ref, process, _, Reason}, #state{master = Ref} = State) ->
     {noreply, leave(finish({stopped, application(State), text(Reason)}, State))};
@@ -103,6 +110,8 @@ handle_info({'DOWN', Ref, process, _, _}, #state{phase = draining, living = Livi
         Left when map_size(Left) =:= 0 -> {noreply, look(State#state{living = Left})};
         Left -> {noreply, State#state{living = Left}}
     end;
+handle_info({trace, _, call, {erlang, setnode, [Node | _]}}, #state{nodes = Nodes} = State) ->
+    {noreply, State#state{nodes = [Node | Nodes]}};
 handle_info(_, State) -> {noreply, State}.
 
 -doc false.
@@ -120,10 +129,12 @@ begin_job(Job, State) ->
         Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
         Calming = telling(Session, Job),
         {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
+        Freezer = witness_trace_freeze:start(?PLACES, fun is_own/1),
+        %% Every process of the recorder exists by now: what this process spawns from here on is the program's.
         {ok, Observation} ?= observed(Job, State),
-        %% Of the recorder everybody is there already.
         ok = tracing(Session, Job),
-        Begun = State#state{job = Job, writer = Writer, observation = Observation, session = Session, calming = Calming,
+        Begun = State#state{freezer = Freezer, job = Job, naming = naming(), writer = Writer, observation = Observation, session = Session,
+                            calming = Calming,
                             phase = running},
         tell(running, Begun#state.port),
         Begun#state{root = root(first(Job), Job)}
@@ -138,12 +149,19 @@ telling(_, #{tracing_only := true}) -> undefined;
 telling(Session, Job) ->
     ok = witness_record_loads:start(maps:get(calls, Job)),
     {ok, Calming} = witness_record_calm:start_link(Session),
-    ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting(Job))#{calming => Calming})),
+    ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting())#{calming => Calming})),
     ok = handler(Job),
     Calming.
 
+%% A VM becomes a node by a call that a process below this supervisor makes. None of the program's processes is.
+naming() ->
+    Session = trace:session_create(witness_record_naming, self(), []),
+    _ = trace:function(Session, {erlang, setnode, 2}, true, []),
+    _ = trace:process(Session, whereis(kernel_sup), true, [call, set_on_spawn]),
+    Session.
+
 tracing(Session, #{tracing_only := true} = Job) ->
-    witness_record_traced:start(Session, maps:merge(maps:with([contents, hash], Job), adopting(Job)));
+    witness_record_traced:start(Session, (maps:with([contents, hash], Job))#{adopting => controller()});
 tracing(Session, Job) ->
     _ = trace:process(Session, new, true, [procs]),
     case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end.
@@ -161,9 +179,9 @@ observable(#{observer := _} = Job) ->
 observable(_) -> ok.
 
 %% Everybody whom the recorder needs is there, so that only the program's processes are born of those who are named.
-observed(#{observer := {Module, Argument}} = Job, #state{port = Port}) ->
+observed(#{observer := {Module, Argument}}, #state{port = Port}) ->
     Tell = fun(What) -> tell({told, What}, Port) end,
-    case Module:begin_observing(Argument, [self() | [whereis(application_controller) || #{app := _} <- [Job]]], Tell) of
+    case Module:begin_observing(Argument, [self(), controller()], Tell) of
         {ok, Observation} -> {ok, {Module, Observation}};
         {error, Reason} -> {error, {observer, Reason}}
     end;
@@ -180,12 +198,10 @@ outside([App | Apps]) ->
         {error, Reason} -> {error, {application, App, {not_started, Reason}}}
     end.
 
-starting(Job) -> (adopting(Job))#{ending => fun ending/0, loading => fun witness_record_loads:notice/2}.
+starting() -> #{adopting => controller(), ending => fun ending/0, loading => fun witness_record_loads:notice/2}.
 
-%% The processes of applications are spawned by the controller's.
-adopting(#{app := _}) -> #{adopting => whereis(application_controller)};
-adopting(#{applications := [_ | _]}) -> #{adopting => whereis(application_controller)};
-adopting(_) -> #{}.
+%% The processes of applications are its children, whether this recorder starts them or the program.
+controller() -> whereis(application_controller).
 
 %% A folder that is not looked into first would mean a recording with nothing in it.
 woven(#{woven := []}) -> ok;
@@ -209,12 +225,13 @@ native(Job) ->
 %% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calm,
-                                     witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime]),
+                                     witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime, witness_weave_funs]),
     witness_record_handler:load(Folder).
 
 header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last, tracing_only], Job),
-    maps:merge(#{options => Options, arguments => init:get_plain_arguments(), full_ids => maps:get(full_ids, Job, false)},
+    maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
+                 max_heap_size => erlang:system_info(max_heap_size), full_ids => maps:get(full_ids, Job, false)},
                maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only], Job)).
 
 first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
@@ -272,27 +289,60 @@ look(#state{ended = Ended} = State) ->
 in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_application(Pid) =:= undefined.
 
 %% Once: whoever ends the recording first says how it ended.
+%% The program goes on while the recording is brought to its end, unless it is suspended: it might spawn without end.
+stopped(#state{freezer = undefined} = State) -> leave(finish(stopped, State));
+stopped(#state{freezer = Freezer} = State) ->
+    ok = witness_trace_freeze:freeze(Freezer),
+    Finished = finish(stopped, State),
+    %% An application is stopped in good order.
+    _ = is_application(State) andalso witness_trace_freeze:thaw(Freezer),
+    leave(Finished).
+
+is_application(#state{job = #{app := _}}) -> true;
+is_application(#state{job = Job}) -> maps:get(applications, Job, []) =/= [].
+
+%% Processes of the recorder, and monitors.
+is_own(P) ->
+    case process_info(P, [initial_call, dictionary]) of
+        undefined -> false;
+        [{initial_call, {M, _, _}}, {dictionary, Dictionary}] ->
+            lists:any(fun(Module) -> lists:prefix("witness", atom_to_list(Module)) end,
+                      [M | [First || {First, _, _} <- [proplists:get_value('$initial_call', Dictionary)]]])
+    end.
+
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
     Observed = ended_observation(State#state.observation),
     _ = [ok = witness_record_calm:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
-    ok = witness_record_native:flush(),
-    {Outcome, Written} = case (writer(Job)):finish(Writer, modules(Job)) of
+    ok = witness_record_stop:seal(),
+    Unwoven = unwoven(Job),
+    More = #{stopped => Ended, waiting => waiting(Job), unwoven => Unwoven, nodes => nodes_of(State)},
+    Modules = modules(Job),
+    {Outcome, Written} = case (writer(Job)):finish(Writer, Modules, More) of
         {ok, Summary} -> {recorded, Summary};
         {ended, Reason, Summary} -> {{ended, Reason}, Summary}
     end,
     true = trace:session_destroy(Session),
     #{born := Born} = witness_record_native:info(),
-    tell({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born, unwoven => unwoven(Job)}},
+    tell({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born,
+                              unwoven => [Module || {Module, _} <- Unwoven],
+                              refused => witness_log_recording_refusal:reasons(written(Job), More#{modules => Modules})}},
          State#state.port),
     State#state{phase = finished};
 finish(_, State) -> State.
 
+%% By tracing alone nothing is replayed.
+waiting(#{tracing_only := true}) -> <<>>;
+waiting(#{}) -> witness_record_stop:waiting().
+
 %% An application, and what it needs, is stopped in good order.
-leave(#state{job = Job} = State) when is_map_key(app, Job); is_map_key(applications, Job) ->
-    ok = init:stop(),
-    State;
-leave(_) -> halt(0, [{flush, true}]).
+leave(State) ->
+    case is_application(State) of
+        true ->
+            ok = init:stop(),
+            State;
+        false -> halt(0, [{flush, true}])
+    end.
 
 modules(#{woven := Folders}) ->
     [{Module, Module:module_info(md5), is_list(File) andalso lists:member(filename:dirname(File), Folders)}
@@ -300,7 +350,20 @@ modules(#{woven := Folders}) ->
 
 unwoven(#{tracing_only := true}) -> [];
 unwoven(#{unwoven := Names}) ->
-    lists:usort([Name || Name <- Names, code:is_loaded(Name) =/= false] ++ witness_record_loads:unwoven()).
+    Noticed = witness_record_loads:noticed(),
+    witness_record_unwoven:why(lists:ukeysort(1, Noticed ++ [{Name, unknown} || Name <- Names, code:is_loaded(Name) =/= false])).
+
+%% What stands in the file `header'.
+written(#{last := _} = Job) -> (header(Job))#{late => true};
+written(Job) -> header(Job).
+
+%% What this VM was called while it was a node.
+nodes_of(#state{naming = Naming, nodes = Nodes}) ->
+    _ = [receive {trace_delivered, all, Ref} -> ok end || Naming =/= undefined, Ref <- [trace:delivered(Naming, all)]],
+    lists:usort([node() || is_alive()] ++ Nodes ++ named_since()).
+
+named_since() ->
+    receive {trace, _, call, {erlang, setnode, [Node | _]}} -> [Node | named_since()] after 0 -> [] end.
 
 tell(Message, Port) ->
     try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

@@ -33,14 +33,21 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -behaviour(witness_weave_runtime).
 
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
--export([received/1, timeout/0, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4,
-         wait/3, token/3, make_fun/3, halt/3, load/3, unseen/3, leave/3, leaving/2, apply/3, function/3]).
+-export([received/1, timeout/0, waits/1, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4,
+         wait/3, token/3, make_fun/3, digest/3, halt/3, load/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3,
+         stand_in/3, stands_in/1]).
+-export([first/3, next/3, awake/3, are_options/1, may_halt/1, may_hibernate/1]).
+-export([is_token_call/2, without_token/2, elsewhere/1]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
 -dialyzer([{no_match, [taken/3]}, {no_unused, [calm/0, looked_at/3, is_sender/1, own/2, also/4]}]).
 
 -define(KEY, '$witness_record').
+%% The function that a process was spawned with, if that is a call of the table.
+-define(FIRST, '$witness_record_first').
+%% How often a process that asks for this of another one lets that one begin.
+-define(YIELDS, 100).
 
 %% One in so many births has its parent look after its heap.
 -define(LOOK, 64).
@@ -90,7 +97,8 @@ stop() ->
 root(Module, Function, Args) ->
     Id = witness_record_native:child(),
     _ = erlang:seq_trace(label, Id),
-    {Pid, Monitor} = spawn_monitor(Module, Function, Args),
+    {First, Begin, With} = begun_with(Module, Function, Args),
+    {Pid, Monitor} = spawn_monitor(First, Begin, With),
     _ = erlang:seq_trace(sequential_trace_token, []),
     {Pid, Monitor, Id}.
 
@@ -191,6 +199,19 @@ timeout() ->
         Me -> witness_record_native:timeout(Me)
     end.
 
+%% Only where a `receive` surely begins: with another time it fails, and the process goes on without an entry.
+-doc false.
+-spec waits(Time) -> Time when Time :: term().
+waits(Time) when Time =:= infinity; is_integer(Time), Time > 0, Time =< 16#ffffffff ->
+    case me() of
+        0 -> Time;
+        Me ->
+            ok = witness_record_native:waits(Me),
+            Time
+    end;
+waits(Time) -> Time.
+
+%% It is not announced: what asks whether a message matches is the program's code.
 -doc false.
 -spec wait(module(), atom(), [term()]) -> term().
 wait(prim_eval, 'receive', [Match, Time]) ->
@@ -215,26 +236,45 @@ sent(To, Msg) ->
 
 -doc false.
 -spec send(module(), atom(), [term()]) -> term().
-send(erlang, Function, [To | Rest] = Args) ->
+send(erlang, Function, [_, _ | Options] = Args) ->
     case me() of
         0 -> erlang:apply(erlang, Function, Args);
         Me ->
-            case destination(To) of
-                plain ->
-                    ok = announce(To, Rest, Me),
-                    erlang:apply(erlang, Function, Args);
-                own ->
-                    ok = announce(To, Rest, Me),
-                    case Rest of
-                        [Msg] -> to_own(Msg, Me);
-                        _ -> erlang:apply(erlang, Function, Args)
-                    end;
-                {name, Name} -> named(Function, Name, To, Rest, Me);
-                remote ->
-                    ok = announce(To, Rest, Me),
-                    remote(erlang, Function, Args, Me)
+            case are_options(Options) of
+                true -> send_to(Function, Args, Me);
+                %% It fails, wherever it was to go.
+                false -> erlang:apply(erlang, Function, Args)
             end
     end.
+
+-doc "Whether a send with these, or without any, does not fail for them. Nobody is sent anything.".
+-spec are_options([Options :: term()]) -> boolean().
+are_options([]) -> true;
+are_options([[]]) -> true;
+are_options([[noconnect]]) -> true;
+are_options([[nosuspend]]) -> true;
+are_options([Options]) ->
+    try erlang:send({'$witness_nobody', node()}, none, Options) of _ -> true catch error:badarg -> false end.
+
+send_to(Function, [To | Rest] = Args, Me) ->
+    case destination(To) of
+        plain ->
+            ok = announce(To, Rest, Me),
+            returns(Function, Args, Me);
+        own ->
+            ok = announce(To, Rest, Me),
+            to_own(Function, Args, Me);
+        {name, Name} -> named(Function, Name, To, Rest, Me);
+        remote ->
+            ok = announce(To, Rest, Me),
+            remote(Function, Args, Me);
+        nobody -> erlang:apply(erlang, Function, Args)
+    end.
+
+returns(Function, Args, Me) ->
+    Value = erlang:apply(erlang, Function, Args),
+    ok = sent(Function, Args, Value, Me),
+    Value.
 
 destination(To) when To =:= self() -> own;
 destination(To) when is_atom(To) -> {name, To};
@@ -242,14 +282,16 @@ destination({Name, Node}) when is_atom(Name), Node =:= node() -> {name, Name};
 destination({Name, Node}) when is_atom(Name), is_atom(Node) -> remote;
 destination(To) when is_pid(To), node(To) =/= node() -> remote;
 destination(To) when is_reference(To), node(To) =/= node() -> remote;
-destination(_) -> plain.
+destination(To) when is_pid(To); is_port(To); is_reference(To) -> plain;
+destination(_) -> nobody.
 
-%% Nothing fails here: the label is always the own one again. With options it could, and the message is recorded itself.
-to_own(Msg, Me) ->
+%% Nothing fails here: the label is always the own one again. With options the message is recorded itself.
+to_own(Function, [_, Msg], Me) ->
     _ = erlang:seq_trace(label, -Me),
     self() ! Msg,
     _ = erlang:seq_trace(label, Me),
-    Msg.
+    case Function of send_nosuspend -> true; _ -> Msg end;
+to_own(Function, Args, _) -> erlang:apply(erlang, Function, Args).
 
 %% Before it is sent: whatever ends the process in between, nobody takes a message that was not announced.
 announce(To, [Msg | _], Me) ->
@@ -269,25 +311,25 @@ named(Function, Name, To, Rest, Me) ->
             ok = witness_record_native:named(Me, undefined),
             ok = announce(To, Rest, Me),
             erlang:apply(erlang, Function, [To | Rest]);
-        Found when Found =:= self(), length(Rest) =:= 1 ->
+        Found when Found =:= self() ->
             ok = witness_record_native:named(Me, Found),
             ok = announce(To, Rest, Me),
-            to_own(hd(Rest), Me);
+            to_own(Function, [Found | Rest], Me);
         Found ->
             ok = witness_record_native:named(Me, Found),
             ok = announce(To, Rest, Me),
-            erlang:apply(erlang, Function, [Found | Rest])
+            returns(Function, [Found | Rest], Me)
     end.
 
 %% Another node is told nothing of who is recorded here.
-remote(Module, Function, Args, Me) ->
+remote(Function, Args, Me) ->
     ok = verify(),
     _ = erlang:seq_trace(sequential_trace_token, []),
-    labelled_again(Module, Function, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
+    labelled_again(Function, Args, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
 
-%% The token is another's while the call is done.
-labelled_again(Module, Function, Args, Tell, Me) ->
-    try erlang:apply(Module, Function, Args) of
+%% The token is another's while the call is done, with other arguments than those that the program has given.
+labelled_again(Function, Given, Args, Tell, Me) ->
+    try erlang:apply(erlang, Function, Args) of
         Value ->
             _ = erlang:seq_trace(label, Me),
             ok = Tell(Value),
@@ -295,10 +337,14 @@ labelled_again(Module, Function, Args, Tell, Me) ->
     catch
         Class:Reason:Stack ->
             _ = erlang:seq_trace(label, Me),
-            raised(Class, Reason, Stack, number(Module, Function, length(Args)), Me)
+            Shown = [case Frame of {M, F, Args, Info} -> {M, F, Given, Info}; _ -> Frame end || Frame <- Stack],
+            raised(Class, Reason, Shown, number(erlang, Function, length(Args)), Me)
     end.
 
-sent(_, [_, Msg], Msg, _) -> ok;
+%% What a send returns is recorded where it does not follow from its arguments: a port, or another node, may be busy.
+sent(send_nosuspend, _, true, _) -> ok;
+sent(send, [_, _, _], ok, _) -> ok;
+sent(Function, [_, Msg], Msg, _) when Function =/= send_nosuspend -> ok;
 sent(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
 
 %% --- processes -------------------------------------------------------------------
@@ -310,14 +356,27 @@ spawn(erlang, Function, Args) ->
         {0, true} -> erlang:apply(erlang, Function, Args);
         {0, false} ->
             case persistent_term:get(?MODULE, off) of
-                #{adopting := Parent} when Parent =:= self() -> child(Function, Args, 0);
+                #{adopting := Parent} when Parent =:= self() ->
+                    case starts_witness(Args) of
+                        true -> erlang:apply(erlang, Function, Args);
+                        false -> child(Function, Args, 0)
+                    end;
                 _ -> erlang:apply(erlang, Function, Args)
             end;
-        {Me, true} -> remote(erlang, Function, Args, Me);
+        {Me, true} -> remote(Function, Args, Me);
         {Me, false} -> child(Function, Args, Me)
     end.
 
+%% What the application controller spawns for an application has its record among the arguments, which differ between releases of
+%% OTP. Witness is never part of what it records, also where the program starts it.
+starts_witness([Head | Tail]) -> starts_witness(Head) orelse starts_witness(Tail);
+starts_witness(Record) when is_tuple(Record), tuple_size(Record) > 2 ->
+    lists:member(element(1, Record), [appl, appl_data]) andalso element(2, Record) =:= witness;
+starts_witness(_) -> false.
+
 %% With a node come a fun, or a module, a function and its arguments.
+-doc false.
+-spec elsewhere([term()]) -> boolean().
 elsewhere([Node, Fun | _]) when is_function(Fun) -> Node =/= node();
 elsewhere([Node, _, Function, _ | _]) when is_atom(Function) -> Node =/= node();
 elsewhere(_) -> false.
@@ -327,15 +386,96 @@ child(Function, Args, Me) ->
     Id = witness_record_native:child(),
     _ = [witness_record_room:look() || Id rem ?LOOK =:= 0],
     _ = erlang:seq_trace(label, Id),
-    labelled_again(erlang, Function, Args, fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
+    labelled_again(Function, Args, begun_with(Args), fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
 
 spawned(_, _, Child, _) when is_pid(Child) -> ok;
 spawned(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
+
+%% What the VM calls first in a process, no woven code does. A call of the table would be done unrecorded, and a process
+%% that it spawns would have the label of its parent: so such a process begins here. Arguments that are none stay as they are.
+begun_with([Module, Function, Args | Rest]) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    {M, F, As} = begun_with(Module, Function, Args),
+    [M, F, As | Rest];
+begun_with([Node, Module, Function, Args | Rest]) when is_atom(Node), is_atom(Module), is_atom(Function), is_list(Args) ->
+    [Node | begun_with([Module, Function, Args | Rest])];
+begun_with(Args) -> Args.
+
+begun_with(Module, Function, Args) ->
+    case is_woven_call(Module, Function, Args) of
+        true -> {?MODULE, first, [Module, Function, Args]};
+        false -> {Module, Function, Args}
+    end.
+
+%% Whether the VM would do a call of the table when it is told to call this.
+is_woven_call(erlang, apply, [Module, Function, Args]) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    is_woven_call(Module, Function, Args);
+is_woven_call(erlang, apply, [Fun, Args]) when is_function(Fun), is_list(Args) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} ->
+            {_, Module} = erlang:fun_info(Fun, module),
+            {_, Function} = erlang:fun_info(Fun, name),
+            is_woven_call(Module, Function, Args);
+        _ -> false
+    end;
+is_woven_call(Module, Function, Args) ->
+    try class(Module, Function, length(Args)) =/= none catch error:badarg -> false end.
+
+-doc "A process begins with a call of the table.".
+-spec first(module(), atom(), [term()]) -> term().
+first(Module, Function, Args) ->
+    put(?FIRST, {Module, Function, length(Args)}),
+    next(Module, Function, Args).
+
+-doc "The VM would call this, with nothing of the program below it: so nothing else is in a stack trace.".
+-spec next(module(), atom(), [term()]) -> term().
+next(Module, Function, Args) ->
+    try
+        apply(Module, Function, Args)
+    catch
+        Class:Reason:Stack -> erlang:raise(Class, Reason, [Frame || Frame <- Stack, element(1, Frame) =/= ?MODULE])
+    end.
+
+%% There is an entry before the process hibernates, and one when it has woken. What it does before the first it has done if that is
+%% there, and it has done nothing behind it unless the second is there.
+-doc false.
+-spec hibernate(module(), atom(), [term()]) -> term().
+hibernate(erlang, hibernate, Args) ->
+    case may_hibernate(Args) andalso me() of
+        Me when is_integer(Me), Me > 0 ->
+            Number = number(erlang, hibernate, length(Args)),
+            ok = witness_record_native:result(Me, Number, ok),
+            hibernates(Args, Number, Me);
+        _ -> erlang:apply(erlang, hibernate, Args)
+    end.
+
+hibernates([] = Args, Number, Me) ->
+    Value = erlang:apply(erlang, hibernate, Args),
+    ok = witness_record_native:result(Me, Number, true),
+    Value;
+hibernates(MFA, _, _) -> erlang:hibernate(?MODULE, awake, MFA).
+
+-doc "Whether such a call does not fail. OTP 27 has none without arguments.".
+-spec may_hibernate([term()]) -> boolean().
+may_hibernate([]) -> erlang:function_exported(erlang, hibernate, 0);
+may_hibernate([Module, Function, Args]) when is_atom(Module), is_atom(Function), length(Args) =< 255 -> true;
+may_hibernate(_) -> false.
+
+-doc "The process has woken, with nothing on its stack, and goes on as it has asked for: the program's function is the last on the stack again.".
+-spec awake(module(), atom(), [term()]) -> term().
+awake(Module, Function, Args) ->
+    ok = witness_record_native:result(me(), number(erlang, hibernate, 3), true),
+    case is_woven_call(Module, Function, Args) of
+        true -> next(Module, Function, Args);
+        false -> erlang:apply(Module, Function, Args)
+    end.
 
 %% --- results ---------------------------------------------------------------------
 
 -doc false.
 -spec result(non_neg_integer(), module(), atom(), [term()]) -> term().
+%% For some flags the VM calls code of kernel, which is woven.
+result(Number, Module, Function, Args) when Function =:= system_flag; Function =:= system_flag_scheduler_wall_time ->
+    foreign(Number, Module, Function, Args);
 result(Number, Module, Function, Args) ->
     case me() of
         0 -> erlang:apply(Module, Function, Args);
@@ -400,10 +540,10 @@ raised(Class, Reason, Stack, Number, Me) ->
 -spec information(module(), atom(), [term()]) -> term().
 information(erlang, process_info, Args) ->
     case me() of
-        0 -> shown(unmonitored(erlang:apply(erlang, process_info, Args)));
+        0 -> shown(as_without(Args));
         Me ->
             Number = number(erlang, process_info, length(Args)),
-            try unmonitored(erlang:apply(erlang, process_info, Args)) of
+            try as_without(Args) of
                 Value ->
                     ok = witness_record_native:result(Me, Number, Value),
                     shown(Value)
@@ -413,13 +553,26 @@ information(erlang, process_info, Args) ->
     end.
 
 %% Before it is recorded: whoever replays it shows what was recorded.
-unmonitored({monitored_by, [_ | _] = Pids} = Item) ->
+as_without([Pid | _] = Args) -> without(erlang:apply(erlang, process_info, Args), Pid).
+
+without({monitored_by, [_ | _] = Pids} = Item, _) ->
     case persistent_term:get(?MODULE, off) of
         #{calming := Pid} -> {monitored_by, Pids -- [Pid]};
         _ -> Item
     end;
-unmonitored([_ | _] = Items) -> [unmonitored(Item) || Item <- Items];
-unmonitored(Item) -> Item.
+without({initial_call, {?MODULE, first, 3}}, Pid) -> {initial_call, spawned_with(Pid, ?YIELDS)};
+without([_ | _] = Items, Pid) -> [without(Item, Pid) || Item <- Items];
+without(Item, _) -> Item.
+
+%% It says so itself as soon as it runs. Of one that does not, or has ended meanwhile, no more is known than of a fun.
+spawned_with(Pid, Yields) ->
+    case process_info(Pid, {dictionary, ?FIRST}) of
+        {_, {_, _, _} = First} -> First;
+        {_, undefined} when Yields > 0 ->
+            erlang:yield(),
+            spawned_with(Pid, Yields - 1);
+        _ -> {erlang, apply, 2}
+    end.
 
 shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
 shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
@@ -427,7 +580,7 @@ shown(Item) -> Item.
 
 is_own({Key, _}) -> is_own_key(Key).
 
-is_own_key(Key) -> Key =:= ?KEY orelse witness_record_room:is_key(Key).
+is_own_key(Key) -> Key =:= ?KEY orelse Key =:= ?FIRST orelse witness_record_room:is_key(Key).
 
 -doc false.
 -spec dictionary(module(), atom(), [term()]) -> term().
@@ -439,23 +592,49 @@ dictionary(erlang, erase, []) ->
     [Entry || Entry <- All, not is_own(Entry)].
 
 -doc false.
--spec token(module(), atom(), [term()]) -> [] | 0 | {0, 0} | false.
-token(erlang, seq_trace, [label, _]) -> 0;
-token(erlang, seq_trace, [serial, _]) -> {0, 0};
-token(erlang, seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
-token(erlang, seq_trace_print, _) -> false;
-token(erlang, _, _) -> [].
+-spec token(module(), atom(), [term()]) -> term().
+token(erlang, Function, Args) ->
+    case is_token_call(Function, Args) of
+        true -> without_token(Function, Args);
+        false -> erlang:apply(erlang, Function, Args)
+    end.
+
+-doc "Whether such a call does not fail.".
+-spec is_token_call(atom(), [term()]) -> boolean().
+is_token_call(seq_trace, [label, _]) -> true;
+is_token_call(seq_trace, [serial, Serial]) -> is_tuple(Serial) andalso tuple_size(Serial) =:= 2;
+is_token_call(seq_trace, [sequential_trace_token, _]) -> true;
+is_token_call(seq_trace, [Flag, Value]) -> is_flag(Flag) andalso is_boolean(Value);
+is_token_call(seq_trace_info, [Item]) -> Item =:= label orelse Item =:= serial orelse is_flag(Item);
+is_token_call(seq_trace_print, _) -> true.
+
+is_flag(Flag) ->
+    lists:member(Flag, [send, 'receive', print, timestamp, monotonic_timestamp, strict_monotonic_timestamp]).
+
+-doc "What it returns in a process that has no token.".
+-spec without_token(atom(), [term()]) -> [] | 0 | {0, 0} | false.
+without_token(seq_trace, [label, _]) -> 0;
+without_token(seq_trace, [serial, _]) -> {0, 0};
+without_token(seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
+without_token(seq_trace_print, _) -> false;
+without_token(_, _) -> [].
 
 -doc false.
 -spec halt(module(), atom(), [term()]) -> no_return().
 halt(erlang, halt, Args) ->
-    %% Whoever it is: what all others have done is at stake.
-    _ = case {me(), persistent_term:get(?MODULE, off)} of
+    %% Whoever it is: what all others have done is at stake. A call that surely fails ends nothing.
+    _ = case {me(), may_halt(Args) andalso persistent_term:get(?MODULE, off)} of
         {0, #{ending := Ending}} -> Ending();
         {Me, #{ending := Ending}} -> outside(Ending, Me);
         _ -> nobody
     end,
     erlang:apply(erlang, halt, Args).
+
+-doc "Whether a call of `halt` with these arguments may end the VM; where it may not, it fails.".
+-spec may_halt([term()]) -> boolean().
+may_halt([]) -> true;
+may_halt([Status | Options]) ->
+    (is_integer(Status) andalso Status >= 0 orelse Status =:= abort orelse is_list(Status)) andalso lists:all(fun is_list/1, Options).
 
 -doc false.
 -spec load(module(), atom(), [term()]) -> term().
@@ -493,6 +672,11 @@ leaving(raise, _) -> ok.
 -spec apply(module(), atom(), [term()]) -> term().
 apply(erlang, apply, [Module, Function, Args]) ->
     apply(Module, Function, Args);
+apply(erlang, apply, [Fun, Args]) when is_function(Fun, length(Args)) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} -> apply(element(2, erlang:fun_info(Fun, module)), element(2, erlang:fun_info(Fun, name)), Args);
+        _ -> erlang:apply(Fun, Args)
+    end;
 apply(Module, Function, Args) ->
     case class(Module, Function, length(Args)) of
         none -> erlang:apply(Module, Function, Args);
@@ -508,9 +692,29 @@ make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Functi
 -spec function(module(), atom(), arity()) -> function().
 function(Module, Function, Arity) ->
     case class(Module, Function, Arity) of
-        none -> erlang:make_fun(Module, Function, Arity);
-        _ -> witness_weave_runtime:calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+        none ->
+            case witness_record_calls:is_steered(Module, Function, Arity) of
+                true -> stand_in(Module, Function, Arity);
+                false -> erlang:make_fun(Module, Function, Arity)
+            end;
+        _ -> stand_in(Module, Function, Arity)
     end.
+
+-doc """
+A fun that does what the run-time module of this VM does in the place of the function. It is made here also where that is the module of a
+replay, so that it is the same fun in both.
+""".
+-spec stand_in(module(), atom(), arity()) -> function().
+stand_in(Module, Function, Arity) ->
+    witness_weave_runtime:calling(Arity, fun(Args) -> (persistent_term:get({?MODULE, does}, ?MODULE)):apply(Module, Function, Args) end).
+
+-doc "The run-time module of this VM, where it is another one.".
+-spec stands_in(module()) -> ok.
+stands_in(Runtime) -> persistent_term:put({?MODULE, does}, Runtime).
+
+-doc false.
+-spec digest(module(), atom(), [term()]) -> term().
+digest(erlang, Function, Args) -> witness_weave_funs:call(Function, Args).
 
 class(Module, Function, Arity) ->
     case witness_record_calls:class(Module, Function, Arity) of

@@ -18,6 +18,8 @@ this process                                   witness_record_node, there
 
 When the VM ends without `finished`, it was halted or killed: what was written until then can be read. When this
 process, or its owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
+
+When the VM has ended, this process seals the recording (`m:witness_record_seal`).
 """.
 -behaviour(gen_server).
 
@@ -85,7 +87,7 @@ job(Options, Code) ->
     Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last, tracing_only], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
     %% What the program's code was is asked again when it is replayed.
-    Again = #{pa => [filename:absname(Dir) || Dir <- maps:get(pa, Options, [])], weave => maps:get(weave, Options, [])
+    Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])
                   ++ [compiler || is_map_key(observer, Options)]},
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options)), code => Again}, Used).
 
@@ -128,7 +130,7 @@ stopping(State) -> State.
 -doc false.
 handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     %% It comes from our own code, in a VM that runs with the rights of this one.
-    {noreply, heard(binary_to_term(Data), State)};
+    {noreply, heard(witness_event_external:decode(Data), State)};
 handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) -> ended(Status, State);
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner, result = none} = State) ->
     {noreply, stopping(State#state{owner = gone})};
@@ -149,9 +151,11 @@ heard({kept, Ref, Result}, #state{keeping = Keeping} = State) ->
 heard({finished, _} = Told, State) -> State#state{told = Told};
 heard({refused, _} = Told, State) -> State#state{told = Told}.
 
-ended(_, #state{owner = gone} = State) -> {stop, normal, State};
+ended(Status, #state{owner = gone} = State) ->
+    _ = sealed(result(Status, State), State),
+    {stop, normal, State};
 ended(Status, #state{started = Started, waiting = Waiting} = State) ->
-    Result = result(Status, State),
+    Result = sealed(result(Status, State), State),
     [gen_server:reply(From, Result) || From <- Waiting],
     [gen_server:reply(From, {error, ended}) || _ := From <- State#state.keeping],
     case Started of
@@ -161,8 +165,18 @@ ended(Status, #state{started = Started, waiting = Waiting} = State) ->
     end,
     {noreply, State#state{result = Result, waiting = []}}.
 
+%% Nothing is written any more, however the VM has ended, and only this account could write until now.
+sealed({ok, Summary}, #state{job = #{dir := Dir}}) ->
+    case witness_record_seal:seal(Dir) of
+        ok -> {ok, Summary};
+        {error, Reason} -> {ok, Summary#{unsealed => Reason}}
+    end;
+sealed(Error, _) -> Error.
+
 result(Status, #state{told = {finished, Summary}}) -> {ok, Summary#{vm => Status}};
 result(_, #state{told = {refused, Reason}}) -> {error, Reason};
-result(Status, #state{told = none, started = running}) ->
-    {ok, #{outcome => {ended, {vm, Status}}, ended => halted, vm => Status, unwoven => []}};
+result(Status, #state{told = none, started = running, job = Job}) ->
+    %% It is not known which modules were loaded: the header decides.
+    {ok, #{outcome => {ended, {vm, Status}}, ended => halted, vm => Status, unwoven => [],
+           refused => witness_log_recording_refusal:reasons(case Job of #{last := _} -> Job#{late => true}; _ -> Job end, #{})}};
 result(Status, #state{told = none}) -> {error, {vm, {exit_status, Status}}}.

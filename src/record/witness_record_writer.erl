@@ -15,7 +15,7 @@ readable. The system goes on.
 
 -behaviour(gen_server).
 
--export([start_link/3, finish/2, write/4]).
+-export([start_link/3, finish/2, finish/3, write/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([options/0, summary/0, reason/0]).
@@ -71,6 +71,7 @@ began it has ended.
                  streams :: #{kind() => #stream{}},
                  index :: non_neg_integer(),
                  flush :: pos_integer(),
+                 more = #{} :: map(),
                  ended = running :: running | {ended, reason()},
                  failed = false :: boolean()}).
 
@@ -91,19 +92,26 @@ was woven. `ended`: it had ended before, with this reason.
 """.
 -spec finish(pid(), [{module(), MD5 :: binary(), Woven :: boolean()}]) ->
     {ok, summary()} | {ended, reason(), summary()}.
-finish(Pid, Modules) -> gen_server:call(Pid, {finish, Modules}, infinity).
+finish(Pid, Modules) -> finish(Pid, Modules, #{}).
+
+-doc "The same; `More` is what the file `modules` says besides.".
+-spec finish(pid(), [{module(), MD5 :: binary(), Woven :: boolean()}], More :: map()) ->
+    {ok, summary()} | {ended, reason(), summary()}.
+finish(Pid, Modules, More) -> gen_server:call(Pid, {finish, Modules, More}, infinity).
 
 -doc """
-Writes a whole recording of parts that were gathered before, in the calling process: `modules` as for `finish/2`; `ended`: whether it
-was ended early. Births stand as they are, with their signatures.
+Writes a whole recording of parts that were gathered before, in the calling process: `modules` and `more` as for `finish/3`; `ended`: whether
+it was ended early. Births stand as they are, with their signatures.
 """.
 -spec write(file:filename_all(), Header :: map(), [{kind(), iodata()}],
-            #{modules := [{module(), binary(), boolean()}], ended := running | {ended, reason()}, compress => boolean()}) ->
+            #{modules := [{module(), binary(), boolean()}], ended := running | {ended, reason()}, compress => boolean(),
+              more => map()}) ->
     {ok, summary()} | {error, reason()}.
 write(Dir, Header, Parts, #{modules := Modules, ended := Ended} = Options) ->
     maybe
         {ok, W} ?= opened(Dir, Header, Options),
-        Gathered = lists:foldl(fun gather/2, W#writer{ended = Ended, contents = false, native = none}, Parts),
+        Gathered = lists:foldl(fun gather/2, W#writer{ended = Ended, contents = false, native = none,
+                                                           more = maps:get(more, Options, #{})}, Parts),
         {Result, #writer{failed = Failed, ended = Why}} = sealed(Modules, Gathered),
         case {Failed, Result, Why} of
             {true, _, {ended, Reason}} -> {error, Reason};
@@ -135,8 +143,7 @@ opened(Dir, Header, Options) ->
     Id = rand:bytes(8),
     maybe
         ok ?= make_folder(Dir),
-        {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
-        ok ?= put_file(Dir, header, Id, [block(maps:merge(known(), Header), none)]),
+        {ok, Streams} ?= begun(Dir, Id, [block(maps:merge(known(), Header), none)]),
         Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
         Flush = maps:get(flush, Options, ?FLUSH_MS),
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
@@ -144,6 +151,20 @@ opened(Dir, Header, Options) ->
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
                      contents = Contents,
                      compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
+    end.
+
+%% The folder of what could not be begun can be taken for another recording.
+begun(Dir, Id, Header) ->
+    maybe
+        {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
+        ok ?= put_file(Dir, header, Id, Header),
+        {ok, Streams}
+    else
+        %% The file of another recording.
+        {error, {file, _, eexist}} = Error -> Error;
+        Error ->
+            _ = [file:delete(witness_log_recording_file:name(Dir, Kind), [raw]) || Kind <- ?KINDS],
+            Error
     end.
 
 known() ->
@@ -192,12 +213,17 @@ put_file(Dir, Kind, Id, Blocks) ->
         Closed = named(Name, file:close(Device)),
         ok ?= Written,
         ok ?= Closed,
-        named(Name, file:rename(Temporary, Name))
+        ok ?= named(Name, file:rename(Temporary, Name))
+    else
+        {error, {file, _, eexist}} = Error -> Error;
+        Error ->
+            _ = file:delete(Temporary, [raw]),
+            Error
     end.
 
 -doc false.
-handle_call({finish, Modules}, _, W) ->
-    {Reply, W1} = finished(Modules, W),
+handle_call({finish, Modules, More}, _, W) ->
+    {Reply, W1} = finished(Modules, W#writer{more = More}),
     {stop, normal, Reply, W1}.
 
 -doc false.
@@ -236,7 +262,8 @@ format_status(Status) ->
 take(#writer{native = Native, ended = Ended} = W) ->
     {Parts, State} = Native:take(?TAKE),
     Bytes = lists:sum([iolist_size(Part) || {_, Part} <- Parts]),
-    Ended1 = case Ended of running -> State; _ -> Ended end,
+    %% It was told to stop: that is no end before the program's.
+    Ended1 = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end,
     Sorted = [Part || Kind <- ?KINDS, {K, _} = Part <- Parts, K =:= Kind],
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
 
@@ -331,10 +358,10 @@ with_index(Sizes, #writer{dir = Dir, full = Full} = W) ->
         _ -> W
     end.
 
-with_modules(Modules, Sizes, #writer{dir = Dir, id = Id, ended = Ended} = W) ->
+with_modules(Modules, Sizes, #writer{dir = Dir, id = Id, ended = Ended, more = More} = W) ->
     Names = blocks(names(), W),
-    End = #{ended => case Ended of running -> finished; {ended, Reason} -> Reason end, sizes => Sizes, modules => Modules,
-            names => iolist_size(Names)},
+    End = More#{ended => case Ended of running -> finished; {ended, Reason} -> Reason end, sizes => Sizes, modules => Modules,
+                names => iolist_size(Names)},
     case put_file(Dir, modules, Id, [block(End, W#writer.compressor) | Names]) of
         ok -> W;
         {error, Why} when Ended =:= running -> W#writer{ended = {ended, Why}};

@@ -23,21 +23,28 @@ The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remot
 
 -doc """
 Where to attach to. `lease`: milliseconds after which the target cleans up if it hears nothing from here, 20,000 without
-it: a connection whose loss nobody is told of, and a tool that stands still. What to `watch` is named as the target
+it: a connection whose loss nobody is told of, and a tool that stands still. `on_leaving` is given lines that say how far the
+clean-up is, if there are many processes. What to `watch` is named as the target
 names it; without a name it is the whole node.
 """.
 -type target() :: #{node := node(), cookie := atom(), watch => [{application | name | pid, string()}],
-                    lease => pos_integer()}.
+                    lease => pos_integer(), on_leaving => fun((unicode:chardata()) -> term())}.
 
 -define(LEASE, 20_000).
 
 %% What the target needs for a run over `evm': what these name, directly or not.
 -define(ROOTS, [witness_remote_guard, witness_run, witness_trace_evm]).
 
-%% But not the compiler of specifications, the other sources of events, what reads and writes logs, and what starts
-%% Witness where it is installed.
+%% But not the compiler of specifications, the other sources of events, what reads and writes logs, what weaves modules, and
+%% what starts Witness where it is installed.
 -define(CUT, [witness_app, witness_sup, witness_exports, witness_spec, witness_log_writer, witness_monitor_log,
-              witness_outline_births, witness_outline_offline, witness_reading, witness_replaying, witness_trace_native]).
+              witness_inline, witness_inline_host, witness_inline_life, witness_inline_modules, witness_inline_monitors,
+              witness_inline_notes, witness_inline_process, witness_monitor_lane, witness_outline_births, witness_outline_lane,
+              witness_outline_offline, witness_reading, witness_record_runtime, witness_replaying, witness_trace_native,
+              witness_weave, witness_weave_keeper]).
+
+%% What is called first, whose name the merged module has.
+-define(GUARD, witness_remote_guard).
 
 %% This is also the name of the application, and a word in reports.
 -define(WORD, witness).
@@ -54,11 +61,14 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
         ok ?= witness_remote_connection:check(Node),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
-        {ok, Objects} ?= objects(Compiled),
-        ok ?= witness_remote_connection:has(Node, external(Objects)),
+        {ok, All} ?= objects(Compiled),
+        Names = [M || {M, _} <- All],
+        Objects = few(All, Compiled),
+        ok ?= witness_remote_connection:has(Node, external(Objects, Names)),
         witness_remote_run:start(#{
-            node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, absent => ?CUT, specs => Specs,
-            warnings => Warnings, owner => self(),
+            node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, names => Names, absent => ?CUT,
+            specs => Specs, warnings => Warnings, owner => self(),
+            on_leaving => maps:get(on_leaving, Target, fun(_) -> ok end),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
     end.
@@ -90,9 +100,36 @@ kind(pid) -> "process".
 objects(Specs) -> witness_remote_bundle:closure(?ROOTS ++ Specs, [?WORD | ?CUT]).
 
 %% Modules of OTP that the bundle calls. Libraries that it only uses where they are need not be there.
-external(Objects) ->
-    Called = lists:usort([M || {_, Object} <- Objects, {M, _, _} <- witness_remote_bundle:imports(Object)]),
-    Called -- ([M || {M, _} <- Objects] ++ [?WORD, telemetry | ?CUT]).
+external(Objects, Names) ->
+    lists:usort(lists:append([called(Object) || {_, Object} <- Objects])) -- (Names ++ [?WORD, telemetry | ?CUT]).
+
+called(Object) -> lists:usort([M || {M, _, _} <- witness_remote_bundle:imports(Object)]).
+
+%% Everything in one module, but for the specifications, and what these call, which they have by its own name. Without debug
+%% information modules stay what they are: it takes longer to leave the target then.
+few(All, Specs) ->
+    Apart = apart(Specs, maps:from_list(All), #{}),
+    Rest = [Object || {M, _} = Object <- All, not is_map_key(M, maps:from_list(Specs))],
+    case merged(Rest) of
+        {ok, Merged} -> [Merged | maps:to_list(Apart)];
+        {error, {no_debug_info, _}} -> All
+    end.
+
+apart([], _, Apart) -> Apart;
+apart([{M, _} | Objects], All, Apart) when is_map_key(M, Apart) -> apart(Objects, All, Apart);
+apart([{M, Object} | Objects], All, Apart) ->
+    apart([{C, map_get(C, All)} || C <- called(Object), is_map_key(C, All)] ++ Objects, All, Apart#{M => Object}).
+
+%% It takes some seconds, and is the same for all specifications.
+merged(Objects) ->
+    Key = {?MODULE, erlang:md5(term_to_binary(lists:sort(Objects)))},
+    case persistent_term:get(Key, none) of
+        none ->
+            Result = witness_remote_merge:merge(?GUARD, [{init, 3}], Objects),
+            persistent_term:put(Key, Result),
+            Result;
+        Result -> Result
+    end.
 
 %% Each under a name of its own, which is none of this node's.
 compile(Node, Options) ->

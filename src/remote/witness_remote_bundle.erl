@@ -138,7 +138,7 @@ encode_length(Length) -> <<(Length bsr 8):3, 2#01000:5, (Length band 255)>>.
 decode_literals(<<0:32, Literals/binary>>) -> terms(Literals);
 decode_literals(<<_:32, Compressed/binary>>) -> terms(zlib:uncompress(Compressed)).
 
-terms(<<_:32, Literals/binary>>) -> [binary_to_term(Term) || <<Size:32, Term:Size/binary>> <= Literals].
+terms(<<_:32, Literals/binary>>) -> [witness_event_external:decode(Term) || <<Size:32, Term:Size/binary>> <= Literals].
 
 encode_literals(Literals) ->
     Terms = << <<(byte_size(Term)):32, Term/binary>> || Literal <- Literals, Term <- [term_to_binary(Literal)] >>,

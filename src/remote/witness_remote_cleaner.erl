@@ -24,6 +24,7 @@ The cleaner says to the tool, each with the tag that it was given:
 | `{Tag, started, Guard}` | the bundle is loaded, its guard runs |
 | `{Tag, not_loaded, Reason}` | the code server has refused the bundle |
 | `{Tag, over, Why}` | why it begins to clean: `lost`, `lease`, `spare` or `{guard, Reason}` |
+| `{Tag, leaving, N, Of, Processes}` | it purges a module, for which so many processes are asked |
 | `{Tag, clean}` | nothing is left |
 
 and it takes `{Tag, load, Objects, {Module, Function, Args}}`, where the cleaner and its spare are put before the
@@ -41,6 +42,7 @@ arguments, `{Tag, alive}`, and `{Tag, leave}`.
 -type reference_tag() :: reference().
 
 -define(EVALUATED, ~"""
+Tell = fun(Message) -> erlang:send(Tool, Message, [nosuspend, noconnect]) end,
 Ours = fun(P) ->
     case erlang:process_info(P, [initial_call, {dictionary, '$initial_call'}, current_function]) of
         [{_, {M, _, _}}, {_, Initial}, {_, Current}] ->
@@ -65,7 +67,14 @@ Clean = fun() ->
     %% The VM keeps some sessions whose owner was killed while it set them up.
     [try trace:session_destroy(Session) catch error:badarg -> gone end
      || {Named, _} = Session <- trace:session_info(all), lists:member(Named, Modules)],
-    lists:foreach(fun(M) -> code:purge(M), code:delete(M), code:purge(M) end, Modules)
+    %% Without the code server, which others need meanwhile: each purge asks every process of the node.
+    Purge = fun(M) -> erlang:check_old_code(M) andalso try erlang:purge_module(M) catch error:badarg -> gone end end,
+    Loaded = [M || M <- Modules, erlang:module_loaded(M) orelse erlang:check_old_code(M)],
+    lists:foreach(fun(M) -> Purge(M), code:delete(M) end, Loaded),
+    lists:foreach(fun({N, M}) ->
+        Tell({Tag, leaving, N, erlang:length(Loaded), erlang:system_info(process_count)}),
+        Purge(M)
+    end, lists:zip(lists:seq(1, erlang:length(Loaded)), Loaded))
 end,
 %% What is printed is this node's, and the tool may go.
 Output = fun() ->
@@ -130,7 +139,7 @@ slot(Slot) ->
     fun(Module) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $$, (integer_to_binary(Slot))/binary>>) end.
 
 -doc """
-Starts a cleaner for a slot, with the names that the modules to be loaded have there. The messages above come to the
+Starts a cleaner for a slot, with the names that modules and trace sessions may have there. The messages above come to the
 calling process. The lease is in milliseconds.
 """.
 -spec claim(node(), slot(), {reference_tag(), Lease :: pos_integer()}, [module()]) -> pid().

@@ -128,12 +128,25 @@ unconnected(Node, Name, Host, Address) ->
 refused(Address, Port) ->
     case gen_tcp:connect(Address, Port, [binary, {active, false}], ?PATIENCE) of
         {ok, Socket} ->
+            Answer = asked(Socket),
             ok = gen_tcp:close(Socket),
-            "it is there, but does not accept the connection; most likely its cookie is another one (--cookie-file)";
+            case Answer of
+                {error, timeout} -> "it is there, but does not answer; its process may be stopped (SIGSTOP), or the node is overloaded";
+                _ -> "it is there, but does not accept the connection; most likely its cookie is another one (--cookie-file)"
+            end;
         {error, Reason} ->
             ["it is registered, but its port ", integer_to_list(Port), " does not answer (",
              inet:format_error(Reason), ")"]
     end.
+
+%% Begins the handshake of nodes, as OTP 25 and later do, which each of them answers before it asks for a cookie. The operating
+%% system takes a connection also for a process that is stopped.
+asked(Socket) ->
+    Name = ~"witness@nohost",
+    Flags = element(2, erts_internal:get_dflags()),
+    Hello = <<$N, Flags:64, 1:32, (byte_size(Name)):16, Name/binary>>,
+    _ = gen_tcp:send(Socket, <<(byte_size(Hello)):16, Hello/binary>>),
+    gen_tcp:recv(Socket, 0, ?PATIENCE).
 
 -doc "Whether the node is recent enough.".
 -spec check(node()) -> ok | {error, problem()}.

@@ -15,17 +15,21 @@ target as it was. Where the connection is lost first, the result is what was tol
 -export_type([config/0]).
 
 -doc """
-An attachment. `objects` have their own names still; what calls `absent` modules finds nothing there; `warnings` are
-those about the specifications. `lease`: milliseconds without a sign of life after which the target cleans up.
+An attachment. `objects` have their own names still; `names` are those of all modules that they were made of; what calls
+`absent` modules finds nothing there; `warnings` are those about the specifications. `on_leaving` is given lines that say how
+far the target has been cleaned. `lease`: milliseconds without a sign of life after which the target cleans up.
 """.
--type config() :: #{node := node(), objects := [witness_remote_bundle:object()],
+-type config() :: #{node := node(), objects := [witness_remote_bundle:object()], names := [module()],
                     absent := [module()], options := map(),
                     specs := [witness_spec:instrumentation_map()],
+                    on_leaving := fun((unicode:chardata()) -> term()),
                     on_verdict := fun((witness:verdict()) -> term()), warnings := [witness:warning()],
                     lease := pos_integer(), owner := pid()}.
 
 %% What the set-up may take at the target, in all.
 -define(PATIENCE, 60_000).
+%% With fewer processes than this the target is clean at once, and nothing is said of it.
+-define(MANY, 10_000).
 
 -record(attachment, {config :: config(),
                      tag :: reference(),
@@ -67,9 +71,9 @@ init(Config = #{owner := Owner}) ->
 
 claim([], _, #{node := Node}) ->
     {error, {remote, ["too many tools are attached to ", atom_to_binary(Node), " at the same time"]}};
-claim([Slot | Slots], Tag, Config = #{node := Node, objects := Objects, lease := Lease}) ->
+claim([Slot | Slots], Tag, Config = #{node := Node, names := Modules, lease := Lease}) ->
     Named = witness_remote_cleaner:slot(Slot),
-    Names = #{Named(M) => M || {M, _} <- Objects},
+    Names = #{Named(M) => M || M <- Modules},
     Cleaner = witness_remote_cleaner:claim(Node, Slot, {Tag, Lease}, maps:keys(Names)),
     Watch = monitor(process, Cleaner),
     receive
@@ -176,6 +180,11 @@ handle_info({Tag, info, Asked, Info}, A = #attachment{tag = Tag, asked = All}) -
 handle_info({Tag, summary, Summary, Missed}, A = #attachment{tag = Tag}) ->
     Whole = #{warnings := Warnings} = with_warnings(view(Summary, A), A),
     {noreply, A#attachment{summary = Whole#{warnings := Warnings ++ missed(Missed)}}};
+handle_info({Tag, leaving, N, Of, Processes}, A = #attachment{tag = Tag, config = #{node := Node, on_leaving := Tell}}) ->
+    _ = Processes >= ?MANY andalso
+        Tell(io_lib:format("leaving ~ts: each of its ~w processes is asked whether it runs code of Witness (module ~w of ~w)",
+                           [Node, Processes, N, Of])),
+    {noreply, A};
 handle_info({Tag, over, Why}, A = #attachment{tag = Tag, broken = undefined}) ->
     {noreply, A#attachment{broken = over_text(Why, A)}};
 handle_info({'DOWN', Watch, process, _, Reason}, A = #attachment{watch = Watch}) ->

@@ -23,7 +23,8 @@ result.
 -doc """
 - `dir`: the folder of the recording, always;
 - `pa`: folders of compiled modules, in the place of those of the recording;
-- `trust`: replay although the recording is another user's, whose code that may run (false);
+- `trust`: replay although this account has not recorded it on this machine, or it was changed since: it runs the code that the recording
+  names (false);
 - `allow_changed`: replay although modules are not those that were recorded (false);
 - `mirror`: called with what the program prints, which is dropped otherwise;
 - `cache`: the folder that keeps what was woven;
@@ -51,18 +52,21 @@ Where a process did not do what it did.
 - `outcome`: `identical`; `diverged`, and then there is a `divergence`, or there are processes that wait for ever, `waiting`;
 - `processes`, `entries`: how many were replayed;
 - `complete`: the recording holds all that was done; otherwise processes stopped where it ends;
-- `cut`: how many did; `killed`: how many ended by a signal;
-- `changed`: modules that are not those of the recording.
+- `cut`: how many did; `stopped`: how many were alive when the recording ended as planned; `killed`: how many ended by a signal;
+- `changed`: modules that are not those of the recording;
+- `messages`: what of each message that was taken was compared: its `contents`, a `hash` of it, or `none`.
 """.
 -type report() :: #{outcome := identical | diverged, processes := non_neg_integer(), entries := non_neg_integer(),
-                    complete := boolean(), cut := non_neg_integer(), killed := non_neg_integer(), changed := [module()],
+                    complete := boolean(), cut := non_neg_integer(), stopped := non_neg_integer(), killed := non_neg_integer(),
+                    changed := [module()], messages := contents | hash | none,
                     divergence => divergence(), waiting => [divergence()]}.
 
 -doc "Why a recording cannot be replayed.".
 -type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
-                | {owner, file:filename()} | {release, Recorded :: binary(), Own :: binary()} | {node, node()} | late | tracing_only | no_code | no_processes
+                | {untrusted, witness_record_seal:reason(), witness_replay_trust:named()} | {header, unicode:chardata()}
+                | {release, Recorded :: binary(), Own :: binary()} | witness_log_recording_refusal:reason() | no_processes
                 | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
-                | {weave, term()} | {unwoven, [module()]} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
+                | {weave, term()} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
 -doc "Replays a recording to its end, or to the first divergence.".
 -spec replay(options()) -> {ok, report()} | {error, reason()}.
@@ -83,12 +87,13 @@ fold(Fun, Acc, Options) ->
     maybe
         {ok, Recording, Code, Atoms} ?= prepared(Options),
         {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
+        {ok, Waiting} ?= waiting(Recording),
         Told = fun(Told, {Events, A}) ->
             {Items, Events1} = witness_replay_events:told(Told, Events),
             {Events1, given(Items, Fun, A)}
         end,
         {ok, Report, {Events, Acc1}} ?=
-            witness_replay_vm:fold(Told, {witness_replay_events:new(Processes), Acc}, Recording, Code, Atoms, Options),
+            witness_replay_vm:fold(Told, {witness_replay_events:new(Processes, Waiting), Acc}, Recording, Code, Atoms, Options),
         Cut = case Report of
             #{outcome := identical} -> witness_replay_events:finish(Events);
             #{outcome := diverged} -> []
@@ -162,10 +167,29 @@ valid(_, _) -> false.
 
 is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
 
--doc "Whether the recording may be used, before anything of it is.".
+-doc """
+Whether the code that the recording names may run: if the caller trusts it, or this account has recorded it on this machine. Everything that
+replays asks this first; until then the recording is read as data.
+""".
 -spec trusted(#{dir := file:filename(), trust => boolean(), any() => any()}) -> ok | {error, reason()}.
 trusted(#{trust := true}) -> ok;
-trusted(#{dir := Dir}) -> witness_replay_owner:check(Dir).
+trusted(#{dir := Dir}) ->
+    case witness_record_seal:verify(Dir) of
+        ok -> ok;
+        {error, Why} ->
+            maybe
+                {ok, Recording} ?= opened(Dir),
+                %% What cannot be replayed in any case needs no trust.
+                ok ?= replayable(Recording),
+                {error, {untrusted, Why, witness_replay_trust:named(witness_log_recording:header(Recording))}}
+            end
+    end.
+
+waiting(Recording) ->
+    case witness_log_recording:waiting(Recording) of
+        none -> {ok, none};
+        Read -> read(Read)
+    end.
 
 opened(Dir) -> read(witness_log_recording:open(Dir)).
 
@@ -173,16 +197,18 @@ read({error, Error}) -> {error, {recording, Error}};
 read({ok, _} = Ok) -> Ok.
 
 %% Processes are told apart by their pids, and pids and references of the recording stand for those of this VM. Another
-%% build of OTP, or another node, would have others.
+%% build of OTP would have others.
 replayable(Recording) ->
     Own = list_to_binary(string:trim(erlang:system_info(system_version))),
     Version = list_to_binary(erlang:system_info(version)),
     case witness_log_recording:header(Recording) of
         #{system := System, erts := Erts} when Erts =/= Version -> {error, {release, System, Own}};
-        #{node := Node} when Node =/= nonode@nohost -> {error, {node, Node}};
-        #{tracing_only := true} -> {error, tracing_only};
-        #{late := true} -> {error, late};
-        #{erts := Version, node := _} -> ok;
+        #{erts := Version, node := _} = Header ->
+            case witness_log_recording:refusals(Recording) of
+                {ok, []} -> witness_replay_trust:check(Header);
+                {ok, [Reason | _]} -> {error, Reason};
+                {error, _} = Error -> read(Error)
+            end;
         _ -> {error, no_code}
     end.
 
@@ -199,17 +225,16 @@ format_error({bad_option, Name, Value}) ->
     [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
 format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
 format_error({recording, Error}) -> witness_log_recording:format_error(Error);
-format_error({owner, File}) ->
-    [name(File), ~" belongs to another user: a replay runs code that the recording names. --trust replays it nevertheless"];
+format_error({untrusted, Why, Named}) -> witness_replay_trust:format(witness_record_seal:format_error(Why), Named);
+format_error({header, What}) -> [~"its header cannot be replayed: ", What];
 format_error({release, Recorded, Own}) ->
     [~"it was recorded with another build of OTP, and can only be replayed with that one\n  recorded: ", Recorded,
      ~"\n  here:     ", Own];
-format_error(late) -> ~"only the last part of the run was kept: a replay begins where the run began";
-format_error(tracing_only) ->
-    ~"it was recorded with --tracing-only: it says in which order messages came, and not which one a receive took, nor what calls returned";
-format_error({node, Node}) ->
-    [~"it was recorded on a distributed node, ", atom_to_binary(Node), ~", which cannot be replayed"];
-format_error(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";
+format_error(late = Reason) -> witness_log_recording_refusal:format(Reason);
+format_error(tracing_only = Reason) -> witness_log_recording_refusal:format(Reason);
+format_error({node, _} = Reason) -> witness_log_recording_refusal:format(Reason);
+format_error(no_code = Reason) -> witness_log_recording_refusal:format(Reason);
+format_error({unwoven, _} = Reason) -> witness_log_recording_refusal:format(Reason);
 format_error(no_processes) -> ~"there is no process in it";
 format_error({number, Id}) -> [~"a process in it has the number ", integer_to_binary(Id), ~", and the greatest that can be replayed is 4294967295"];
 format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", Pid, ~", which cannot be replayed"];
@@ -220,14 +245,19 @@ format_error({code, Reason}) -> witness_record:format_error(Reason);
 format_error({calls, Calls}) ->
     [~"it was recorded with another table of calls, and cannot be replayed with this one: ",
      witness_event:format_term(Calls, 300)];
-format_error({weave, Reason}) -> [~"modules cannot be woven: ", witness_event:format_term(Reason, 500)];
-format_error({unwoven, Modules}) ->
-    [~"modules were loaded that cannot be woven, so that what they did is not in the recording: ", names(Modules)];
+format_error({weave, _} = Reason) -> witness_record:format_error(Reason);
 format_error({changed, Modules}) ->
     [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
+format_error({file, Reason}) when is_atom(Reason) -> [~"a file of the replay's VM could not be written in the cache: ", file:format_error(Reason)];
 format_error({file, Reason}) -> [~"a file could not be written: ", witness_event:format_term(Reason, 200)];
 format_error({traced, Reason}) -> witness_replay_traced:format_error(Reason);
 format_error({vm, {unreadable, Text}}) -> Text;
+format_error({vm, {process, Id, killed}}) ->
+    [~"the VM of the replay has ended process ", integer_to_binary(Id),
+     ~", which had more to do: a limit for all heaps (+hmax) is lower than while it was recorded"];
+format_error({vm, {exit_status, Status}}) ->
+    [~"the VM of the replay has ended by itself, with status ", integer_to_binary(Status),
+     ~", as it does where there is no memory for what the program wants"];
 format_error({vm, Reason}) -> [~"the VM of the replay has failed: ", witness_event:format_term(Reason, 1000)].
 
 names(Modules) -> lists:join(~", ", [atom_to_binary(Module) || Module <- Modules]).

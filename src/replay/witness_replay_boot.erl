@@ -2,40 +2,41 @@
 -moduledoc """
 How a VM that replays begins: with the atoms of the recorded one, in their order.
 
-Small maps keep their keys in the order in which the VM has met the names. So that all that goes over the keys of a map does so in
-the order of the recording, the recorded VM's table of atoms is made before any code but the VM's own is loaded: a boot script
-like that of every VM does it first. The run-time module is loaded next, since woven modules of OTP call it from then on.
+Small maps keep their keys in the order in which the VM has met the names, and large maps in an order that depends on the number of each
+name. So that all that goes over the keys of a map does so in the order of the recording, each atom gets the number that it has there.
+What a VM of the same build has before it reads its boot script is the same; the script's first part is the recorded VM's table of
+atoms, which are made when it is read. The flags of the VM must not make an atom before that: they are flags that each VM knows, and
+none names a module, so the script's last command begins the replay. The run-time module is loaded next to the atoms, since woven modules of
+OTP call it from then on.
 """.
 
--export([write/3, atoms/1]).
+-export([write/3]).
 
--doc "Writes a boot script, and what it needs, into a folder; the name for `-boot`.".
+-doc "Writes a boot script into a folder; the name for `-boot`.".
 -spec write(file:filename(), [binary()], Own :: file:filename()) -> {ok, file:filename()} | {error, term()}.
 write(Dir, Atoms, Own) ->
-    Names = filename:join(Dir, "atoms"),
     Boot = filename:join(Dir, "replay"),
-    First = [{path, [Own]}, {primLoad, [?MODULE]}, {apply, {?MODULE, atoms, [Names]}},
+    First = [{path, [Own]},
              {primLoad, [witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun, witness_replay_tell,
                          witness_replay_flow, witness_replay_births, witness_replay_slots, witness_replay_traced, witness_replay_stop,
                          witness_replay_course, witness_replay_life, witness_replay_messages, witness_replay_results,
-                         witness_replay_calls, witness_record_calls, witness_weave_runtime, witness_replay_runtime]}],
+                         witness_replay_calls, witness_replay_loads, witness_record_calls, witness_weave_runtime, witness_weave_funs,
+                         witness_record_runtime, witness_replay_runtime]}],
     maybe
         {ok, Binary} ?= file:read_file(filename:join([code:root_dir(), "bin", "no_dot_erlang.boot"])),
-        {script, Id, Commands} = binary_to_term(Binary),
+        {script, Id, Commands} = witness_event_external:decode(Binary),
         {Preloaded, [{path, _} | _] = Rest} = lists:splitwith(fun(Command) -> element(1, Command) =/= path end, Commands),
-        ok ?= file:write_file(Names, [<<(byte_size(Name)):16, Name/binary>> || Name <- Atoms]),
-        ok ?= file:write_file(Boot ++ ".boot", term_to_binary({script, Id, Preloaded ++ First ++ Rest})),
+        ok ?= file:write_file(Boot ++ ".boot", script(Atoms, Id, Preloaded ++ First ++ Rest ++ [{apply, {witness_replay_node, main, []}}])),
         {ok, Boot}
     end.
 
--doc "Makes atoms, with nothing but the VM's own modules. Called by the boot script.".
--spec atoms(file:filename()) -> ok.
-atoms(File) ->
-    {ok, Names} = prim_file:read_file(File),
-    made(Names).
+%% `{script, {Atoms, Id}, Commands}' in the external format, without making these atoms here.
+script(Atoms, Id, Commands) ->
+    [<<131, 104, 3>>, external(script), <<104, 2>>,
+     case Atoms of [] -> []; _ -> <<108, (length(Atoms)):32>> end,
+     [<<118, (byte_size(Name)):16, Name/binary>> || Name <- Atoms], <<106>>,
+     external(Id), external(Commands)].
 
-made(<<Size:16, Name:Size/binary, Rest/binary>>) ->
-    _ = binary_to_atom(Name),
-    made(Rest);
-made(<<>>) ->
-    ok.
+external(Term) ->
+    <<131, External/binary>> = term_to_binary(Term),
+    External.

@@ -6,8 +6,9 @@ that replays.
 
 | Class | What | In a replay |
 |---|---|---|
-| `effect` | signals to processes, and output of the VM itself | nothing happens but what the log says |
-| `hibernate` | waits for a message of the VM | goes on at once |
+| `effect` | signals to processes, output of the VM itself, the limit of a heap | nothing happens but what the log says |
+| `hibernate` | waits for a message of the VM | goes on at once, or ends if it was ended there |
+| `used` | functions that take patterns that the VM has compiled | called with what this VM has compiled (`m:witness_replay_compiled`) |
 | `self` | who the process is | as recorded; called by itself it is woven in another way (`m:witness_weave_core`) |
 """.
 -behaviour(witness_weave_calls).
@@ -34,19 +35,27 @@ known(erlang, Function, Arity) ->
         #{{Function, Arity} := Class} -> Class;
         #{} -> witness_record_calls:class(erlang, Function, Arity)
     end;
-known(Module, Function, Arity) -> witness_record_calls:class(Module, Function, Arity).
+known(Module, Function, Arity) ->
+    case witness_record_calls:is_user(Module, Function, Arity) of
+        true -> used;
+        false -> witness_record_calls:class(Module, Function, Arity)
+    end.
 
 own() ->
     #{{self, 0} => self,
       {exit, 2} => effect, {exit, 3} => effect, {exit_signal, 2} => effect, {exit_signal, 3} => effect,
       {unlink, 1} => effect, {demonitor, 1} => effect, {display, 1} => effect, {display_string, 1} => effect,
       {display_string, 2} => effect,
+      {process_flag, 2} => effect,
       {hibernate, 0} => hibernate, {hibernate, 3} => hibernate}.
 
 -doc false.
 -spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 possible(Module, Function, Arity) ->
     witness_record_calls:possible(Module, Function, Arity) orelse
+        lists:any(fun({M, F, A}) ->
+                      (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso (Arity =:= '_' orelse Arity =:= A)
+                  end, witness_record_calls:users()) orelse
         (Module =:= '_' orelse Module =:= erlang) andalso
             lists:any(fun({F, A}) -> (Function =:= '_' orelse Function =:= F) andalso (Arity =:= '_' orelse Arity =:= A) end,
                       maps:keys(own())).

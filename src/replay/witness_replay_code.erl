@@ -11,10 +11,10 @@ anything runs.
 -export_type([code/0]).
 
 -doc """
-Folders with woven modules, and those with modules as they are; the folder of a woven `error_handler`; the numbers of calls;
+Folders with woven modules; the folders in which its VM looks for code while it boots, and those afterwards; the folder of a woven `error_handler`; the numbers of calls;
 modules that were loaded in the recording and are not the same any more.
 """.
--type code() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(),
+-type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]}, handler := file:filename(),
                   calls := #{mfa() => non_neg_integer()}, changed := [module()]}.
 
 -doc "Weaves what the cache does not have. `pa` stands in for the folders of the recording.".
@@ -31,7 +31,6 @@ prepare(Recording, Options) ->
         ok ?= there(maps:get(pa, Given)),
         {ok, Objects} ?= objects(Given, Options),
         {ok, Loaded} ?= witness_log_recording:modules(Recording),
-        {ok, []} ?= witness_log_recording:unwoven(Recording),
         Code = #{calls := Calls} = plan(Objects),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
         Now = witness_record_code:digests(Objects),
@@ -40,7 +39,6 @@ prepare(Recording, Options) ->
     else
         {error, #{what := _} = Damage} -> {error, {recording, Damage}};
         {error, _} = Error -> Error;
-        {ok, Unwoven} -> {error, {unwoven, Unwoven}};
         #{} -> {error, no_code}
     end.
 
@@ -65,11 +63,9 @@ plan(Objects) ->
 
 %% What the log answers is what is asked for. What was added since is not asked for.
 same_calls(Now, Recorded) ->
-    Calls = lists:sort(maps:keys(Recorded)),
-    Known = maps:keys(Now),
-    case lists:member(Calls, [lists:sort(Known), lists:sort(Known -- witness_record_calls:added())]) of
-        true -> ok;
-        false -> {error, {calls, lists:sublist(maps:keys(maps:without(maps:keys(Now), Recorded))
+    case {maps:without(maps:keys(Now), Recorded), maps:without(witness_record_calls:added() ++ maps:keys(Recorded), Now)} of
+        {None, None} when map_size(None) =:= 0 -> ok;
+        _ -> {error, {calls, lists:sublist(maps:keys(maps:without(maps:keys(Now), Recorded))
                                                ++ maps:keys(maps:without(maps:keys(Recorded), Now)), 5)}}
     end.
 
@@ -79,10 +75,17 @@ concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
 
 woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
     maybe
-        {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
-        [] ?= [Module || Module <- Left, lists:keymember(Module, 1, Loaded)],
-        {ok, maps:merge(maps:remove(plan, Code), maps:remove(left, Woven))}
+        {ok, #{left := Left, woven := Dirs, plain := Plain, handler := Handler}} ?= witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
+        [] ?= [Module || Module <- Left, concerns(Module, Loaded)],
+        {ok, (maps:remove(plan, Code))#{woven => Dirs, path => path(Objects, Dirs, Plain), handler => Handler}}
     else
         {error, _} = Error -> Error;
-        [_ | _] = Unwoven -> {error, {unwoven, Unwoven}}
+        [_ | _] = Unwoven -> {error, {unwoven, [{Module, unknown} || Module <- Unwoven]}}
     end.
+
+%% The VM boots before it looks at what it loads. So while it boots, what `kernel' and `stdlib' have, woven or as it is, is found before anything of that
+%% name in other folders, whose names and contents a recording may have chosen. Afterwards the order is the recorded one: a program may have a module with
+%% the name of one of `stdlib'.
+path(Objects, Dirs, Plain) ->
+    Otp = [Dir || {#{dir := Original}, Dir} <- lists:zip(Objects, Dirs), filename:dirname(filename:dirname(Original)) =:= code:lib_dir()],
+    {Otp ++ [filename:join(code:lib_dir(App), "ebin") || App <- [kernel, stdlib]], Dirs ++ Plain}.

@@ -19,15 +19,17 @@ Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
 
 - `calls`: the numbers of calls, for those that are known at run time only;
 - `checked`: the log has hashes or contents of messages; `announced`: it has what was sent;
-- `marked`: it has exits that processes raise themselves;
+- `marked`: of these calls it has entries, though they have no result: exits that processes raise themselves, hibernation;
+- `compiled`: it has what patterns were compiled to;
 - `mirror`: the controller wants to have what is printed.
 """.
--spec begin_all(#{calls := #{mfa() => non_neg_integer()}, checked := boolean(), announced := boolean(), marked := boolean(),
+-spec begin_all(#{calls := #{mfa() => non_neg_integer()}, checked := boolean(), announced := boolean(), marked := [mfa()], compiled := boolean(),
                   mirror := boolean()}) -> ok.
 begin_all(Given) ->
     ok = witness_replay_slots:start(witness_replay_births:last()),
     _ = ets:new(?SIGNALS, [named_table, public, bag]),
     ok = witness_replay_flow:start(fun witness_replay_births:parent/1),
+    ok = witness_record_runtime:stands_in(witness_replay_runtime),
     persistent_term:put(?MODULE, Given#{controller => self()}).
 
 -doc "What `begin_all/1` was given, and its caller, `controller`.".
@@ -69,6 +71,12 @@ unanswered({exit, Reason} = Entry, Wanted, P) ->
         true -> stopped(killed, witness_replay_process:pop(P));
         false -> diverged(Entry, Wanted, P)
     end;
+unanswered(waited, {'receive', _} = Wanted, P0) ->
+    case looked(witness_replay_process:pop(P0)) of
+        {{exit, _}, P} -> stopped(killed, witness_replay_process:pop(P));
+        {done, P} -> stopped(cut, P);
+        {Entry, P} -> diverged(Entry, Wanted, P)
+    end;
 unanswered(Entry, Wanted, P) -> diverged(Entry, Wanted, P).
 
 -doc "Whoever looks after all is told, and this process does nothing more.".
@@ -95,6 +103,12 @@ finished(Reason) ->
                 true -> stopped(ended, witness_replay_process:pop(P));
                 false ->
                     case was_killed(Recorded, P) of
+                        true when Recorded =:= killed ->
+                            %% It took more in the other VM than it was allowed.
+                            case witness_replay_heap:is_limited(P) of
+                                true -> stopped(killed, witness_replay_process:pop(P));
+                                false -> suspected(Recorded, Entry, {exits, Reason}, P)
+                            end;
                         true -> suspected(Recorded, Entry, {exits, Reason}, P);
                         false -> diverged(Entry, {exits, Reason}, P)
                     end
@@ -107,7 +121,7 @@ finished(Reason) ->
 was_killed(normal, _) -> false;
 was_killed(Reason, #process{id = Id}) ->
     not witness_replay_reason:has_stack(Reason)
-        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end).
+        orelse witness_replay_log:shared(Id, Reason).
 
 %% It has ended by itself, where the log has another reason: so a signal came at the last moment. Whether anybody has sent one
 %% is known when all have done what they did.
@@ -130,6 +144,7 @@ signalled(Pid, Reason) ->
 -doc "It has nobody to tell but whoever looks after all, and runs no code of the program any more.".
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
 stopped(How, #process{id = Id, pid = Pid, at = At, flow = Flow, owners = Owners} = P) ->
+    ok = witness_replay_heap:forget(),
     ok = witness_replay_flow:ended(Id, Flow),
     ok = witness_replay_slots:ended(Id, Pid),
     ok = witness_replay_slots:forget(Owners),
@@ -175,5 +190,5 @@ stack(Stack) -> [Frame || Frame <- Stack, not is_own_frame(Frame)].
 is_own_frame(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 ->
     lists:member(element(1, Frame), [?MODULE, witness_replay_runtime, witness_replay_life, witness_replay_messages, witness_replay_results,
                                      witness_replay_process, witness_replay_flow, witness_replay_slots, witness_replay_births,
-                                     witness_replay_log, witness_replay_tell, witness_replay_stop]);
+                                     witness_replay_log, witness_replay_tell, witness_replay_stop, witness_weave_funs]);
 is_own_frame(_) -> false.

@@ -10,10 +10,12 @@ sends behind its last entry. Those are kept back (`unsure`), and so is its end. 
 if another process has taken one, it has sent that one and those before. Of those that nobody has taken when the replay
 ends, nobody knows, and in their place stands a gap, `killed`.
 
-A process that has not ended when the replay has gets the gap `cut`: the recording does not hold its end.
+A process that has not ended when the replay has gets the gap `cut`: the recording does not hold its end. Where the recording has ended as
+planned (`witness_log_recording:waiting/1`) that process was stopped, and nothing of it is missing. What it sends behind its last
+entry has happened if it waited in the end; otherwise that is not known, and the gap says so.
 """.
 
--export([new/1, told/2, finish/1]).
+-export([new/2, told/2, finish/1]).
 
 -export_type([events/0, placed/0]).
 
@@ -21,20 +23,22 @@ A process that has not ended when the replay has gets the gap `cut`: the recordi
 -type placed() :: {witness_event:item(), witness_log_recording_events:place()}.
 
 %% alive: those that have begun and have not ended. kept: what they have sent, perhaps, the latest first. lost: those of which not all of that was told.
-%% ended: how those were killed that have something kept.
+%% ended: how those were killed that have something kept. waiting: the processes that waited when the recording ended as planned.
 -record(events, {births :: #{pos_integer() => witness_log_recording:process()},
                  ids :: #{pid() => pos_integer()},
                  alive = #{} :: #{pos_integer() => Entry :: non_neg_integer()},
                  kept = #{} :: #{pos_integer() => [placed()]},
                  lost = #{} :: #{pos_integer() => []},
-                 ended = #{} :: #{pos_integer() => placed()}}).
+                 ended = #{} :: #{pos_integer() => placed()},
+                 waiting :: none | #{pos_integer() => []}}).
 
 -opaque events() :: #events{}.
 
--doc "Before anything has happened.".
--spec new([witness_log_recording:process()]) -> events().
-new(Processes) ->
-    #events{births = #{Id => Process || #{id := Id} = Process <- Processes},
+-doc "Before anything has happened. Of a recording that has ended as planned with those that waited then.".
+-spec new([witness_log_recording:process()], none | #{pos_integer() => []}) -> events().
+new(Processes, Waiting) ->
+    #events{waiting = Waiting,
+            births = #{Id => Process || #{id := Id} = Process <- Processes},
             ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes}}.
 
 -doc "The events of what was told.".
@@ -101,7 +105,16 @@ is_to(To, Msg, {{send, _, Destination, Sent, _}, _}, #events{ids = Ids}) ->
 -spec finish(events()) -> [placed()].
 finish(#events{alive = Alive, ended = Ended} = E) ->
     lists:append([[gap(Id, killed, Place, E), Exit] || {Id, {_, Place} = Exit} <- lists:sort(maps:to_list(Ended))])
-        ++ [gap(Id, cut, {Id, Entry}, E) || {Id, Entry} <- lists:sort(maps:to_list(Alive))].
+        ++ lists:append([stopped(Id, {Id, Entry}, E) || {Id, Entry} <- lists:sort(maps:to_list(Alive))]).
+
+stopped(Id, Place, #events{waiting = none} = E) -> [gap(Id, cut, Place, E)];
+stopped(Id, Place, #events{waiting = Waiting, kept = Kept, lost = Lost} = E) ->
+    case Kept of
+        #{Id := Sent} when is_map_key(Id, Waiting) -> lists:reverse(Sent) ++ [gap(Id, cut, Place, E) || is_map_key(Id, Lost)];
+        #{Id := _} -> [gap(Id, cut, Place, E)];
+        #{} when is_map_key(Id, Lost) -> [gap(Id, cut, Place, E)];
+        #{} -> []
+    end.
 
 gap(Id, Why, Place, E) -> {{gap, pid(Id, E), Why, unknown, undefined}, Place}.
 

@@ -29,40 +29,49 @@ function(Fun) ->
         false -> Fun
     end.
 
-%% NEW_FUN_EXT: size, arity, digest, index, number of variables, and the rest.
+%% Also funs in its environment are meant.
 of_module(Fun, Module) ->
-    case {term_to_binary(Fun), erlang:get_module_info(Module, md5)} of
-        {<<131, 112, _:32, _, Md5:16/binary, _/binary>>, Md5} -> Fun;
-        {<<131, 112, Size:32, Arity, _:16/binary, Index:32, Free:32, Rest/binary>>, Md5} ->
-            case lambda(Module, Index) of
-                {Total, Free, Old} when Total =:= Arity + Free ->
-                    binary_to_term(<<131, 112, Size:32, Arity, Md5:16/binary, Index:32, Free:32,
-                                     (with_uniq(Rest, Old))/binary>>);
+    [{_, Index}, {_, Digest}, {_, Arity}, {_, Env}] = [erlang:fun_info(Fun, Item) || Item <- [new_index, new_uniq, arity, env]],
+    Md5 = erlang:get_module_info(Module, md5),
+    Free = length(Env),
+    case local(Env) of
+        Env when Digest =:= Md5 -> Fun;
+        Local ->
+            case lambda(Module, Md5, Index) of
+                {Total, Free, Uniq} when Total =:= Arity + Free ->
+                    made(Arity, Md5, Index, Free, [Module, Index, Uniq, element(2, erlang:fun_info(Fun, pid)) | Local]);
                 _ -> Fun
-            end;
-        _ -> Fun
+            end
     end.
 
-%% Behind the module and the old index stands another number, which the compiler makes of the code.
-with_uniq(Rest, Old) ->
-    {_, Used} = binary_to_term(<<131, Rest/binary>>, [used]),
-    {_, Used1} = binary_to_term(<<131, (binary:part(Rest, Used - 1, byte_size(Rest) - Used + 1))/binary>>, [used]),
-    Before = Used - 1 + Used1 - 1,
-    <<Kept:Before/binary, Behind/binary>> = Rest,
-    {_, Used2} = binary_to_term(<<131, Behind/binary>>, [used]),
-    Skip = Used2 - 1,
-    <<_:Skip/binary, Last/binary>> = Behind,
-    <<131, Uniq/binary>> = term_to_binary(Old),
-    <<Kept/binary, Uniq/binary, Last/binary>>.
+%% NEW_FUN_EXT: size, arity, digest, index, number of variables; then the module, the index again, another number, which the compiler
+%% makes of the code, the process that has made it, and the variables.
+made(Arity, Md5, Index, Free, Terms) ->
+    Bytes = <<Arity, Md5:16/binary, Index:32, Free:32, << <<(external(Term))/binary>> || Term <- Terms >>/binary>>,
+    binary_to_term(<<131, 112, (byte_size(Bytes) + 4):32, Bytes/binary>>).
 
-%% What the object code says of a fun: its arity with its variables, how many these are, and that number.
-lambda(Module, Index) ->
+external(Term) ->
+    <<131, External/binary>> = term_to_binary(Term),
+    External.
+
+%% What the object code says of a fun: its arity with its variables, how many these are, and that number. It is read once.
+lambda(Module, Md5, Index) ->
+    Key = {?MODULE, Module, Md5},
+    Lambdas = case persistent_term:get(Key, none) of
+        none ->
+            Read = lambdas(Module),
+            ok = persistent_term:put(Key, Read),
+            Read;
+        Known -> Known
+    end,
+    maps:get(Index, Lambdas, none).
+
+lambdas(Module) ->
     maybe
         File = code:which(Module),
         true ?= is_list(File),
         {ok, {_, [{"FunT", <<_:32, Table/binary>>}]}} ?= beam_lib:chunks(File, ["FunT"]),
-        [Lambda | _] ?= [{Arity, Free, Old} || <<_:32, Arity:32, _:32, I:32, Free:32, Old:32>> <= Table, I =:= Index],
-        Lambda
+        #{Index => {Arity, Free, Old} || <<_:32, Arity:32, _:32, Index:32, Free:32, Old:32>> <= Table}
     else
-        _ -> none
+        _ -> #{}
     end.

@@ -4,7 +4,7 @@ How processes that are replayed begin: those that the program spawns, and those 
 of a child is in the log of its parent.
 """.
 
--export([spawned/3, begun/2, child/2, hibernate/1]).
+-export([spawned/3, begun/2, begun/3, child/3, hibernate/2]).
 -export([place/1, awake/1]).
 
 -include("src/replay/witness_replay_process.hrl").
@@ -13,11 +13,11 @@ of a child is in the log of its parent.
 -spec place(pos_integer()) -> no_return().
 place(Id) ->
     receive
-        {witness_begin, Flow, {Module, Function, Args}} ->
+        {witness_begin, Flow, {Module, Function, Args}, Heap} ->
             Pid = witness_replay_births:pid(Id),
             #{checked := Checked, announced := Announced} = witness_replay_course:given(),
             Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
-            {_, P} = witness_replay_course:looked(witness_replay_process:new(Id, Pid, Flow, Plain)),
+            {_, P} = witness_replay_course:looked((witness_replay_process:new(Id, Pid, Flow, Plain))#process{heap = Heap}),
             witness_replay_course:keep(witness_replay_stop:limited(P)),
             run(Module, Function, Args)
     end.
@@ -41,10 +41,14 @@ by_log(Function, Args, {{spawn, Child}, P}) ->
     %% Where the recording was cut, its birth may be missing.
     Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
     ok = witness_replay_flow:begins(P#process.id, P#process.flow),
-    Start = started_with(Args),
+    %% Where another node cannot be reached the VM spawns a process here, which says so.
+    Start = case witness_record_runtime:elsewhere(Args) andalso witness_replay_births:known(Child) of
+        {_, {_, _, With} = Begun} when is_list(With) -> witness_replay_results:known_funs(Begun);
+        _ -> started_with(Args)
+    end,
     ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
     ok = witness_replay_tell:spawned(Child, Start, P),
-    ok = child(Child, Start),
+    ok = child(Child, Start, witness_replay_heap:born(Function, Args)),
     P1 = witness_replay_process:pop(P),
     MFA = {erlang, Function, length(Args)},
     case witness_replay_course:looked(P1) of
@@ -62,26 +66,42 @@ started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Functi
 started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
 
 -doc "Begins a process that another one has spawned: whoever looks after all hears of it before it can do anything.".
--spec child(pos_integer(), {module(), atom(), [term()]}) -> ok.
-child(Id, MFA) ->
+-spec child(pos_integer(), {module(), atom(), [term()]}, witness_replay_heap:limit()) -> ok.
+child(Id, MFA, Heap) ->
     {Pid, _} = witness_replay_slots:slot(Id),
     witness_replay_course:told({begun, Id, Pid}),
-    Pid = begun(Id, MFA),
+    Pid = begun(Id, MFA, Heap),
     ok.
 
 -doc "Begins a process: who stands for it.".
 -spec begun(pos_integer(), {module(), atom(), [term()]}) -> pid().
-begun(Id, MFA) ->
+begun(Id, MFA) -> begun(Id, MFA, witness_replay_heap:born()).
+
+-doc "The same, with the limit of its heap.".
+-spec begun(pos_integer(), {module(), atom(), [term()]}, witness_replay_heap:limit()) -> pid().
+begun(Id, MFA, Heap) ->
     {Pid, Flow} = Slot = witness_replay_slots:slot(Id),
     ok = witness_replay_slots:begun(Id, witness_replay_births:pid(Id), Slot),
     ok = witness_replay_flow:begun(Flow),
-    Pid ! {witness_begin, Flow, MFA},
+    Pid ! {witness_begin, Flow, MFA, Heap},
     Pid.
 
--doc "The process sleeps until a message comes, and goes on with this function. In a replay it goes on at once.".
--spec hibernate([term()]) -> ok | no_return().
-hibernate([]) -> ok;
-hibernate(MFA) ->
+-doc """
+The process hibernates until a message comes, and goes on with this function, or behind the call. In a replay it goes on at once, or ends there if
+that is what it did.
+""".
+-spec hibernate([term()], witness_replay_process:process()) -> term().
+hibernate(Args, P) ->
+    case witness_record_runtime:may_hibernate(Args) of
+        true ->
+            ok = witness_replay_results:hibernates(Args, P),
+            goes_on(Args);
+        %% It fails.
+        false -> erlang:apply(erlang, hibernate, Args)
+    end.
+
+goes_on([]) -> ok;
+goes_on(MFA) ->
     %% The stack is thrown away: whoever sleeps again and again does not grow.
     self() ! witness_awake,
     erlang:hibernate(?MODULE, awake, [MFA]).

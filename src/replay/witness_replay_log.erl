@@ -2,7 +2,7 @@
 -moduledoc """
 Reads a recording for the processes that replay it: a process of its own, since the files of a recording belong to who has
 opened them. Entries are given out by the dozen, and kept nowhere: what is in memory is a place in the log for each process that
-lives.
+lives, and sixteen bytes for each exit reason once a process wants to know who shares its own.
 """.
 
 -export([start/1, next/1, birth/2, forget/1, shared/2]).
@@ -24,7 +24,7 @@ start(Recording) ->
         _ = process_flag(message_queue_data, off_heap),
         register(?MODULE, self()),
         Owner ! {?MODULE, ready},
-        _ = witness_log_recording:with_cursors(fun(Cursor) -> loop(Cursor, #{}, Recording) end, Recording)
+        _ = witness_log_recording:with_cursors(fun(Cursor) -> loop(Cursor, #{}, none, Recording) end, Recording)
     end).
 
 -doc "What a process does next in the recording. `{error, _}`: it cannot be read.".
@@ -42,29 +42,32 @@ forget(Id) ->
     ?MODULE ! {forget, Id},
     ok.
 
--doc "Whether another process has ended with an exit reason that passes the test.".
--spec shared(pos_integer(), fun((term()) -> boolean())) -> boolean().
-shared(Id, Test) -> ask({shared, Id, Test}).
+-doc "Whether another process has ended with the same exit reason (`witness_replay_reason:same/2`).".
+-spec shared(pos_integer(), term()) -> boolean().
+shared(Id, Reason) -> ask({shared, Id, Reason}).
 
 ask(Question) ->
     Ref = make_ref(),
     ?MODULE ! {Question, self(), Ref},
     receive {Ref, Answer} -> Answer end.
 
-loop(Cursor, Places, Recording) ->
+%% All exit reasons are read when the first question for one comes: to answer it takes as long.
+loop(Cursor, Places, Reasons, Recording) ->
     receive
         {{next, Id}, From, Ref} ->
             {Answer, Places1} = read(Id, Cursor, Places),
             From ! {Ref, Answer},
-            loop(Cursor, Places1, Recording);
+            loop(Cursor, Places1, Reasons, Recording);
         {{birth, Place, Id}, From, Ref} ->
             From ! {Ref, witness_log_recording:birth(Place, Id, Recording)},
-            loop(Cursor, Places, Recording);
-        {{shared, Id, Test}, From, Ref} ->
-            From ! {Ref, lists:any(fun(Other) -> Other =/= Id andalso ended(Other, Test, Recording) end,
-                                   witness_log_recording:ids(Recording))},
-            loop(Cursor, Places, Recording);
-        {forget, Id} -> loop(Cursor, maps:remove(Id, Places), Recording)
+            loop(Cursor, Places, Reasons, Recording);
+        {{shared, _, _}, _, _} = Question when Reasons =:= none ->
+            self() ! Question,
+            loop(Cursor, Places, reasons(Recording), Recording);
+        {{shared, Id, Reason}, From, Ref} ->
+            From ! {Ref, is_shared(Id, Reason, Reasons)},
+            loop(Cursor, Places, Reasons, Recording);
+        {forget, Id} -> loop(Cursor, maps:remove(Id, Places), Reasons, Recording)
     end.
 
 read(Id, Cursor, Places) ->
@@ -87,6 +90,7 @@ read(Id, Cursor, Places) ->
 entries(0, Place, Entries) ->
     case witness_log_recording_cursor:next(Place) of
         {ok, {exit, _} = Exit, _} -> {done, lists:reverse(Entries, [Exit])};
+        {ok, waited, Next} -> entries(0, Next, [waited | Entries]);
         done -> {done, lists:reverse(Entries)};
         _ -> {ok, lists:reverse(Entries), Place}
     end;
@@ -97,8 +101,18 @@ entries(N, Place, Entries) ->
         {error, _} = Error -> Error
     end.
 
-ended(Id, Test, Recording) ->
-    Found = witness_log_recording:fold_runs(fun({exit, Reason}, Before) -> Before orelse Test(Reason);
-                                               (_, Before) -> Before
-                                            end, false, Id, Recording),
-    Found =:= {ok, true}.
+%% For each reason but `normal' the process that ended with it, or `many'. An end that cannot be read is none.
+reasons(Recording) ->
+    lists:foldl(fun(Id, Reasons) ->
+        case witness_log_recording:fold_runs(fun({exit, _} = Exit, _) -> Exit; (_, Exit) -> Exit end, none, Id, Recording) of
+            {ok, {exit, Reason}} when Reason =/= normal ->
+                maps:update_with(witness_replay_reason:digest(Reason), fun(_) -> many end, Id, Reasons);
+            _ -> Reasons
+        end
+    end, #{}, witness_log_recording:ids(Recording)).
+
+is_shared(Id, Reason, Reasons) ->
+    case maps:get(witness_replay_reason:digest(Reason), Reasons, Id) of
+        Id -> false;
+        _ -> true
+    end.

@@ -44,10 +44,11 @@ listen() ->
     _ = process_flag(message_queue_data, off_heap),
     _ = process_flag(priority, high),
     try
+        ok = booted(),
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive
             {Port, {data, Data}} ->
-                _ = started(binary_to_term(Data), Port),
+                _ = started(witness_event_external:decode(Data), Port),
                 heard(Port);
             {'EXIT', Port, _} -> ok
         end
@@ -55,11 +56,22 @@ listen() ->
         halt(0, [{flush, true}])
     end.
 
+%% Its boot script was read, so the folder of that goes, also where the process that made it was killed meanwhile.
+booted() ->
+    maybe
+        {ok, [[Boot]]} ?= init:get_argument(boot),
+        "replay." ++ _ ?= filename:basename(filename:dirname(Boot)),
+        _ = file:del_dir_r(filename:dirname(Boot)),
+        ok
+    else
+        _ -> ok
+    end.
+
 %% What was told has been read.
 heard(Port) ->
     receive
         {Port, {data, Data}} ->
-            case binary_to_term(Data) of
+            case witness_event_external:decode(Data) of
                 bye -> ok;
                 more -> heard(Port)
             end;
@@ -73,6 +85,7 @@ started({start, Job}, Port) ->
 begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
     maybe
         ok ?= witness_weave_cache:in_use(maps:get(woven, Job)),
+        ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)], Calls),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
         {ok, Born} ?= witness_replay_births:read(Recording),
         _ = witness_replay_log:start(Recording),
@@ -80,8 +93,11 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
         ok = witness_replay_course:begin_all(#{
             calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
-            marked => marked(witness_log_recording:header(Recording)),
+            marked => answered(witness_record_calls:added(), Recording),
+            compiled => answered([{re, compile, 2}], Recording) =/= [],
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
+        ok = witness_replay_compiled:start(),
+        ok = witness_replay_heap:start(maps:get(max_heap_size, witness_log_recording:header(Recording), none)),
         ok = witness_replay_stop:start(maps:get(limits, Job, none)),
         ok = handler(Job),
         Run = maps:get(run, witness_log_recording:header(Recording), none),
@@ -98,7 +114,10 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         {error, Reason} -> tell({refused, Reason}, Port)
     end.
 
-marked(#{calls := Calls}) -> lists:all(fun(Call) -> is_map_key(Call, Calls) end, witness_record_calls:added()).
+%% What was added to the table of calls since has no results in the recording.
+answered(Functions, Recording) ->
+    #{calls := Calls} = witness_log_recording:header(Recording),
+    [Function || Function <- Functions, is_map_key(Function, Calls)].
 
 %% What the VM calls when a function is not there: woven, it can be used when all that it needs is loaded.
 handler(#{handler := Folder}) ->
@@ -153,9 +172,13 @@ replayed(#state{port = Port} = State) ->
                 [] -> replayed(State);
                 [Id | _] -> {failed, {process, Id, Reason}}
             end;
-        {'DOWN', _, process, _, _} -> replayed(State);
+        {'DOWN', _, process, Slot, killed} ->
+            case witness_replay_heap:outgrown(Slot) of
+                none -> replayed(State);
+                Process -> replayed(killed(Process, State))
+            end;
         {Port, {data, Data}} ->
-            asked(binary_to_term(Data), State);
+            asked(witness_event_external:decode(Data), State);
         {{witness_state, Ref}, Reply} ->
             tell({answer, Ref, Reply}, Port),
             replayed(State);
@@ -194,13 +217,15 @@ asked({ask, Ref, Id}, State) ->
 explained([], State) -> {finished, summary(identical, State)};
 explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
     case witness_replay_course:signalled(Pid, Reason)
-        orelse witness_replay_log:shared(Id, fun(Other) -> witness_replay_reason:same(Other, Reason) end) of
+        orelse witness_replay_log:shared(Id, Reason) of
         true -> explained(Suspected, State);
         false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}}
     end.
 
 unreadable(Error) -> {failed, {unreadable, unicode:characters_to_binary(witness_log_recording:format_error(Error))}}.
 
+%% It said so when it was being killed here.
+ended(Id, _, _, #state{living = Living} = State) when not is_map_key(Id, Living) -> State;
 ended(Id, How, At, #state{living = Living, ends = Ends, entries = Entries, cut = Cut} = State) ->
     #{How := N} = Ends,
     State#state{living = maps:remove(Id, Living), ends = Ends#{How := N + 1}, entries = Entries + At, seen = none,
@@ -282,30 +307,49 @@ is_held(Id, States) ->
 
 reductions(Slot) -> process_info(Slot, [reductions, message_queue_len]).
 
+%% One that has ended would have said so: the VM has ended it, where another limit was given than that of the recorded one.
+still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS ->
+    case [Id || Id := Slot <- Busy, not is_process_alive(Slot)] of
+        [Id | _] -> {failed, {process, Id, killed}};
+        [] -> at_last(N, Waits, Busy, Spinning, State)
+    end;
+still(_, _, _, _, State) -> replayed(State).
+
 %% A process without an entry left that computes for ever was killed meanwhile. As long as others wait for it, it may have
 %% something to say first.
-still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS, map_size(Spinning) > 0, map_size(Spinning) =:= map_size(Busy) ->
+at_last(N, Waits, Busy, Spinning, State) when map_size(Spinning) > 0, map_size(Spinning) =:= map_size(Busy) ->
     case N < ?LAST_LOOK andalso lists:any(fun(For) -> is_map_key(For, Spinning) end, maps:values(Waits)) of
         true -> replayed(State);
-        false -> replayed(maps:fold(fun(Id, Slot, S) ->
-            ok = witness_replay_tell:killed(replayed_process(Slot)),
-            exit(Slot, kill),
-            _ = [ok = witness_replay_flow:ended(Id, Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
-            ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
-            ended(Id, killed, 0, S)
+        false -> replayed(maps:fold(fun(_, Slot, S) ->
+            %% It may just have ended by itself: then it says so.
+            case witness_replay_heap:outgrown(Slot) of
+                none -> S;
+                Process ->
+                    exit(Slot, kill),
+                    killed(Process, S)
+            end
         end, State, Spinning))
     end;
-still(N, Waits, Busy, _, #state{living = Living, let_go = false} = State) when N >= ?LOOKS, map_size(Busy) =:= 0 ->
+at_last(_, Waits, Busy, _, #state{living = Living, let_go = false} = State) when map_size(Busy) =:= 0 ->
     case lists:keymember(held, 1, maps:values(witness_replay_flow:states(maps:keys(Living)))) of
         true ->
             ok = witness_replay_flow:let_go(),
             replayed(State#state{let_go = true, seen = none});
         false -> stuck(Waits, State)
     end;
-still(N, Waits, Busy, _, State) when N >= ?LOOKS, map_size(Busy) =:= 0 -> stuck(Waits, State);
-still(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning) =:= 0 ->
+at_last(_, Waits, Busy, _, State) when map_size(Busy) =:= 0 -> stuck(Waits, State);
+at_last(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning) =:= 0 ->
     told_waiting(lists:sort(maps:keys(Busy)), Waits, State);
-still(_, _, _, _, State) -> replayed(State).
+at_last(_, _, _, _, State) -> replayed(State).
+
+%% A process that had nothing left but its end was ended, here or by its bound.
+killed(Process, State) ->
+    {Id, How, At} = witness_replay_process:ends(Process),
+    ok = witness_replay_tell:killed(Process),
+    _ = [ok = witness_replay_flow:ended(Id, Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
+    ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
+    ok = witness_replay_log:forget(Id),
+    ended(Id, How, At, State).
 
 stuck(Waits, #state{cut = Cut, living = Living} = State) ->
     Stopped = closure(Waits, Cut),
@@ -329,11 +373,11 @@ closure(Waits, Stopped) ->
         More -> closure(Waits, maps:merge(Stopped, maps:map(fun(_, _) -> [] end, More)))
     end.
 
-%% All that its log still has is the end.
+%% All that its log still has is an end that may be that of a signal. One with another end comes to it, however long it computes.
 spins(Slot) ->
     case replayed_process(Slot) of
         none -> false;
-        Process -> witness_replay_process:ended(Process)
+        Process -> witness_replay_process:may_be_killed(Process)
     end.
 
 position(Slot) ->
@@ -354,7 +398,7 @@ replayed_process(Slot) ->
 
 waiting(Id, For, #state{living = Living}) ->
     #{Id := Slot} = Living,
-    {current_stacktrace, Stack} = process_info(Slot, current_stacktrace),
+    Stack = case process_info(Slot, current_stacktrace) of {current_stacktrace, Frames} -> Frames; undefined -> [] end,
     {Log, Program} = case known(For) of
         {Pid, _} ->
             {[~"takes a message of ", term(Pid)],
@@ -402,6 +446,7 @@ entry({content, Message}) -> [~"takes ", term(Message), ~" from outside"];
 entry({timeout, _}) -> ~"the time of a receive is over";
 entry(timeout) -> ~"the time of a receive is over";
 entry({spawn, Id}) -> [~"spawns ", process(Id)];
+entry({result, {erlang, hibernate, _}, Awake}) -> case Awake of true -> ~"wakes up"; _ -> ~"hibernates" end;
 entry({result, {erlang, Leave, _}, _}) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
 entry({result, MFA, Value}) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
 entry({raise, MFA, Class, Reason}) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
@@ -410,6 +455,7 @@ entry({named, Id}) -> [~"sends to a name, of ", process(Id)];
 entry({hash, _}) -> ~"the message has another hash";
 entry({contents, Message}) -> [~"the message is ", term(Message)];
 entry({sent, To, Message}) -> [~"sends ", term(Message), ~" to ", term(To)];
+entry(waited) -> ~"waits for a message, and is ended by a signal";
 entry({exit, Reason}) -> [~"ends: ", term(Reason)].
 
 program({'receive', infinity}) -> ~"waits for a message";

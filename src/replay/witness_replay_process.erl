@@ -8,8 +8,8 @@ not in the log, but only matters when the alias is not active any more: then a `
 same message with another reference, waits for what came before; to any other the message is one that never came.
 """.
 
--export([new/4, peek/1, pop/1, recent/1, ended/1, may_be_killed/1, position/1, has_none/2]).
--export([arrived/4, queued/3, alias/3, unalias/2, owner/1]).
+-export([new/4, peek/1, pop/1, recent/1, ended/1, ends/1, may_be_killed/1, position/1, has_none/2]).
+-export([arrived/4, queued/3, would_take/4, alias/3, unalias/2, owner/1]).
 
 -export_type([process/0, match/0]).
 
@@ -44,15 +44,20 @@ peek(#process{id = Id} = P) ->
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
     ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
-    last(P#process{entries = left(Entry, Entries), at = At + 1, recent = case At rem ?RECENT of
+    Passed = P#process{entries = left(Entry, Entries), at = At + 1, recent = case At rem ?RECENT of
         0 -> [Entry | lists:sublist(Recent, ?RECENT)];
         _ -> [Entry | Recent]
-    end}).
+    end},
+    case Entry of
+        {exit, _} -> Passed;
+        _ -> last(Passed)
+    end.
 
-%% From here on it takes nothing: who sends to it need not wait for that.
-last(#process{entries = [_, _ | _]} = P) -> P;
+%% From here on it takes nothing: who sends to it need not wait for that. If it may go on for ever, its heap has a bound.
+last(#process{entries = [Entry, _ | _]} = P) when Entry =/= waited -> P;
 last(#process{flow = Flow} = P) ->
     _ = [witness_replay_flow:last(Flow) || ended(P)],
+    _ = [ok = witness_replay_heap:bound(P) || may_be_killed(P)],
     P.
 
 left({from, _, 1}, Entries) -> Entries;
@@ -69,13 +74,22 @@ recent(#process{recent = Recent}) -> lists:reverse(lists:sublist(Recent, ?RECENT
 -spec ended(process()) -> boolean().
 ended(#process{entries = [], more = false}) -> true;
 ended(#process{entries = [{exit, _}]}) -> true;
+ended(#process{entries = [waited, {exit, _}]}) -> true;
 ended(#process{}) -> false.
 
--doc "Whether it may already have been, or may not be any more, as far as its log says.".
+-doc """
+Whether it may already have been, or may not be any more, as far as its log says. One that waited when it was ended comes to that `receive`
+first.
+""".
 -spec may_be_killed(process()) -> boolean().
 may_be_killed(#process{entries = [_, _ | _]}) -> false;
 may_be_killed(#process{entries = [{exit, normal}]}) -> false;
 may_be_killed(P) -> ended(P).
+
+-doc "How one ends that is ended from outside, with nothing left but that, and how many entries it has passed then.".
+-spec ends(process()) -> {pos_integer(), killed | cut, non_neg_integer()}.
+ends(#process{id = Id, at = At, entries = []}) -> {Id, cut, At};
+ends(#process{id = Id, at = At}) -> {Id, killed, At + 1}.
 
 -doc "Which entry comes next, from 1.".
 -spec position(process()) -> pos_integer().
@@ -115,6 +129,19 @@ scan([{Via, Msg} = Item | Out], In, Match, P, Passed) ->
             end;
         true -> {ok, Via, Msg, {lists:reverse(Passed, Out), In}};
         false -> scan(Out, In, Match, P, [Item | Passed])
+    end.
+
+-doc "Whether a message that comes now would be taken, and the process then; `never`: it was sent to an alias that was not active any more.".
+-spec would_take(none | reference(), term(), match(), process()) -> {true, process()} | false | never.
+would_take(Via, Msg, Match, P) ->
+    case Match(Msg) of
+        false -> false;
+        true when Via =:= none -> {true, P};
+        true ->
+            case is_one(Via, Msg, Match, P) of
+                true -> {true, used(Via, P)};
+                never -> never
+            end
     end.
 
 %% Whether one that matches was there.

@@ -4,7 +4,7 @@ What calls of processes that are replayed return or raise is in their log, and n
 do nothing: what comes of them is in the logs of those.
 """.
 
--export([result/3, foreign/3, answered/4, returned/4, raised/5, known_funs/1, effect/3, halt/2, leaving/3]).
+-export([result/3, foreign/3, answered/4, returned/4, raised/5, known_funs/1, effect/3, halt/2, leaving/3, hibernates/2]).
 
 -include("src/replay/witness_replay_process.hrl").
 
@@ -12,7 +12,11 @@ do nothing: what comes of them is in the logs of those.
 -spec result(module(), atom(), [term()]) -> term().
 result(Module, Function, Args) ->
     case get(?KEY) of
-        #process{} = P -> answered(witness_replay_course:peeked(P), Module, Function, Args);
+        #process{} = P ->
+            case is_asked(Module, Function) of
+                true -> answered(witness_replay_course:peeked(P), Module, Function, Args);
+                false -> erlang:apply(Module, Function, Args)
+            end;
         _ -> erlang:apply(Module, Function, Args)
     end.
 
@@ -20,16 +24,26 @@ result(Module, Function, Args) ->
 -spec foreign(module(), atom(), [term()]) -> term().
 foreign(Module, Function, Args) ->
     case get(?KEY) of
-        #process{} = P -> foreign_answered(witness_replay_course:peeked(P), Module, Function, Args);
+        #process{} = P ->
+            case is_asked(Module, Function) of
+                true -> foreign_answered(witness_replay_course:peeked(P), Module, Function, Args);
+                false -> erlang:apply(Module, Function, Args)
+            end;
         _ -> erlang:apply(Module, Function, Args)
     end.
+
+%% Recordings of earlier builds have no results of these.
+is_asked(Module, Function) when Module =:= re; Module =:= binary; Function =:= is_compiled_ms ->
+    #{compiled := Compiled} = witness_replay_course:given(),
+    Compiled;
+is_asked(_, _) -> true.
 
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     case witness_replay_births:known(Child) of
         {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
             ok = witness_replay_flow:begins(P#process.id, P#process.flow),
             ok = witness_replay_tell:spawned(Child, MFA, P),
-            ok = witness_replay_life:child(Child, MFA),
+            ok = witness_replay_life:child(Child, MFA, witness_replay_heap:born()),
             foreign_answered(witness_replay_course:peeked(witness_replay_process:pop(P)), Module, Function, Args);
         _ -> witness_replay_course:diverged({spawn, Child}, {call, Module, Function, Args}, P)
     end;
@@ -69,7 +83,9 @@ returned(MFA, Args, Value, P) ->
     real(MFA, Args, Value).
 
 %% What is made of these is only good for functions that are executed.
-real({ets, match_spec_compile, 1}, Args, _) -> erlang:apply(ets, match_spec_compile, Args);
+real({Module, Function, _}, Args, Value) when Function =:= match_spec_compile; Module =:= re; Module =:= binary ->
+    ok = witness_replay_compiled:made({Module, Function, Args}, Value),
+    Value;
 real(_, _, Value) -> known_funs(Value).
 
 -doc "Funs of the recording as funs of this VM.".
@@ -84,6 +100,9 @@ remembered({erlang, alias, 1}, [Options], Ref, P) ->
     alias(Ref, case lists:member(reply, Options) of true -> once; false -> explicit end, P);
 remembered({erlang, unalias, 1}, [Ref], _, P) -> witness_replay_process:unalias({any, Ref}, P);
 remembered({erlang, demonitor, 2}, [Ref, _], _, P) -> witness_replay_process:unalias({monitor, Ref}, P);
+remembered({erlang, system_flag, 2}, [max_heap_size, Limit], _, P) ->
+    ok = witness_replay_heap:system(Limit),
+    P;
 remembered({erlang, Spawn, _}, Args, {_, Ref}, P) when Spawn =:= spawn_opt, is_reference(Ref) -> requested(Args, Ref, P);
 remembered({erlang, Spawn, _}, Args, Ref, P) when Spawn =:= spawn_request, is_reference(Ref) -> requested(Args, Ref, P);
 remembered(_, _, _, P) -> P.
@@ -121,6 +140,7 @@ raised(Class, Reason, Module, Function, Args) ->
 halt(Args, Process) ->
     case Process of
         #process{} = P ->
+            witness_record_runtime:may_halt(Args) orelse raised(error, badarg, erlang, halt, Args),
             {Entry, P1} = witness_replay_course:peeked(P),
             witness_replay_course:unanswered(Entry, {call, erlang, halt, Args}, P1);
         _ -> erlang:apply(erlang, halt, Args)
@@ -128,6 +148,12 @@ halt(Args, Process) ->
 
 -doc "A signal to another process, or output of the VM itself.".
 -spec effect(atom(), [term()], witness_replay_process:process() | undefined) -> term().
+effect(process_flag, [max_heap_size, Limit], #process{} = P) ->
+    {Before, P1} = witness_replay_heap:flag(Limit, P),
+    witness_replay_course:keep(P1),
+    Before;
+effect(process_flag, [min_heap_size, Size], #process{} = P) -> witness_replay_heap:min_heap_size(Size, P);
+effect(process_flag, Args, _) -> erlang:apply(erlang, process_flag, Args);
 effect(Function, Args, Process) ->
     case Process of
         #process{} = P ->
@@ -167,17 +193,33 @@ leaving(exit, [normal], _) -> ok;
 leaving(raise, [exit, normal, _], _) -> ok;
 leaving(Function, [Class | _] = Args, Process) when Function =:= exit; Class =:= exit ->
     case Process of
-        #process{} = P -> leaving(witness_replay_course:given(), Function, Args, P);
+        #process{} = P -> _ = [witness_replay_course:keep(marked(ok, Function, Args, P)) || is_marked(Function, Args)], ok;
         _ -> ok
     end;
 leaving(raise, _, _) -> ok.
 
-leaving(#{marked := true}, Function, Args, P) ->
-    MFA = {erlang, Function, length(Args)},
-    case witness_replay_course:peeked(P) of
-        {{result, MFA, ok}, P1} ->
-            witness_replay_course:keep(witness_replay_process:pop(P1)),
+-doc "The process hibernates. It goes on if it has woken; otherwise a signal has ended it there, or the recording has.".
+-spec hibernates([term()], witness_replay_process:process()) -> ok | no_return().
+hibernates(Args, P0) ->
+    case is_marked(hibernate, Args) of
+        true ->
+            P1 = marked(ok, hibernate, Args, P0),
+            case witness_replay_course:peeked(P1) of
+                {{exit, _}, P} -> witness_replay_course:stopped(killed, witness_replay_process:pop(P));
+                {_, P} -> witness_replay_course:keep(marked(true, hibernate, Args, P))
+            end,
             ok;
-        {Entry, P1} -> witness_replay_course:unanswered(Entry, {call, erlang, Function, Args}, P1)
-    end;
-leaving(#{marked := false}, _, _, _) -> ok.
+        false -> ok
+    end.
+
+%% Whether the recording has entries of such calls.
+is_marked(Function, Args) ->
+    #{marked := Marked} = witness_replay_course:given(),
+    lists:member({erlang, Function, length(Args)}, Marked).
+
+marked(Value, Function, Args, P0) ->
+    MFA = {erlang, Function, length(Args)},
+    case witness_replay_course:peeked(P0) of
+        {{result, MFA, Value}, P} -> witness_replay_process:pop(P);
+        {Entry, P} -> witness_replay_course:unanswered(Entry, {call, erlang, Function, Args}, P)
+    end.

@@ -26,7 +26,7 @@ comes of them is in the log.
 -behaviour(witness_weave_runtime).
 
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, halt/3, load/3, effect/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3]).
+         make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3]).
 -compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
 
 -include("src/replay/witness_replay_process.hrl").
@@ -58,7 +58,7 @@ spawn(erlang, Function, Args) ->
 -doc false.
 hibernate(erlang, hibernate, Args) ->
     case get(?KEY) of
-        #process{} -> witness_replay_life:hibernate(Args);
+        #process{} = P -> witness_replay_life:hibernate(Args, P);
         _ -> erlang:apply(erlang, hibernate, Args)
     end.
 
@@ -70,6 +70,9 @@ foreign(_, Module, Function, Args) -> witness_replay_results:foreign(Module, Fun
 
 -doc false.
 effect(erlang, Function, Args) -> witness_replay_results:effect(Function, Args, get(?KEY)).
+
+-doc false.
+used(Module, Function, Args) -> witness_replay_compiled:used(Module, Function, Args).
 
 -doc false.
 halt(erlang, halt, Args) -> witness_replay_results:halt(Args, get(?KEY)).
@@ -84,6 +87,11 @@ leaving(Function, Args) -> witness_replay_results:leaving(Function, Args, get(?K
 
 %% Code that a program itself has loaded was not woven: such a recording is refused.
 -doc false.
+load(erlang, Function, [Module, Code] = Args) when is_atom(Module), is_binary(Code) ->
+    case witness_replay_loads:may_load(Module, Code) of
+        true -> erlang:apply(erlang, Function, Args);
+        false -> {error, badfile}
+    end;
 load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
 
 -doc false.
@@ -111,11 +119,11 @@ dictionary(erlang, erase, []) ->
 
 %% As while it was recorded.
 -doc false.
-token(erlang, seq_trace, [label, _]) -> 0;
-token(erlang, seq_trace, [serial, _]) -> {0, 0};
-token(erlang, seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
-token(erlang, seq_trace_print, _) -> false;
-token(erlang, _, _) -> [].
+token(erlang, Function, Args) ->
+    case witness_record_runtime:is_token_call(Function, Args) of
+        true -> witness_record_runtime:without_token(Function, Args);
+        false -> erlang:apply(erlang, Function, Args)
+    end.
 
 -doc false.
 stack(Stack) -> witness_replay_course:stack(Stack).
@@ -129,6 +137,11 @@ caught(Value) -> Value.
 -doc false.
 apply(erlang, apply, [Module, Function, Args]) ->
     apply(Module, Function, Args);
+apply(erlang, apply, [Fun, Args]) when is_function(Fun, length(Args)) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} -> apply(element(2, erlang:fun_info(Fun, module)), element(2, erlang:fun_info(Fun, name)), Args);
+        _ -> erlang:apply(Fun, Args)
+    end;
 apply(Module, Function, Args) ->
     case get(?KEY) of
         #process{} ->
@@ -145,10 +158,13 @@ apply(Module, Function, Args) ->
 make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Function, Arity).
 
 -doc false.
+digest(erlang, Function, Args) -> witness_weave_funs:call(Function, Args).
+
+-doc false.
 function(Module, Function, Arity) ->
     case class(Module, Function, Arity) of
         none -> erlang:make_fun(Module, Function, Arity);
-        _ -> witness_weave_runtime:calling(Arity, fun(Args) -> apply(Module, Function, Args) end)
+        _ -> witness_record_runtime:stand_in(Module, Function, Arity)
     end.
 
 class(Module, Function, Arity) ->

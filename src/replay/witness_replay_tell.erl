@@ -153,9 +153,11 @@ ended(How, #process{id = Id, at = At, recent = [{exit, Reason} | _]}) when How =
     told({Id, At, {exit, How, Reason}}, wait);
 ended(_, _) -> ok.
 
--doc "A process is ended that has nothing left but its end.".
+-doc "A process is ended that has nothing left but its end. What it would have sent from here on, nobody knows.".
 -spec killed(#process{} | none) -> ok.
-killed(#process{id = Id, at = At, entries = [{exit, Reason}]}) -> told({Id, At + 1, {exit, killed, Reason}}, no_wait);
+killed(#process{id = Id, at = At, entries = [{exit, Reason}]}) ->
+    ok = told({Id, At, lost}, no_wait),
+    told({Id, At + 1, {exit, killed, Reason}}, no_wait);
 killed(_) -> ok.
 
 -doc "A process does what is no event, by its next entry, if somebody wants to know that.".

@@ -9,6 +9,7 @@ another one, as in `m:witness_record_vm`; it ends with the process that called, 
 -export([fold/6, open/4]).
 
 -define(DAY, 86_400).
+-define(MINUTE, 60).
 
 -doc """
 Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
@@ -81,34 +82,53 @@ folder(Options) ->
         {ok, Name}
     end.
 
-%% What callers that were killed have left. A VM reads its folder when it begins, which takes no day.
+%% What was left where the caller and the VM were killed while that booted: a VM deletes its folder when it has read it. Processes of
+%% another container have other numbers.
 sweep(Cache) ->
     Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
-    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_old(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
+    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY) orelse is_older(Dir, ?MINUTE) andalso is_alone(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
 
-is_old(Dir) ->
+is_alone(Dir) ->
+    [_, Pid | _] = string:lexemes(filename:basename(Dir), ".") ++ [""],
+    filelib:is_dir("/proc/self") andalso not filelib:is_dir("/proc/" ++ Pid).
+
+is_older(Dir, Seconds) ->
     case file:read_file_info(Dir, [raw, {time, posix}]) of
-        {ok, #file_info{mtime = Time}} -> erlang:system_time(second) - Time > ?DAY;
+        {ok, #file_info{mtime = Time}} -> erlang:system_time(second) - Time > Seconds;
         {error, _} -> false
     end.
 
 replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options) ->
     process_flag(trap_exit, true),
     Port = started(Boot, Own, Code, Wanted#{mirror => is_map_key(mirror, Options), whole => maps:get(whole, Options, false)}, Options),
-    #{complete := Complete} = witness_log_recording:info(Recording),
     case heard(Port, none, Told, Options) of
-        {finished, Report} -> {ok, Report#{complete => Complete, changed => Changed}};
+        {finished, Report} ->
+            {ok, (counted(Report, witness_log_recording:info(Recording)))#{changed => Changed, messages => messages(Recording)}};
         {refused, Reason} -> {error, Reason};
         {failed, Reason} -> {error, {vm, Reason}}
     end.
 
-started(Boot, Own, #{woven := Woven, plain := Plain} = Code, How, Options) ->
+messages(Recording) ->
+    case maps:get(options, witness_log_recording:header(Recording), #{}) of
+        #{contents := true} -> contents;
+        #{hash := true} -> hash;
+        #{} -> none
+    end.
+
+%% Where it has ended as planned, nothing was cut.
+counted(Report, #{complete := Complete, stopped := none}) -> Report#{complete => Complete, stopped => 0};
+counted(#{cut := Cut} = Report, #{complete := Complete}) -> Report#{complete => Complete, cut := 0, stopped => Cut}.
+
+started(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
     %% Before OTP 28 a VM without a shell takes what is typed on the terminal of whoever steps.
-    Arguments = ["-noinput", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
+    %% It gets no input for that: `-noinput' would make an atom (`m:witness_replay_boot').
+    Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
-        ++ ["-pa", Own | lists:reverse(Plain)] ++ lists:reverse(Woven) ++ ["-s", "witness_replay_node", "main"],
+        %% While it boots the first one comes first, and afterwards the last one. Either way that is Witness.
+        ++ ["-pa" | [Own | First] ++ lists:reverse([Own | Later])],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    Port = open_port({spawn_executable, Erl}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments},
+    Port = open_port({spawn_executable, "/bin/sh"}, [nouse_stdio, exit_status, binary, {packet, 4},
+                                            {args, ["-c", "exec \"$@\" </dev/null", "sh", Erl | Arguments]},
                                             {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
     Job = maps:merge(maps:with([woven, handler, calls], Code), How#{dir => filename:absname(maps:get(dir, Options))}),
     true = port_command(Port, term_to_binary({start, Job})),
@@ -118,7 +138,7 @@ started(Boot, Own, #{woven := Woven, plain := Plain} = Code, How, Options) ->
 heard(Port, Last, Told, Options) ->
     receive
         {Port, {data, Data}} ->
-            case binary_to_term(Data) of
+            case witness_event_external:decode(Data) of
                 {output, Text} ->
                     #{mirror := Mirror} = Options,
                     _ = Mirror(Text),

@@ -215,11 +215,18 @@ from_source(Name, Source, Folders, #{include := Include} = Options, Use) ->
     maybe
         {ok, Properties, Units, Warnings} ?= analyse(Source, Options#{include := Folders ++ Include}),
         {ok, Made} ?= Use(Properties, Units, Options),
-        {ok, Made#{file => Name, lines => list_to_tuple(Lines)}, witness_spec_diagnostic:located(Warnings, Name, Lines)}
+        {ok, Made#{file => Name, lines => list_to_tuple(Lines)}, bounded(witness_spec_diagnostic:located(Warnings, Name, Lines), Name)}
     else
         {error, Findings} ->
             {error, shortened(witness_spec_diagnostic:located(Findings, Name, Lines))}
     end.
+
+%% Each says its line, so that a small file might have very many of a long one.
+bounded(Warnings, Name) when length(Warnings) > ?MAX_FINDINGS ->
+    {Kept, Others} = lists:split(?MAX_FINDINGS, Warnings),
+    Text = io_lib:format("there are ~b warnings more, which are not shown", [length(Others)]),
+    Kept ++ witness_spec_diagnostic:located([witness_spec_diagnostic:warning(undefined, more, Text, undefined)], Name, []);
+bounded(Warnings, _) -> Warnings.
 
 %% Errors stay rather than warnings.
 shortened(Diagnostics) ->

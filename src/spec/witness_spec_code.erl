@@ -51,13 +51,22 @@ generate(Module, Units, Limit, Names) ->
     Explained = witness_spec_explain:functions(Units),
     Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
         ++ ordsets:subtract(exports(Explained), [{ending, 1}, {text, 1}]),
-    uncommented([{attribute, erl_anno:new(0), module, Module},
-                 {attribute, erl_anno:new(0), behaviour, witness_monitor},
-                 {attribute, erl_anno:new(0), export, Exports}])
-        ++ uncommented([match(Units, Names) | matches(Units, Names)])
+    Functions = uncommented([match(Units, Names) | matches(Units, Names)])
         ++ uncommented([init(Units) | Slices] ++ [handle_event(Nodes, Event, Limit, Names)])
         ++ lists:append(Steps)
-        ++ uncommented([engaged(Units, Event) | Explained]).
+        ++ uncommented([engaged(Units, Event) | Explained]),
+    uncommented([{attribute, erl_anno:new(0), module, Module},
+                 {attribute, erl_anno:new(0), behaviour, witness_monitor},
+                 {attribute, erl_anno:new(0), export, Exports}]
+                ++ [{attribute, erl_anno:new(0), witness_self, true} || asks_itself(Functions)])
+        ++ Functions.
+
+%% Whether a guard asks in which process it is: only there the monitor does what it does.
+asks_itself({call, _, {atom, _, self}, []}) -> true;
+asks_itself({call, _, {remote, _, {atom, _, erlang}, {atom, _, self}}, []}) -> true;
+asks_itself(Form) when is_tuple(Form) -> asks_itself(tuple_to_list(Form));
+asks_itself([Form | Forms]) -> asks_itself(Form) orelse asks_itself(Forms);
+asks_itself(_) -> false.
 
 uncommented(Forms) -> [{<<>>, Form} || Form <- Forms].
 
@@ -187,11 +196,12 @@ matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Conte
     end,
     clause([Pattern], Guard, [mark(Action), Result]).
 
-%% To look is cheaper than to put, and nearly always enough.
+%% To look is cheaper than to put, and nearly always enough. One entry says whether there are new marks.
 mark(#{id := Id}) ->
     Key = atom(name("$witness_", Id)),
     Unmarked = {op, erl_anno:new(0), '=:=', call(get, [Key]), atom(undefined)},
-    {op, erl_anno:new(0), 'andalso', Unmarked, call(put, [Key, integer(Id)])}.
+    New = [call(put, [Key, integer(Id)]), call(put, [atom('$witness_marked'), atom(true)])],
+    {op, erl_anno:new(0), 'andalso', Unmarked, {block, erl_anno:new(0), New}}.
 
 combined(#{operator := Operator}, {_, Limit}, Left, Right) ->
     formula(case Operator of 'and' -> conj; 'or' -> disj end, [integer(Limit), Left, Right]).

@@ -25,13 +25,17 @@ file(File) ->
     case file:open(File, [read, raw, binary]) of
         {ok, Device} ->
             try
-                read(Device, <<>>)
+                without_mark(read(Device, <<>>))
             after
                 file:close(Device)
             end;
         {error, Reason} ->
             {error, unreadable(Reason)}
     end.
+
+%% Some editors begin a file with a byte order mark, which is no part of its text.
+without_mark({ok, <<16#ef, 16#bb, 16#bf, Source/binary>>}) -> {ok, Source};
+without_mark(Result) -> Result.
 
 %% A pipe gives what it has, so one read is not enough.
 read(_, Source) when byte_size(Source) > ?MAX_BYTES ->
@@ -68,7 +72,12 @@ string(Source, Before) when byte_size(Source) + byte_size(Before) > ?MAX_BYTES -
 string(Source, Before) ->
     case unicode:characters_to_list(Source) of
         Chars when is_list(Chars) ->
-            characters(Chars, unicode:characters_to_list(Before));
+            case binary:match(Source, <<0>>) of
+                nomatch -> characters(Chars, unicode:characters_to_list(Before));
+                {Place, 1} ->
+                    failure(position(unicode:characters_to_list(binary:part(Source, 0, Place))), nul, "this is a NUL byte, which no text has",
+                            "is it a specification? its encoding has to be UTF-8")
+            end;
         {_, Valid, _} ->
             failure(position(Valid), not_utf8, "this byte is not UTF-8", "save the file in the encoding UTF-8")
     end.

@@ -21,7 +21,7 @@ Guide: `docs/step.md`.
 """.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
--export([goto/2, next/1, next/2, back/1, back/2, latest/2]).
+-export([goto/2, at_entries/2, next/1, next/2, back/1, back/2, latest/2]).
 -export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2, calls/2]).
 
 -compile({no_auto_import, [size/1]}).
@@ -96,14 +96,19 @@ To a step: its number; `last`; or its place, an entry of a process, which is wha
 """.
 -spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) -> {ok, session()} | {error, reason()}.
 goto(last, S) -> {ok, S#session{at = size(S)}};
-goto({Id, Entry}, #session{trace = Trace} = S) ->
-    Is = fun(#{id := Own, entry := At}) -> Own =:= Id andalso At >= Entry end,
-    reached(witness_step_trace:find(Is, 1, forward, Trace), S);
+goto({Id, Entry}, #session{trace = Trace} = S) -> reached(witness_step_trace:first(Id, Entry, Trace), S);
 goto(N, S) ->
     case N =< size(S) of
         true -> {ok, S#session{at = N}};
         false -> {error, none}
     end.
+
+-doc """
+The steps at entries of processes, as `goto/2` finds the first one of each, and those that follow up to the first one behind that entry. However
+many are asked for, the run is gone over once.
+""".
+-spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], session()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
+at_entries(Places, #session{trace = Trace}) -> witness_step_trace:at_entries(Places, Trace).
 
 reached(none, _) -> {error, none};
 reached(N, S) -> {ok, S#session{at = N}}.

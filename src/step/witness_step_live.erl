@@ -69,7 +69,7 @@ asked({_, Ref, _} = Question, Port, Time) ->
 answered(Ref, Port, Time) ->
     receive
         {Port, {data, Data}} ->
-            case binary_to_term(Data) of
+            case witness_event_external:decode(Data) of
                 {answer, Ref, none} -> {error, ~"it does not live in the replay"};
                 {answer, Ref, Answer} -> {ok, Answer};
                 {answer, _, _} -> answered(Ref, Port, Time);

@@ -7,9 +7,9 @@ Messages are known by the number of the step that sent them and a hash: a state 
 messages on their way at that point, however large those are.
 """.
 
--export([new/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
+-export([new/1, brief/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
 
--export_type([state/0, what/0, pids/0]).
+-export_type([state/0, what/0, brief/0, pids/0]).
 
 -doc """
 What a process does in a step. `send`: `Receiver` is the process that gets it, 0 if that is none of the recording, or nobody;
@@ -23,6 +23,15 @@ What a process does in a step. `send`: `Receiver` is the process that gets it, 0
               | {call, mfa(), Args :: [term()], Value :: term()}
               | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
               | {effect, mfa(), Args :: [term()]} | timeout | lost.
+
+-doc """
+What of a step a state is made of: a few words, however large messages, arguments and results are. `told`: of whose end or monitor a message
+tells.
+""".
+-type brief() :: born | {spawn, Child :: pos_integer(), Tied :: [link | monitor]}
+               | {send, Receiver :: non_neg_integer(), Hash :: non_neg_integer()}
+               | {recv, From :: pos_integer() | outside, Hash :: non_neg_integer(), Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
+               | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()} | {effect, mfa(), Args :: [term()]} | other.
 
 %% alive: the last entry of a process, the step that it did last, and the one by which it heard something last: it was born, or has taken a message.
 %% boxes: for a receiver and a sender the messages on their way, the earliest first and behind them the latest first.
@@ -54,18 +63,55 @@ pack(S) -> term_to_binary(S#state{ids = #{}, pids = #{}}, [{compressed, 1}]).
 
 -doc "The state of these bytes, with the pids of another one.".
 -spec unpack(binary(), state()) -> state().
-unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (binary_to_term(Bytes))#state{ids = Ids, pids = Pids}.
+unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (witness_event_external:decode(Bytes))#state{ids = Ids, pids = Pids}.
+
+-doc "What `step/3` needs of a step.".
+-spec brief(what()) -> brief().
+brief({born, _}) -> born;
+brief({spawn, Child, _, Tied}) -> {spawn, Child, Tied};
+%% What comes of links, monitors and the like stands in the recording with its content, whoever may have sent such a message.
+brief({send, _, _, {'EXIT', _, _}, _}) -> other;
+brief({send, _, _, {'DOWN', _, _, _, _}, _}) -> other;
+brief({send, _, _, {spawn_reply, _, _, _}, _}) -> other;
+brief({send, _, Receiver, Msg, _}) -> {send, Receiver, erlang:phash2(Msg)};
+brief({recv, From, Msg}) ->
+    {recv, From, erlang:phash2(Msg), case Msg of
+        {'EXIT', Pid, _} when is_pid(Pid) -> {'EXIT', Pid};
+        {'DOWN', Ref, _, _, _} when is_reference(Ref) -> {'DOWN', Ref};
+        _ -> none
+    end};
+brief({exit, How, normal}) -> {exit, How, normal};
+brief({exit, How, _}) -> {exit, How, other};
+brief({call, {erlang, Function, _} = MFA, Args, Value}) ->
+    case kept(Function) of
+        true -> {call, MFA, Args, Value};
+        result -> {call, MFA, [], Value};
+        false -> other
+    end;
+brief({effect, {erlang, Function, _} = MFA, Args}) ->
+    case kept(Function) of
+        true -> {effect, MFA, Args};
+        first -> {effect, MFA, lists:sublist(Args, 1)};
+        _ -> other
+    end;
+brief(_) -> other.
+
+kept(Function) when Function =:= link; Function =:= unlink; Function =:= monitor; Function =:= demonitor; Function =:= register;
+                    Function =:= unregister -> true;
+kept(Function) when Function =:= spawn_monitor; Function =:= spawn_opt -> result;
+kept(Function) when Function =:= exit; Function =:= exit_signal -> first;
+kept(_) -> false.
 
 -doc """
 The state behind a step, and the step that is its cause: of a message that is taken the one that sent it, otherwise that by
 which the process has heard something last. 0: it is not known.
 """.
--spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), what()}, state()) -> {Cause :: non_neg_integer(), state()}.
-step(N, {Id, Entry, {born, _}}, S) -> {0, alive(Id, {Entry, N, N}, S)};
+-spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), brief()}, state()) -> {Cause :: non_neg_integer(), state()}.
+step(N, {Id, Entry, born}, S) -> {0, alive(Id, {Entry, N, N}, S)};
 step(N, {Id, Entry, What}, #state{alive = Alive} = S0) ->
     #{Id := {_, _, Heard}} = Alive,
     {Cause, S} = does(What, N, Id, Heard, S0),
-    Now = case What of {recv, _, _} -> N; _ -> Heard end,
+    Now = case What of {recv, _, _, _} -> N; _ -> Heard end,
     case What of
         {exit, _, _} -> {Cause, gone(Id, S)};
         _ -> {Cause, alive(Id, {Entry, N, Now}, S)}
@@ -73,13 +119,13 @@ step(N, {Id, Entry, What}, #state{alive = Alive} = S0) ->
 
 alive(Id, Place, #state{alive = Alive} = S) -> S#state{alive = Alive#{Id => Place}}.
 
-does({spawn, Child, _, Tied}, N, Id, Heard, S) ->
+does({spawn, Child, Tied}, N, Id, Heard, S) ->
     Born = alive(Child, {0, N, N}, S),
     {Heard, case lists:member(link, Tied) of true -> linked(Id, pid(Child, S), Born); false -> Born end};
-does({send, _, Receiver, Msg, _}, N, Id, Heard, S) -> {Heard, sent(Receiver, Id, {N, erlang:phash2(Msg)}, Msg, S)};
-does({recv, From, Msg}, _, Id, Heard, S) ->
-    {Sent, S1} = taken(Id, case From of outside -> Id; _ -> From end, erlang:phash2(Msg), S),
-    {case {From, Sent} of {outside, 0} -> Heard; _ -> Sent end, told(Msg, Id, S1)};
+does({send, Receiver, Hash}, N, Id, Heard, S) -> {Heard, sent(Receiver, Id, {N, Hash}, S)};
+does({recv, From, Hash, Told}, _, Id, Heard, S) ->
+    {Sent, S1} = taken(Id, case From of outside -> Id; _ -> From end, Hash, S),
+    {case {From, Sent} of {outside, 0} -> Heard; _ -> Sent end, told(Told, Id, S1)};
 does({call, MFA, Args, Value}, _, Id, Heard, S) -> {Heard, called(MFA, Args, Value, Id, S)};
 does({effect, {erlang, Exit, _}, [Pid | _]}, N, _, Heard, #state{ids = Ids} = S) when Exit =:= exit; Exit =:= exit_signal ->
     {Heard, case Ids of #{Pid := Other} -> signalled(Other, N, S); #{} -> S end};
@@ -95,15 +141,11 @@ signalled(_, _, S) -> S.
 
 %% --- messages --------------------------------------------------------------------
 
-%% What comes of links, monitors and the like stands in the recording with its content, whoever may have sent such a message.
-sent(_, _, _, {'EXIT', _, _}, S) -> S;
-sent(_, _, _, {'DOWN', _, _, _, _}, S) -> S;
-sent(_, _, _, {spawn_reply, _, _, _}, S) -> S;
-sent(To, From, Message, _, #state{alive = Alive, boxes = Boxes, waiting = Waiting} = S) when is_map_key(To, Alive) ->
+sent(To, From, Message, #state{alive = Alive, boxes = Boxes, waiting = Waiting} = S) when is_map_key(To, Alive) ->
     Box = maps:get(To, Boxes, #{}),
     {Out, In} = maps:get(From, Box, {[], []}),
     S#state{boxes = Boxes#{To => Box#{From => {Out, [Message | In]}}}, waiting = Waiting + 1};
-sent(_, _, _, _, S) -> S.
+sent(_, _, _, S) -> S.
 
 taken(To, From, Hash, #state{boxes = Boxes, waiting = Waiting} = S) ->
     case Boxes of
@@ -126,9 +168,9 @@ first(Hash, [], In, Passed) -> first(Hash, lists:reverse(In), [], Passed).
 
 %% --- links, monitors, names ------------------------------------------------------
 
-told({'EXIT', Pid, _}, Id, S) when is_pid(Pid) -> unlinked(Id, Pid, S);
-told({'DOWN', Ref, _, _, _}, Id, S) when is_reference(Ref) -> unmonitored(Id, Ref, S);
-told(_, _, S) -> S.
+told({'EXIT', Pid}, Id, S) -> unlinked(Id, Pid, S);
+told({'DOWN', Ref}, Id, S) -> unmonitored(Id, Ref, S);
+told(none, _, S) -> S.
 
 called({erlang, link, _}, [Pid | _], true, Id, S) when is_pid(Pid) -> linked(Id, Pid, S);
 called({erlang, unlink, _}, [Pid], _, Id, S) when is_pid(Pid) -> unlinked(Id, Pid, S);

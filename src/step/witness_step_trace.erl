@@ -6,9 +6,13 @@ run, numbered from 1. So a number is a *consistent cut*: what each process has d
 The trace is a file that nobody else sees: it has no name any more when it is written. Steps stand in it in blocks, and among them,
 the further apart the larger they are, the state at this point (`m:witness_step_state`). To know what was so at a step, the steps
 behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
+
+*What is gone through is small, and is not copied.* A block has of each step what a state is made of (`t:witness_step_state:brief/0`), and the
+rest, its stack and what was sent, as bytes, which are only decoded for a step that is asked for. Bytes beyond a bound are not in the block, but stand
+before it in the file. Blocks that were read, and the last state, are kept in the dictionary of the process that the trace belongs to.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, reached/2, ended/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, first/3, at_entries/2, reached/2, ended/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -27,6 +31,10 @@ known; `stack`: where the program was.
 -define(BLOCK, 500).
 -define(CACHED, 40).
 -define(APART, 2_000).
+%% Bytes of a step that are in its block at most.
+-define(INLINE_BYTES, 4_096).
+%% After so many steps it is said how far it has come.
+-define(TOLD_STEPS, 100).
 
 %% While it is made: block: the latest first. blocks, states: where they are, the latest first. since: the last state. hints: what was
 %% told of what a process does next. proven: of
@@ -57,9 +65,11 @@ known; `stack`: where the program was.
                 processes :: #{pos_integer() => {non_neg_integer(), mfa(), pos_integer(), non_neg_integer()}},
                 signals :: #{pos_integer() => pos_integer()},
                 proven :: #{pos_integer() => non_neg_integer()},
-                cache :: ets:table()}).
+                on_progress :: fun((unicode:chardata()) -> term()),
+                cache :: reference()}).
 
--type stored() :: {pos_integer(), non_neg_integer(), non_neg_integer(), [tuple()], witness_step_state:what()}.
+%% The bytes are those of the stack and of what it does.
+-type stored() :: {Id :: pos_integer(), Entry :: non_neg_integer(), Cause :: non_neg_integer(), witness_step_state:brief(), binary() | place()}.
 -type place() :: {Offset :: non_neg_integer(), Size :: non_neg_integer()}.
 
 -opaque trace() :: #trace{}.
@@ -135,7 +145,8 @@ born(Id, Parent, {Module, Function, Args}, #make{at = At}, Processes) ->
     Processes#{Id => {Parent, {Module, Function, length(Args)}, At + 1, 0}}.
 
 step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, processes = Processes} = M0) ->
-    {Cause, State} = witness_step_state:step(At + 1, {Id, Entry, What}, State0),
+    Brief = witness_step_state:brief(What),
+    {Cause, State} = witness_step_state:step(At + 1, {Id, Entry, Brief}, State0),
     Known = case What of
         {spawn, Child, Called, _} -> born(Child, Id, Called, M0, Processes);
         {exit, _, _} ->
@@ -143,10 +154,18 @@ step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, proce
             Processes#{Id := {Parent, MFA, Born, At + 1}};
         _ -> Processes
     end,
-    M = (proven(What, Id, Cause, signalled(What, M0)))#make{at = At + 1, block = [{Id, Entry, Cause, Stack, What} | Block], state = State, processes = Known},
+    {Bytes, M1} = bytes(Stack, What, proven(What, Id, Cause, signalled(What, M0))),
+    M = M1#make{at = At + 1, block = [{Id, Entry, Cause, Brief, Bytes} | Block], state = State, processes = Known},
+    _ = (At + 1) rem ?TOLD_STEPS =:= 0 andalso (M#make.on_progress)([~"replays: ", integer_to_binary(At + 1), ~" steps"]),
     case (At + 1) rem ?BLOCK of
         0 -> stated(written(M));
         _ -> M
+    end.
+
+bytes(Stack, What, M) ->
+    case term_to_binary({Stack, What}) of
+        Bytes when byte_size(Bytes) =< ?INLINE_BYTES -> {Bytes, M};
+        _ -> appended(term_to_binary({Stack, What}, [{compressed, 1}]), M)
     end.
 
 signalled({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, signals = Signals} = M) when Exit =:= exit; Exit =:= exit_signal ->
@@ -164,8 +183,7 @@ proven({exit, ended, _}, Id, _, #make{at = At, proven = Proven} = M) when is_map
 proven(_, _, _, M) -> M.
 
 written(#make{block = []} = M) -> M;
-written(#make{block = Block, blocks = Blocks, at = At, on_progress = OnProgress} = M) ->
-    _ = At rem (20 * ?BLOCK) =:= 0 andalso OnProgress([~"replays: ", integer_to_binary(At), ~" steps"]),
+written(#make{block = Block, blocks = Blocks} = M) ->
     {Place, M1} = appended(term_to_binary(list_to_tuple(lists:reverse(Block)), [{compressed, 1}]), M),
     M1#make{block = [], blocks = [Place | Blocks]}.
 
@@ -183,14 +201,15 @@ appended(Bytes, #make{file = File, size = Size} = M) ->
     {{Size, byte_size(Bytes)}, M#make{size = Size + byte_size(Bytes)}}.
 
 made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes, signals = Signals,
-           proven = Proven}) ->
+           proven = Proven, on_progress = OnProgress}) ->
     #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States, none = witness_step_state:new(Pids),
-           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, cache = ets:new(?MODULE, [private])}.
+           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, on_progress = OnProgress,
+           cache = make_ref()}.
 
 -doc "Nothing of it is left.".
 -spec close(trace()) -> ok.
 close(#trace{file = File, cache = Cache}) ->
-    true = ets:delete(Cache),
+    _ = [erase({?MODULE, What, Cache}) || What <- [blocks, state]],
     ok = file:close(File).
 
 %% --- reading it ------------------------------------------------------------------
@@ -202,7 +221,8 @@ size(#trace{size = Size}) -> Size.
 -doc "A step by its number.".
 -spec step(pos_integer(), trace()) -> step().
 step(N, #trace{proven = Proven} = Trace) ->
-    {Id, Entry, Cause, Stack, Stored} = stored(N, Trace),
+    {Id, Entry, Cause, _, Bytes} = stored(N, Trace),
+    {Stack, Stored} = witness_event_external:decode(case Bytes of {_, _} -> read(Bytes, Trace#trace.file); _ -> Bytes end),
     What = case {Stored, Proven} of
         {{send, To, Receiver, Msg, unsure}, #{Id := Up}} when N =< Up -> {send, To, Receiver, Msg, sure};
         _ -> Stored
@@ -212,12 +232,15 @@ step(N, #trace{proven = Proven} = Trace) ->
 stored(N, #trace{size = Size} = Trace) when N >= 1, N =< Size -> element((N - 1) rem ?BLOCK + 1, block((N - 1) div ?BLOCK + 1, Trace)).
 
 block(Index, #trace{blocks = Blocks, file = File, cache = Cache}) ->
-    case ets:lookup(Cache, Index) of
-        [{_, Block}] -> Block;
-        [] ->
-            _ = ets:info(Cache, size) > ?CACHED andalso ets:delete_all_objects(Cache),
-            Block = binary_to_term(read(element(Index, Blocks), File)),
-            true = ets:insert(Cache, {Index, Block}),
+    Key = {?MODULE, blocks, Cache},
+    case get(Key) of
+        #{Index := Block} -> Block;
+        Kept ->
+            Block = witness_event_external:decode(read(element(Index, Blocks), File)),
+            _ = put(Key, case Kept of
+                #{} when map_size(Kept) < ?CACHED -> Kept#{Index => Block};
+                _ -> #{Index => Block}
+            end),
             Block
     end.
 
@@ -229,8 +252,9 @@ read({Offset, Size}, File) ->
 -doc "What was so behind a step; 0: before the first.".
 -spec state(non_neg_integer(), trace()) -> witness_step_state:state().
 state(N, #trace{states = States, none = None, file = File, cache = Cache} = Trace) ->
-    {From, State} = case ets:lookup(Cache, state) of
-        [{_, Known, Cached}] when Known =< N, N - Known < ?APART -> {Known, Cached};
+    Key = {?MODULE, state, Cache},
+    {From, State} = case get(Key) of
+        {Known, Cached} when Known =< N, N - Known < ?APART -> {Known, Cached};
         _ ->
             case lists:dropwhile(fun({At, _}) -> At > N end, States) of
                 [{At, Place} | _] -> {At, witness_step_state:unpack(read(Place, File), None)};
@@ -238,22 +262,61 @@ state(N, #trace{states = States, none = None, file = File, cache = Cache} = Trac
             end
     end,
     Reached = gone_on(From + 1, N, State, Trace),
-    true = ets:insert(Cache, {state, N, Reached}),
+    _ = put(Key, {N, Reached}),
     Reached.
 
 gone_on(N, To, State, _) when N > To -> State;
 gone_on(N, To, State, Trace) ->
-    {Id, Entry, _, _, What} = stored(N, Trace),
-    {_, Next} = witness_step_state:step(N, {Id, Entry, What}, State),
+    {Id, Entry, _, Brief, _} = stored(N, Trace),
+    {_, Next} = witness_step_state:step(N, {Id, Entry, Brief}, State),
     gone_on(N + 1, To, Next, Trace).
 
 -doc "The first step from this one, forward or back, that passes the test.".
 -spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.
 find(_, N, _, #trace{size = Size}) when N < 1; N > Size -> none;
 find(Test, N, Direction, Trace) ->
+    ok = told_of(N, Trace),
     case Test(step(N, Trace)) of
         true -> N;
         false -> find(Test, case Direction of forward -> N + 1; back -> N - 1 end, Direction, Trace)
+    end.
+
+told_of(N, #trace{size = Size, on_progress = OnProgress}) when N rem ?TOLD_STEPS =:= 0 ->
+    _ = OnProgress([~"looks at events: it has come to ", integer_to_binary(N), ~" of ", integer_to_binary(Size)]),
+    ok;
+told_of(_, _) -> ok.
+
+-doc "The first step of a process at this entry of its log, or behind it.".
+-spec first(pos_integer(), non_neg_integer(), trace()) -> pos_integer() | none.
+first(Id, Entry, Trace) ->
+    case at_entries([{Id, Entry}], Trace) of
+        #{{Id, Entry} := [N | _]} -> N;
+        #{} -> none
+    end.
+
+-doc """
+The steps of each of these processes at its entry: the first one at that entry or behind it, and those that follow, up to the first one behind
+that entry. All are found by going once over the run.
+""".
+-spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
+at_entries(Places, Trace) ->
+    Sought = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Entry}) -> Entry end, lists:usort(Places)),
+    #{Place => lists:reverse(Steps) || Place := Steps <- at_entries(1, Sought, #{}, Trace)}.
+
+%% Of a process that is left entries are, the smallest first, at which it has not been yet or still is.
+at_entries(N, Sought, Found, #trace{size = Size}) when N > Size; map_size(Sought) =:= 0 -> Found;
+at_entries(N, Sought, Found, Trace) ->
+    {Id, Entry, _, _, _} = stored(N, Trace),
+    case Sought of
+        #{Id := Entries} ->
+            {Here, Later} = lists:splitwith(fun(E) -> E =< Entry end, Entries),
+            Now = lists:foldl(fun(E, A) -> A#{{Id, E} => [N | maps:get({Id, E}, A, [])]} end, Found, Here),
+            %% At one that it has passed it is no longer.
+            case [E || E <- Here, E =:= Entry] ++ Later of
+                [] -> at_entries(N + 1, maps:remove(Id, Sought), Now, Trace);
+                Left -> at_entries(N + 1, Sought#{Id := Left}, Now, Trace)
+            end;
+        #{} -> at_entries(N + 1, Sought, Found, Trace)
     end.
 
 -doc """

@@ -127,12 +127,13 @@ bindings(Bindings) ->
                        || {Name, Value} <- Bindings]).
 
 -doc "Why a monitor could not decide, in words that are the same for all monitors with the same reason.".
--spec reason(witness:verdict()) -> binary().
+-spec reason(#{reason := term(), info := term(), _ => _}) -> binary().
 reason(#{reason := stopped}) -> ~"watching stopped before a decision";
 reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", gap(Why)]);
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
 reason(#{reason := {crashed, reentered}}) ->
     <<?CRASH/binary, "what it calls is woven itself, and would have been monitored while it monitors">>;
+reason(#{reason := {crashed, killed}}) -> ~"the monitor was ended: it has taken more memory than it may (option memory), or something has killed its process";
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
 reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
@@ -154,11 +155,17 @@ gap(memory) -> ~"there were more in all than could be kept for the monitors (mem
 gap(message_size) -> ~"a message was larger than monitors are given (message_size)";
 gap(rate) -> ~"there were more in a second than was asked for (rate)";
 gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
+gap(orphan) -> ~"it is not known of some running processes whether they belong to the group";
 gap(lost) -> ~"the VM has not reported the end of a process";
 gap(late) -> ~"some came too late to be put in order";
 gap(overdue) -> ~"the tracer and its monitors did not come to the end of what had happened in time (drain)";
-gap(signal) -> ~"the process was ended by a signal, which its own code cannot see";
+gap(signal) -> ~"the process was ended by a signal, and what it did last before that is not known";
+gap(signal_reason) -> ~"the process was ended by a signal soon after its birth, and with which reason is not known";
+gap(signal_state) -> ~"the process was ended by a signal, and the state of its monitor had changed too often to be kept";
 gap(replaced) -> ~"another version of a woven module was loaded, which is not woven";
+gap({not_woven, Module}) ->
+    [~"the process ran code of ", witness_event:format_term(Module, 200),
+     ~", which may send or receive for it and is not woven: its monitor does not see that (name it with --weave; it needs debug information)"];
 gap(dictionary) -> ~"the process dictionary was deleted by code that is not woven, and its monitors with it";
 gap(no_callbacks) -> ~"after its init the process goes on in modules that are not woven, as a supervisor does";
 gap(callback_module_not_woven) -> ~"a state machine goes on in a callback module that is not woven";
@@ -166,6 +173,11 @@ gap(unknown_state_machine) -> ~"a state machine was given another event than tho
 gap(unknown_handlers) -> ~"a manager of events has asked its handlers in a way that the woven ones do not explain";
 gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth) to tell whose callback it is";
 gap(spawn_request) -> ~"a child was spawned by spawn_request, and who it is was not known to the process";
+gap(killed) -> ~"it was ended by a signal, and what it had sent last before that is not known";
+gap(cut) -> ~"the recording ends before the process does";
+gap(contents) -> ~"a message that it took is in the recording without its contents";
+gap(arguments) -> ~"what a process was spawned with was too large to be recorded";
+gap(unwoven) -> ~"it may have taken messages in modules that are not woven";
 gap(tracer_lost) -> ~"a tracer of Witness has ended";
 gap(Reason) -> witness_event:format_term(Reason, 120).
 

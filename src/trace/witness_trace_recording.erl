@@ -7,7 +7,7 @@ The events are numbered from 1 in the order in which they are given, which is wh
 `places` of its events, for people: the process and its entry, as `witness log` shows them.
 """.
 
--export([open/2, run/3]).
+-export([open/2, run/3, signatures/2]).
 
 -export_type([events/0]).
 
@@ -29,6 +29,29 @@ open(Dir, Options) ->
     end.
 
 name(Dir) -> unicode:characters_to_binary(Dir).
+
+-doc "What these processes of a recording are called, as far as it says so.".
+-spec signatures(file:name_all(), [witness_event:proc()]) -> #{witness_event:proc() => witness_event:signature() | mfa()}.
+signatures(Dir, Pids) ->
+    Wanted = maps:from_keys(Pids, []),
+    Folded = maybe
+        {ok, R} ?= witness_log_recording:open(Dir),
+        witness_log_recording:fold_processes(fun
+            ({birth, #{id := Id, pid := Pid} = Birth}, Found) when is_map_key(Pid, Wanted) -> Found#{Id => Birth};
+            ({signature, Id, Called}, Found) when is_map_key(Id, Found) -> Found#{Id := (map_get(Id, Found))#{called => Called}};
+            (_, Found) -> Found
+        end, #{}, R)
+    end,
+    case Folded of
+        {ok, Found} ->
+            maps:from_list([{Pid, Signature} || #{pid := Pid} = Birth <- maps:values(Found),
+                                                Signature <- [signature(witness_log_recording_events:birth(Birth, undefined))],
+                                                element(1, Signature) =/= undefined]);
+        {error, _} -> #{}
+    end.
+
+signature([{init, _, _, Signature, _} | _]) -> Signature;
+signature([{attached, _, Function, _} | _]) -> Function.
 
 %% events: of the block so far, the last one first. total: of all.
 -record(feed, {consumer :: pid(),

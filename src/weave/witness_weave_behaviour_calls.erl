@@ -56,6 +56,7 @@ rows(supervisor) ->
       delete_child => {call, [2]},
       get_childspec => {call, [2]},
       which_children => {call, [1]},
+      which_child => {call, [2]},
       count_children => {call, [1]}};
 rows(supervisor_bridge) ->
     #{start_link => {start, [2, 3]}};

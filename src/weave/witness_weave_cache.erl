@@ -125,7 +125,8 @@ named(Module) ->
 
 tool(Plan) ->
     Modules = [witness_weave, witness_weave_after, witness_weave_behaviour, witness_weave_behaviour_calls,
-               witness_weave_calls, witness_weave_core, witness_weave_entry, witness_weave_expr, witness_weave_forms, compile,
+               witness_weave_calls, witness_weave_core, witness_weave_entry, witness_weave_expr, witness_weave_forms,
+               witness_weave_funs, witness_weave_unchanged, compile,
                maps:get(calls, Plan, witness_weave_calls) | maps:get(tables, Plan, [])],
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 
@@ -178,7 +179,8 @@ woven({Module, {File, Original}, _}, Plan, Own) ->
     case Left of
         [Why | _] -> {not_woven, {Why, Module}};
         [] ->
-            Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{}))},
+            Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{})), unchanged => kept,
+                             quick => lists:prefix(code:lib_dir(), File)},
             try witness_weave:prepare({Module, File, Original}, Relevant) of
                 {ok, #{woven := Woven}} -> {woven, Woven};
                 {error, Reason} -> {not_woven, Reason}

@@ -9,12 +9,12 @@ is left as it is.
 This is the table of plans that name no other one, and the behaviour of all tables.
 """.
 
--export([class/3, possible/3]).
+-export([class/3, possible/3, rows/0]).
 
 -export_type([class/0, name/0]).
 
 -type name() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
-              | information | wait | token | make_fun | halt | load | effect | unseen | leave.
+              | information | wait | token | make_fun | halt | load | digest | effect | unseen | leave | sleep.
 
 -doc "The class of a function, `none` where calls of it are left as they are.".
 -callback class(module(), atom(), arity()) -> class() | none.
@@ -52,7 +52,11 @@ possible(Module, Function, Arity) ->
                       (Arity =:= '_' orelse lists:member(Arity, Arities))
               end, [{M, F, Arities} || M <- modules(), F := {_, Arities} <- rows(M)]).
 
-modules() -> [erlang, proc_lib | witness_weave_behaviour_calls:modules()].
+-doc "Every function that has a class.".
+-spec rows() -> [mfa()].
+rows() -> [{Module, Function, Arity} || Module <- modules(), Function := {_, Arities} <- rows(Module), Arity <- Arities].
+
+modules() -> [erlang, proc_lib, timer | witness_weave_behaviour_calls:modules()].
 
 rows(erlang) ->
     #{'!' => {send, [2]},
@@ -66,7 +70,8 @@ rows(erlang) ->
       get => {dictionary, [0]},
       get_keys => {dictionary, [0, 1]},
       erase => {dictionary, [0]},
-      hibernate => {hibernate, [3]}};
+      make_fun => {make_fun, [3]},
+      hibernate => {hibernate, [0, 3]}};
 rows(proc_lib) ->
     #{spawn => {spawn, [1, 2, 3, 4]},
       spawn_link => {spawn, [1, 2, 3, 4]},
@@ -75,5 +80,7 @@ rows(proc_lib) ->
       start_link => {start, [3, 4, 5]},
       start_monitor => {start, [3, 4, 5]},
       hibernate => {hibernate, [3]}};
+rows(timer) ->
+    #{sleep => {sleep, [1]}};
 rows(Module) ->
     witness_weave_behaviour_calls:rows(Module).

@@ -15,7 +15,7 @@ loop(@A1 = Pattern) when Guard ->
 `Body` stays in tail position, and in the function that it was in. A process that dies because no clause of its first
 function matches is to be seen too: where clauses may not match, one is added that raises the same error.
 
-That is an `entry`. A `callback` asks `Runtime:callback/3`, and only where the process has the key. `init` is a callback
+That is an `entry`. A `callback` asks `Runtime:callback/3`, also where the process has not the key: it may have lost it. `init` is a callback
 that a process of a behaviour begins with: without the key it asks `Runtime:init/2`.
 """.
 
@@ -51,7 +51,8 @@ prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
 asked(G, entry, Name, Args, Context) ->
     {ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};
 asked(G, callback, Name, Args, Context) ->
-    {{atom, G, go}, ask(G, callback, [{atom, G, Name}, Args], Context)};
+    Ask = ask(G, callback, [{atom, G, Name}, Args], Context),
+    {Ask, Ask};
 asked(G, init, Name, Args, Context) ->
     {ask(G, init, [Args], Context), ask(G, callback, [{atom, G, Name}, Args], Context)}.
 

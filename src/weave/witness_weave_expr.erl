@@ -18,14 +18,14 @@ What is known of the module, and where in it an expression stands.
 - `locals`, `imports`: what a call without a module means.
 - `prefix`: no variable of the module begins with it.
 - `records`: its attributes that define records.
-- `calls`, `natives`, `sends`, `receives`, `timeouts`, `references`: as in the plan.
+- `calls`, `natives`, `sends`, `receives`, `timeouts`, `waits`, `references`, `announces`: as in the plan.
 - `place`: `body`; or `record`, a default value, where there may be no variables.
 """.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
                      natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced | routed,
-                     receives := told | replaced, timeouts := boolean(), references := boolean()}.
+                     receives := told | replaced, timeouts := boolean(), waits := boolean() | blocked, references := boolean(), announces := boolean()}.
 
 -doc "What has to be known of a module to weave its functions.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
@@ -41,7 +41,8 @@ context(Forms, Plan = #{runtime := Runtime}) ->
       natives => maps:get(natives, Plan, #{}),
       sends => maps:get(sends, Plan, told),
       receives => maps:get(receives, Plan, told),
-      timeouts => maps:get(timeouts, Plan, false), references => maps:get(references, Plan, false),
+      timeouts => maps:get(timeouts, Plan, false), waits => maps:get(waits, Plan, false),
+      references => maps:get(references, Plan, false), announces => maps:get(announces, Plan, false),
       place => body}.
 
 prefix(Prefix, Names) ->
@@ -95,12 +96,12 @@ node(Receive, #{place := record, module := Module}, _) when element(1, Receive) 
     error({receive_in_record, Module, erl_anno:location(element(2, Receive))});
 node({'receive', Anno, Clauses}, Context, N) ->
     {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
-    {{'receive', Anno, Woven}, N1};
+    {waiting_for_ever(Anno, {'receive', Anno, Woven}, Context), N1};
 node({'receive', Anno, Clauses, Timeout, After}, Context, N) ->
     {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
     {Timeout1, N2} = node(Timeout, Context, N1),
     {After1, N3} = nodes(After, Context, N2),
-    {{'receive', Anno, Woven, Timeout1, timeout(Anno, Timeout, After1, Context)}, N3};
+    {{'receive', Anno, Woven, waiting(Timeout1, Context), timeout(Anno, Timeout, After1, Context)}, N3};
 node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
     {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
     {After1, N2} = nodes(After, Context, N1),
@@ -127,9 +128,10 @@ send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
       [{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}} |
        case Context of
            #{sends := told} ->
-               [{match, G, Value, Send(ToVar, MsgVar)},
-                remote(G, Context, sent, [ToVar, MsgVar]),
-                Value];
+               Before = [remote(G, Context, sends, []) || maps:get(announces, Context)],
+               Before ++ [{match, G, Value, Send(ToVar, MsgVar)},
+                          remote(G, Context, sent, [ToVar, MsgVar]),
+                          Value];
            #{sends := routed} ->
                [stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context)];
            #{sends := Sends} ->
@@ -151,6 +153,18 @@ is_another(G, To) ->
 timeout(_, {atom, _, infinity}, After, _) -> After;
 timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno), Context, timeout, []) | After];
 timeout(_, _, After, _) -> After.
+
+%% The time is evaluated before the `receive` begins, and nothing comes in between. One that only looks does not wait.
+waiting({integer, _, 0} = Time, _) -> Time;
+waiting(Time, #{waits := true} = Context) -> remote(generated(element(2, Time)), Context, waits, [Time]);
+waiting(Time, _) -> Time.
+
+%% With a time there would be one more clause, and what all others bind would be bound no more. So the call comes before it. What a `receive` binds in
+%% a `case` of one clause is bound behind that, too.
+waiting_for_ever(Anno, Receive, #{waits := true} = Context) ->
+    G = generated(Anno),
+    {'case', G, remote(G, Context, waits, [{atom, G, infinity}]), [{clause, G, [{var, G, '_'}], [], [Receive]}]};
+waiting_for_ever(_, Receive, _) -> Receive.
 
 %% Receives that are replaced are, when the compiler has read them (`witness_weave_core').
 taking(Clause, #{receives := replaced} = Context, N) ->

@@ -6,19 +6,19 @@ To take two hundred files apart takes longer than to read them. What follows fro
 of woven code, under the digest of them all: `CacheDir/folders/KEY`. Where that cannot be written, it is found again each time.
 """.
 
--export([read/2]).
+-export([read/2, digest/1]).
 
 -export_type([folder/0]).
 
 -doc """
 A folder: its modules, with their files and what is in these, in the order of their names; the digest of all that; the exported
-functions of those modules that load native functions, in order; what `code:module_md5/1` says of each.
+functions of those modules that load native functions, in order; the digest of each (`digest/1`).
 """.
 -type folder() :: #{dir := file:filename(), objects := [{module(), {file:filename(), binary()}}], contents := string(),
                     natives := [mfa()], digests := [{module(), binary()}]}.
 
 %% Raised when something else is kept.
--define(FORMAT, 1).
+-define(FORMAT, 2).
 
 -doc "Reads folders.".
 -spec read([file:filename()], CacheDir :: file:filename_all()) -> {ok, [folder()]} | {error, {file:filename(), file:posix()}}.
@@ -35,7 +35,7 @@ folder(Dir, CacheDir) ->
     {Natives, Digests} = case witness_weave_store:term(File) of
         {ok, {_, _} = Known} -> Known;
         _ ->
-            Found = {natives(Objects), [{Module, code:module_md5(Binary)} || {Module, {_, Binary}} <- Objects]},
+            Found = {natives(Objects), [{Module, digest(Binary)} || {Module, {_, Binary}} <- Objects]},
             _ = try
                 witness_weave_store:folder(filename:dirname(File)),
                 witness_weave_store:write(File, term_to_binary(Found))
@@ -62,3 +62,29 @@ imports_load_nif(Module, Binary) ->
         {ok, {Module, [{imports, Imports}]}} -> lists:member({erlang, load_nif, 2}, Imports);
         _ -> false
     end.
+
+-doc """
+A digest of what a module does, woven or not. `code:module_md5/1` leaves out the debug information, of which woven code is made. Where a
+module was compiled, and with which options, is not in it: both may differ between two builds of the same source.
+""".
+-spec digest(binary()) -> binary().
+digest(Binary) ->
+    Source = case beam_lib:chunks(Binary, ["Dbgi", "Abst"], [allow_missing_chunks]) of
+        {ok, {_, Chunks}} -> [source(Chunk) || {_, Chunk} <- Chunks];
+        {error, _, _} -> Binary
+    end,
+    erlang:md5(term_to_binary({code:module_md5(Binary), Source})).
+
+%% What is no such term stays as it is.
+source(Chunk) when is_binary(Chunk) ->
+    try witness_event_external:decode(Chunk) of
+        {debug_info_v1, erl_abstract_code, {Forms, _}} when length(Forms) >= 0 -> placeless(Forms);
+        {raw_abstract_v1, Forms} when length(Forms) >= 0 -> placeless(Forms);
+        {debug_info_v1, elixir_erl, {elixir_v1, #{} = Map, Specs}} -> {maps:without([file], Map), Specs};
+        Term -> Term
+    catch
+        error:badarg -> Chunk
+    end;
+source(missing_chunk) -> missing_chunk.
+
+placeless(Forms) -> [case Form of {attribute, Anno, file, {_, Line}} -> {attribute, Anno, file, Line}; _ -> Form end || Form <- Forms].

@@ -14,11 +14,17 @@ plan can lead to.
 
 -export([calling/2]).
 
--optional_callbacks([sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, entry/3, send/3, spawn/3,
+-optional_callbacks([sends/0, sleep/3, sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, waits/1, blocks/1, wakes/1, entry/3, send/3, spawn/3,
                      spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3, leave/3, leaving/2,
                      dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
-                     halt/3,
+                     halt/3, digest/3,
                      callback/3, init/2]).
+
+-doc "A message is sent next, by `!` or `erlang:send/2`. The result is ignored.".
+-callback sends() -> term().
+
+-doc "`timer:sleep/1`.".
+-callback sleep(module(), atom(), [term()]) -> term().
 
 -doc """
 The message was sent, by `!` or `erlang:send/2`; where sends are announced, it is sent to a process of this node next. The
@@ -47,6 +53,17 @@ whether one of its clauses matches; `none`: it has no clauses. The `receive` sta
 
 -doc "The time of an `after` is over, and no message was taken. The result is ignored.".
 -callback timeout() -> term().
+
+-doc """
+A `receive` begins that may wait for so long, which is the result. Nothing comes in between; where `Time` is none, the `receive` fails.
+""".
+-callback waits(Time) -> Time when Time :: term().
+
+-doc "A `receive` has found no message that it takes, and waits for one next, for this time, if that is one.".
+-callback blocks(Time :: term()) -> Blocked :: term().
+
+-doc "The same `receive` has taken a message, or its time is over. The result is ignored.".
+-callback wakes(Blocked :: term()) -> term().
 
 -doc """
 An entry function was called in a process that has no entry under the plan's key in its dictionary. `go`: it goes on in
@@ -84,8 +101,11 @@ process of this node, or may be none.
 -doc "Functions that show or delete the whole process dictionary.".
 -callback dictionary(module(), atom(), [term()]) -> term().
 
--doc "Functions that throw the stack away, and with it what `entry/3` has put there.".
--callback hibernate(module(), atom(), [term()]) -> no_return().
+-doc """
+Functions after which the process waits for a message. `hibernate/3` throws the stack away, and with it what `entry/3` has put there;
+`hibernate/0` returns.
+""".
+-callback hibernate(module(), atom(), [term()]) -> term().
 
 -doc "Functions of the VM whose result depends on more than their arguments. The number is that of the plan's table.".
 -callback result(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
@@ -120,6 +140,9 @@ process of this node, or may be none.
 -doc "`erlang:prepare_loading/2` and `erlang:load_module/2`, by which all code is loaded.".
 -callback load(module(), atom(), [term()]) -> term().
 
+-doc "Functions that show or read the digest of code by which the VM tells funs apart (`m:witness_weave_funs`).".
+-callback digest(module(), atom(), [term()]) -> term().
+
 -doc "`prim_eval:'receive'/2`, with which `erl_eval` takes messages.".
 -callback wait(module(), atom(), [term()]) -> term().
 
@@ -139,7 +162,7 @@ process of this node, or may be none.
 -callback init(module(), Args :: [term()]) -> go | {done, V :: term()}.
 
 -doc "A fun of this arity that does something with the list of its arguments: what `c:function/3` gives.".
--spec calling(0..7, fun(([term()]) -> term())) -> function().
+-spec calling(0..20, fun(([term()]) -> term())) -> function().
 calling(0, Do) -> fun() -> Do([]) end;
 calling(1, Do) -> fun(A) -> Do([A]) end;
 calling(2, Do) -> fun(A, B) -> Do([A, B]) end;
@@ -147,4 +170,17 @@ calling(3, Do) -> fun(A, B, C) -> Do([A, B, C]) end;
 calling(4, Do) -> fun(A, B, C, D) -> Do([A, B, C, D]) end;
 calling(5, Do) -> fun(A, B, C, D, E) -> Do([A, B, C, D, E]) end;
 calling(6, Do) -> fun(A, B, C, D, E, F) -> Do([A, B, C, D, E, F]) end;
-calling(7, Do) -> fun(A, B, C, D, E, F, G) -> Do([A, B, C, D, E, F, G]) end.
+calling(7, Do) -> fun(A, B, C, D, E, F, G) -> Do([A, B, C, D, E, F, G]) end;
+calling(8, Do) -> fun(A, B, C, D, E, F, G, H) -> Do([A, B, C, D, E, F, G, H]) end;
+calling(9, Do) -> fun(A, B, C, D, E, F, G, H, I) -> Do([A, B, C, D, E, F, G, H, I]) end;
+calling(10, Do) -> fun(A, B, C, D, E, F, G, H, I, J) -> Do([A, B, C, D, E, F, G, H, I, J]) end;
+calling(11, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K) -> Do([A, B, C, D, E, F, G, H, I, J, K]) end;
+calling(12, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L) -> Do([A, B, C, D, E, F, G, H, I, J, K, L]) end;
+calling(13, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M]) end;
+calling(14, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N]) end;
+calling(15, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O]) end;
+calling(16, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P]) end;
+calling(17, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q]) end;
+calling(18, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R]) end;
+calling(19, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S]) end;
+calling(20, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T]) end.

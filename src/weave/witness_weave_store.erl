@@ -18,8 +18,14 @@ folder(Dir) ->
 -spec write(file:filename(), iodata()) -> ok.
 write(File, Bytes) ->
     Temporary = temporary(File),
-    put_file(Temporary, Bytes),
-    done(file:rename(Temporary, File), File).
+    try
+        put_file(Temporary, Bytes),
+        done(file:rename(Temporary, File), File)
+    catch
+        throw:Thrown ->
+            _ = file:delete(Temporary),
+            throw(Thrown)
+    end.
 
 -doc "Writes a file that nobody else knows of yet.".
 -spec put_file(file:filename(), iodata()) -> ok.
@@ -37,7 +43,7 @@ read(File) ->
 -spec term(file:filename()) -> {ok, term()} | none.
 term(File) ->
     case file:read_file(File, [raw]) of
-        {ok, Bytes} -> try {ok, binary_to_term(Bytes)} catch error:badarg -> none end;
+        {ok, Bytes} -> try {ok, witness_event_external:decode(Bytes)} catch error:badarg -> none end;
         {error, _} -> none
     end.
 

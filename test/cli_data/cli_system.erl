@@ -1,8 +1,9 @@
 -module(cli_system).
 -moduledoc "Small systems for the tests of the command line: a server that answers, and what can go wrong around it.".
 
--export([answers/1, violates/0, waits/0, returns/0, crashes/0, outlives/0, halts/1, prints/0, says/1, settings/0, logs/0, 'grüßt'/0]).
--export([server/0]).
+-export([answers/1, violates/0, waits/0, spawns/1, returns/0, crashes/0, outlives/0, holds/0, stops/0, halts/1, prints/0, says/1,
+         settings/0, logs/0, 'grüßt'/0]).
+-export([server/0, step/1, multiply/1]).
 
 -doc "A server answers with these numbers.".
 answers(Numbers) ->
@@ -23,6 +24,23 @@ waits() ->
     receive {answer, 1} -> ok end,
     watched(),
     io:format("ready~n").
+
+-doc "Spawns without end: one process after the other (`chain`), or as many as there can be. Each thousand says so.".
+spawns(chain) -> [spawn(?MODULE, step, [N]) || N <- lists:seq(1, 8)];
+spawns(fan) -> spawn(?MODULE, multiply, [1]).
+
+step(N) ->
+    tell(N),
+    spawn(?MODULE, step, [N + 1]).
+
+multiply(N) ->
+    tell(N),
+    try spawn(?MODULE, multiply, [N + 1])
+    catch error:system_limit -> full
+    end,
+    multiply(N + 1).
+
+tell(N) -> N rem 1000 =:= 0 andalso io:format("spawned~n").
 
 %% Until somebody reads the server: an interrupt before that ends a run without a monitor.
 watched() ->
@@ -54,6 +72,15 @@ gone() ->
         [] -> ok;
         _ -> erlang:yield(), gone()
     end.
+
+-doc "Says which process of the operating system it is in, and never ends.".
+holds() ->
+    io:format("pid ~ts, held~n", [os:getpid()]),
+    receive never -> ok end.
+
+stops() ->
+    ok = init:stop(),
+    receive never -> ok end.
 
 halts(Status) -> halt(Status).
 

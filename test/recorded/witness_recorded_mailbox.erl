@@ -139,7 +139,7 @@ alias_server() ->
 -doc "Processes that hibernate, and wake at a message.".
 asleep() ->
     Me = self(),
-    Pids = [spawned(fun() -> sleep(Me, How) end) || How <- [erlang, proc_lib]],
+    Pids = [spawned(fun() -> sleep(Me, How) end) || How <- [erlang, proc_lib] ++ [bare || erlang:function_exported(erlang, hibernate, 0)]],
     [begin Pid ! {wake, Me, N}, receive {awake, Pid, N} = M -> message(Pid, M) end end || N <- [1, 2, 3], Pid <- Pids],
     [begin
          Ref = monitor(process, Pid),
@@ -149,7 +149,10 @@ asleep() ->
     done.
 
 sleep(Me, erlang) -> erlang:hibernate(?MODULE, awake, [{Me, erlang}]);
-sleep(Me, proc_lib) -> proc_lib:hibernate(?MODULE, awake, [{Me, proc_lib}]).
+sleep(Me, proc_lib) -> proc_lib:hibernate(?MODULE, awake, [{Me, proc_lib}]);
+sleep(Me, bare) ->
+    ok = erlang:hibernate(),
+    awake({Me, bare}).
 
 awake({Me, How}) ->
     receive

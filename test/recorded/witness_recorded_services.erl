@@ -9,34 +9,36 @@
 -export([start/2, stop/1, start_worker/0, init/1, handle_call/3, handle_cast/2, handle_event/2]).
 
 -define(APP, witness_recorded_inner).
+-define(SUPERVISOR, witness_recorded_inner_sup).
 
--doc "The processes of the application are outside: what they reply is there with its contents.".
+-doc "The processes of the application are recorded, as its clients are: the supervisor's children note whose they are, and what they take.".
 application() ->
     ok = application:load({application, ?APP, [{vsn, "1"}, {modules, [?MODULE]}, {registered, []},
                                                {applications, [kernel, stdlib]}, {mod, {?MODULE, []}}, {env, [{k, 7}]}]}),
     ok = application:start(?APP),
     Me = self(),
-    Clients = [spawned(fun() -> Me ! {answers, self(), client(I, 10, [])} end) || I <- [1, 2, 3]],
-    Answers = [receive {answers, Client, List} = M -> message(Client, M), List end || Client <- Clients],
     Worker = whereis(?MODULE),
+    Clients = [spawned(fun() -> Me ! {answers, self(), client(Worker, I, 10, [])} end) || I <- [1, 2, 3]],
+    Answers = [receive {answers, Client, List} = M -> message(Client, M), List end || Client <- Clients],
     Ref = monitor(process, Worker),
     exit(Worker, kill),
     receive {'DOWN', Ref, process, Worker, killed} = Down -> content(Down) end,
     logger:debug("an event ~p", [self()]),
-    Children = length(supervisor:which_children(witness_recorded_inner_sup)),
-    content({'_', '_'}),
+    Supervisor = whereis(?SUPERVISOR),
+    Children = length(supervisor:which_children(Supervisor)),
+    message(Supervisor, {'_', '_'}),
     Stopped = application:stop(?APP),
     {lists:sort(lists:append(Answers)), Children, Stopped, application:get_env(?APP, k)}.
 
-client(_, 0, Answers) -> Answers;
-client(I, N, Answers) ->
+client(_, _, 0, Answers) -> Answers;
+client(Worker, I, N, Answers) ->
     Reply = gen_server:call(?MODULE, {next, I}),
-    content({'_', Reply}),
-    client(I, N - 1, [Reply | Answers]).
+    message(Worker, {'_', Reply}),
+    client(Worker, I, N - 1, [Reply | Answers]).
 
 start(normal, []) ->
     Worker = #{id => worker, start => {?MODULE, start_worker, []}},
-    supervisor:start_link({local, witness_recorded_inner_sup}, ?MODULE, {supervisor, [Worker]}).
+    supervisor:start_link({local, ?SUPERVISOR}, ?MODULE, {supervisor, [Worker]}).
 
 stop(_) -> ok.
 
@@ -81,13 +83,17 @@ call(Server, Request) ->
     Reply.
 
 init({supervisor, Children}) -> {ok, {#{}, Children}};
-init({worker, N}) -> {ok, {counting, N}};
+init({worker, N}) ->
+    witness_recorded:born(whereis(?SUPERVISOR)),
+    {ok, {counting, N}};
 init({counter, Parent}) ->
     witness_recorded:born(Parent),
     {ok, {counting, 0}};
 init({handler, To}) -> {ok, To}.
 
-handle_call({next, _}, _, {counting, N}) -> {reply, N + 1, {counting, N + 1}}.
+handle_call({next, _}, {Client, _}, {counting, N}) ->
+    message(Client, '_'),
+    {reply, N + 1, {counting, N + 1}}.
 
 handle_cast(_, State) -> {noreply, State}.
 

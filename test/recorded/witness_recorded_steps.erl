@@ -2,7 +2,7 @@
 -moduledoc "What one may want to see when one steps: a server, a process without a behaviour, names, links, a kill.".
 -behaviour(gen_server).
 
--export([main/1, counter/2]).
+-export([main/1, counter/2, large/2]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 main(Rounds) ->
@@ -22,6 +22,14 @@ main(Rounds) ->
     receive {'EXIT', Counter, killed} -> ok end,
     ok = gen_server:stop(Shop),
     receive {'EXIT', Shop, normal} -> Sum end.
+
+%% So many messages that are so many words, and taken at once.
+large(Messages, Words) ->
+    Self = self(),
+    Payload = lists:seq(1, Words),
+    Sender = spawn_link(fun() -> [begin Self ! {N, Payload}, receive {more, N} -> ok end end || N <- lists:seq(1, Messages)] end),
+    [receive {N, [_ | _]} -> Sender ! {more, N} end || N <- lists:seq(1, Messages)],
+    receive never -> ok after 0 -> ok end.
 
 counter(Sum, Last) ->
     receive

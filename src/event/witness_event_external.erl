@@ -1,0 +1,127 @@
+-module(witness_event_external).
+-moduledoc """
+Terms in the VM's external format, read such that the VM survives it.
+
+`binary_to_term/1` of OTP 28 and earlier corrupts the process that calls it where the reductions of the process run out while the term is built,
+and had been enough to measure it: the next garbage collection ends the VM by a segmentation fault (erlang/otp, issue 11404; OTP 29.1 does not). A term is measured
+and built for one reduction per 128 of its elements, or per some kilobytes of its binaries, so at most twice its bytes are counted.
+
+So a process yields before it reads a term, which gives it 4,000 reductions anew. That is enough for 256,000 bytes. Of what is larger,
+`binary_to_term/1` reads only the leaves.
+""".
+
+-export([decode/1, in_parts/1]).
+
+%% Bytes for which the one reduction is enough that every process has.
+-define(FREE, 60).
+%% Bytes for which the reductions after a yield are enough, with some room.
+-define(YIELD, 200_000).
+
+-doc "The term of these bytes, as `binary_to_term/1` has it. Error: `badarg`.".
+-spec decode(binary()) -> term().
+-if(?OTP_RELEASE >= 29).
+decode(Bytes) -> binary_to_term(Bytes).
+-else.
+decode(<<131, 80, Size:32, _/binary>> = Bytes) -> decode(Bytes, Size);
+decode(Bytes) -> decode(Bytes, byte_size(Bytes)).
+
+decode(Bytes, Size) when Size =< ?FREE ->
+    binary_to_term(Bytes);
+decode(Bytes, Size) when Size =< ?YIELD ->
+    true = erlang:yield(),
+    binary_to_term(Bytes);
+decode(Bytes, _) ->
+    in_parts(Bytes).
+-endif.
+
+-doc """
+The same for terms of every size. A fun with an environment of more than 200,000 bytes is refused with `badarg`, as are formats that no VM since
+OTP 22 writes.
+""".
+-spec in_parts(binary()) -> term().
+in_parts(<<131, 80, Size:32, Compressed/binary>>) ->
+    try zlib:uncompress(Compressed) of
+        External when byte_size(External) =:= Size -> whole(External);
+        _ -> error(badarg)
+    catch
+        error:_ -> error(badarg)
+    end;
+in_parts(<<131, External/binary>>) -> whole(External);
+in_parts(_) -> error(badarg).
+
+whole(External) ->
+    try term(External) of
+        {Term, _} -> Term
+    catch
+        error:_ -> error(badarg)
+    end.
+
+term(<<97, N, Rest/binary>>) -> {N, Rest};
+term(<<98, N:32/signed, Rest/binary>>) -> {N, Rest};
+term(<<70, N/float, Rest/binary>>) -> {N, Rest};
+term(<<110, Size, Sign, Digits:Size/binary, Rest/binary>>) -> {integer(Sign, Digits), Rest};
+term(<<111, Size:32, Sign, Digits:Size/binary, Rest/binary>>) -> {integer(Sign, Digits), Rest};
+term(<<106, Rest/binary>>) -> {[], Rest};
+term(<<107, Size:16, Bytes:Size/binary, Rest/binary>>) -> {binary_to_list(Bytes), Rest};
+term(<<108, Length:32, Rest/binary>>) -> list(Length, Rest);
+term(<<109, Size:32, Bytes:Size/binary, Rest/binary>>) -> {binary:copy(Bytes), Rest};
+term(<<77, Size:32, Last, Bytes:Size/binary, Rest/binary>>) when Size > 0, Last > 0, Last =< 8 ->
+    Bits = 8 * (Size - 1) + Last,
+    <<Kept:Bits/bitstring, _/bitstring>> = binary:copy(Bytes),
+    {Kept, Rest};
+term(<<104, Arity, Rest/binary>>) -> tuple(Arity, Rest);
+term(<<105, Arity:32, Rest/binary>>) -> tuple(Arity, Rest);
+term(<<116, Pairs:32, Rest/binary>>) ->
+    {Elements, Rest1} = elements(2 * Pairs, Rest),
+    Map = maps:from_list(pairs(Elements)),
+    Pairs = map_size(Map),
+    {Map, Rest1};
+term(<<112, Size:32, _/binary>> = Bytes) -> leaf(1 + Size, Bytes);
+term(<<88, Rest/binary>> = Bytes) -> named(1, 12, Rest, Bytes);
+term(<<89, Rest/binary>> = Bytes) -> named(1, 8, Rest, Bytes);
+term(<<120, Rest/binary>> = Bytes) -> named(1, 12, Rest, Bytes);
+term(<<90, Numbers:16, Rest/binary>> = Bytes) -> named(3, 4 + 4 * Numbers, Rest, Bytes);
+term(<<113, Rest/binary>> = Bytes) ->
+    Module = atom(Rest),
+    <<_:Module/binary, Rest1/binary>> = Rest,
+    leaf(1 + Module + atom(Rest1) + 2, Bytes);
+term(Bytes) ->
+    leaf(atom(Bytes), Bytes).
+
+integer(0, Digits) -> binary:decode_unsigned(Digits, little);
+integer(_, Digits) -> -binary:decode_unsigned(Digits, little).
+
+list(0, Bytes) -> term(Bytes);
+list(Left, Bytes) ->
+    {First, Rest} = term(Bytes),
+    {List, Rest1} = list(Left - 1, Rest),
+    {[First | List], Rest1}.
+
+tuple(Arity, Bytes) ->
+    {Elements, Rest} = elements(Arity, Bytes),
+    {list_to_tuple(Elements), Rest}.
+
+elements(0, Rest) -> {[], Rest};
+elements(Left, Bytes) ->
+    {First, Rest} = term(Bytes),
+    {Others, Rest1} = elements(Left - 1, Rest),
+    {[First | Others], Rest1}.
+
+pairs([Key, Value | Rest]) -> [{Key, Value} | pairs(Rest)];
+pairs([]) -> [].
+
+%% A process, port or reference: its node, and numbers.
+named(Before, Numbers, Node, Bytes) -> leaf(Before + atom(Node) + Numbers, Bytes).
+
+%% Bytes of an atom.
+atom(<<119, Size, _/binary>>) -> 2 + Size;
+atom(<<118, Size:16, _/binary>>) -> 3 + Size;
+atom(<<100, Size:16, _/binary>>) -> 3 + Size;
+atom(<<115, Size, _/binary>>) -> 2 + Size.
+
+leaf(Size, Bytes) when Size =< ?YIELD ->
+    <<Leaf:Size/binary, Rest/binary>> = Bytes,
+    true = Size =< ?FREE orelse erlang:yield(),
+    {Term, Used} = binary_to_term(<<131, Leaf/binary>>, [used]),
+    Used = 1 + Size,
+    {Term, Rest}.

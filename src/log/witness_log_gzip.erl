@@ -1,0 +1,127 @@
+-module(witness_log_gzip).
+-moduledoc """
+The text of gzip data, a piece at a time: members, one after the other, and zeros behind the last one, with which tar and tapes
+fill a block up, and which `gzip` ignores too.
+
+`m:zlib` does not tell where a member has ended, and so which bytes stand behind it. But a member ends with the CRC-32 of its text and
+the size of that, so its end is found by these. Nothing is taken for the end that `zlib:inflateEnd/1` does not confirm.
+""".
+
+-export([open/0, feed/2, finish/1, close/1]).
+
+-export_type([gzip/0, reason/0]).
+
+%% crc, size: those of the text that this member has given. head: its first bytes. before: its last bytes before `piece`, which was fed
+%% and is not done yet. read: how many bytes of it came before `piece`.
+-record(member, {crc = 0 :: non_neg_integer(),
+                 size = 0 :: non_neg_integer(),
+                 head = ~"" :: binary(),
+                 before = ~"" :: binary(),
+                 piece = ~"" :: binary(),
+                 read = 0 :: non_neg_integer()}).
+
+-doc "A decompressor. `{behind, Bytes}`: a member has ended, and these bytes follow it. `padding`: so did zeros.".
+-opaque gzip() :: {zlib:zstream(), #member{} | {behind, binary()} | padding}.
+
+-doc "What is wrong with it.".
+-type reason() :: damaged | truncated.
+
+-define(WINDOW, 16 + 15). % gzip only, with the largest window
+-define(TRAILER, 8).
+-define(HEAD, 12).        % a head without extra fields has 10 bytes, and the shortest text 2
+-define(EXTRA, 4).        % the flag for extra fields
+
+-doc "A decompressor. The process that opened it uses it.".
+-spec open() -> gzip().
+open() ->
+    Z = zlib:open(),
+    {Z, member(Z)}.
+
+member(Z) ->
+    ok = zlib:inflateInit(Z, ?WINDOW, cut),
+    #member{}.
+
+-doc "The next piece of text. `more`: there is more of it, call again with no bytes; `done`: it needs input.".
+-spec feed(binary(), gzip()) -> {more | done, Text :: iodata(), gzip()} | {error, damaged}.
+feed(~"", {Z, {behind, ~""}}) -> {done, [], {Z, {behind, ~""}}};
+feed(Bytes, {Z, {behind, ~""}}) -> behind(Bytes, Z);
+feed(~"", {Z, {behind, Rest}}) -> behind(Rest, Z);
+feed(Bytes, {Z, padding}) -> padded(Bytes, Z);
+feed(Bytes, {Z, #member{piece = ~""} = M}) -> inflated(Bytes, Z, M#member{head = head(Bytes, M), piece = Bytes});
+%% It was not done.
+feed(~"", {Z, #member{} = M}) -> inflated(~"", Z, M).
+
+joined(~"", Bytes) -> Bytes;
+joined(Before, Bytes) -> <<Before/binary, Bytes/binary>>.
+
+head(Bytes, #member{head = Head}) ->
+    <<Head/binary, (binary:part(Bytes, 0, min(byte_size(Bytes), ?HEAD - byte_size(Head))))/binary>>.
+
+behind(<<0, _/binary>> = Bytes, Z) -> padded(Bytes, Z);
+behind(Bytes, Z) -> feed(Bytes, {Z, member(Z)}).
+
+padded(Bytes, Z) ->
+    case Bytes =:= binary:copy(<<0>>, byte_size(Bytes)) of
+        true -> {done, [], {Z, padding}};
+        false -> {error, damaged}
+    end.
+
+inflated(Bytes, Z, M) ->
+    try zlib:safeInflate(Z, Bytes) of
+        {continue, Text} -> {more, Text, {Z, counted(Text, M)}};
+        {finished, Text} -> ended(Text, Z, counted(Text, M));
+        {need_dictionary, _, _} -> {error, damaged}
+    catch
+        error:data_error -> {error, damaged}
+    end.
+
+counted(Text, #member{crc = Crc, size = Size} = M) ->
+    M#member{crc = erlang:crc32(Crc, Text), size = (Size + iolist_size(Text)) band 16#ffffffff}.
+
+%% All of the piece was taken, or all of it up to the end of the member: the rest was left out.
+ended(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
+    All = joined(Before, Piece),
+    case trailer(All, M#member{read = Read - byte_size(Before)}) of
+        none -> {done, Text, {Z, M#member{before = kept(All), piece = ~"", read = Read + byte_size(Piece)}}};
+        {At, Size} ->
+            try
+                ok = zlib:inflateEnd(Z),
+                <<_:At/binary, _:Size/binary, Rest/binary>> = All,
+                {case Rest of ~"" -> done; _ -> more end, Text, {Z, {behind, Rest}}}
+            catch
+                error:data_error -> {error, damaged}
+            end
+    end.
+
+kept(All) -> binary:copy(binary:part(All, byte_size(All), -min(?TRAILER, byte_size(All)))).
+
+%% Where the trailer stands in these bytes, before which `read' bytes of the member came. That of an empty text is zeros, and one zero
+%% more may belong to the text. So eight of them at the end of the bytes do not say that it is all there.
+trailer(Bytes, #member{crc = Crc, size = Size, read = Read} = M) ->
+    From = max(0, least(M) - Read),
+    case From =< byte_size(Bytes) andalso binary:match(Bytes, <<Crc:32/little, Size:32/little>>, [{scope, {From, byte_size(Bytes) - From}}]) of
+        {At, _} when Crc =:= 0, Size =:= 0 ->
+            case Bytes of
+                <<_:At/binary, 0:72, _/binary>> -> {At, ?TRAILER + 1};
+                <<_:At/binary, 0:64>> -> none;
+                _ -> {At, ?TRAILER}
+            end;
+        {At, _} -> {At, ?TRAILER};
+        _ -> none
+    end.
+
+%% A head can hold eight zeros.
+least(#member{head = <<_:3/binary, Flags, _:6/binary, Size:16/little>>}) when Flags band ?EXTRA =/= 0 -> ?HEAD + 2 + Size;
+least(_) -> ?HEAD.
+
+-doc "There is no more input: was it complete?".
+-spec finish(gzip()) -> ok | {error, truncated}.
+finish({Z, #member{}}) ->
+    try zlib:inflateEnd(Z)
+    catch error:data_error -> {error, truncated}
+    end;
+finish(_) -> ok.
+
+-doc "Gives its memory back.".
+-spec close(gzip()) -> ok.
+close({Z, _}) -> zlib:close(Z).

@@ -1,0 +1,142 @@
+-module(witness_log_recording_refusal).
+-moduledoc """
+Why a recording cannot be replayed, of what it says itself. Pure.
+
+This is the one place that decides it: `witness replay` refuses for these reasons, and the recorder asks here when a recording ends, so that the
+summary of `witness record` says the same. What only a replay can know is not among them: another build of OTP, code that has changed since.
+""".
+
+-export([reasons/2, unwoven/2, is_chosen/1, options/1, format/1]).
+
+-export_type([reason/0, why/0]).
+
+-doc """
+- `{node, Node}`: the VM was a node, or became one;
+- `tracing_only`, `late`: it was asked for a recording that is not for replays;
+- `no_code`: it does not say which code ran;
+- `{unwoven, Modules}`: code ran that was not woven, so that what it did is not in the recording.
+""".
+-type reason() :: {node, node()} | tracing_only | late | no_code | {unwoven, [{module(), why()}, ...]}.
+
+-doc """
+What a module is: one of an application of OTP that nobody has named; one without debug information, and whether its folder was named; one that
+cannot be woven for another reason; one in a folder that nobody has named; or code that is in no file. `unknown`: the recording does not say.
+""".
+-type why() :: {otp, App :: atom()} | {no_debug_info, File :: file:filename(), Named :: boolean()}
+             | {not_woven, File :: file:filename()} | {folder, file:filename()} | memory | unknown.
+
+-doc "The reasons, by the contents of the files `header` and `modules`; of the last one `#{}` where there is none.".
+-spec reasons(Header :: map(), End :: map()) -> [reason()].
+reasons(Header, End) ->
+    [{node, Node} || Node <- nodes_of(Header, End)]
+        ++ [tracing_only || #{tracing_only := true} <- [Header]]
+        ++ [late || #{late := true} <- [Header]]
+        ++ [no_code || not has_code(Header)]
+        ++ [{unwoven, Unwoven} || [_ | _] = Unwoven <- [unwoven(Header, End)]].
+
+nodes_of(Header, End) ->
+    lists:uniq([Node || #{node := Node} <- [Header], is_atom(Node), Node =/= nonode@nohost]
+               ++ [Node || #{nodes := Nodes} <- [End], length(Nodes) >= 0, Node <- Nodes, is_atom(Node)]).
+
+has_code(#{code := #{pa := _, weave := _}, digests := _}) -> true;
+has_code(_) -> false.
+
+-doc "The modules that ran as they are, though messages that they take are in no recording then.".
+-spec unwoven(Header :: map(), End :: map()) -> [{module(), why()}].
+unwoven(#{tracing_only := true}, _) -> [];
+unwoven(Header, End) ->
+    Whys = case End of #{unwoven := Said} when length(Said) >= 0 -> maps:from_list([Pair || {_, _} = Pair <- Said]); #{} -> #{} end,
+    [{Module, known(maps:get(Module, Whys, unknown))} || Module <- lists:usort([Ran || Ran <- ran(Header, End), not is_own(Ran)] ++ maps:keys(Whys)),
+                                                        is_atom(Module)].
+
+%% Where there was no end nobody knows which modules were loaded: it is those that could not be woven.
+ran(Header, End) ->
+    case End of
+        #{modules := Modules} when length(Modules) > 0 ->
+            Called = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
+            [Module || {Module, _, false} <- Modules] -- [error_handler | Called ++ erlang:pre_loaded()];
+        #{} -> case Header of #{unwoven := Names} when length(Names) >= 0 -> Names; #{} -> [] end
+    end.
+
+%% What the recorder names was none of its own, whatever its name.
+is_own(Module) -> is_atom(Module) andalso (Module =:= witness orelse lists:prefix("witness_", atom_to_list(Module))).
+
+%% A file is data.
+known({otp, App}) when is_atom(App) -> {otp, App};
+known({What, Name} = Why) when What =:= not_woven; What =:= folder -> known(Name, Why);
+known({no_debug_info, Name, Named} = Why) when is_boolean(Named) -> known(Name, Why);
+known(memory) -> memory;
+known(_) -> unknown.
+
+known(Name, Why) ->
+    case io_lib:printable_unicode_list(Name) of
+        true -> Why;
+        false -> unknown
+    end.
+
+-doc "Whether it was asked for.".
+-spec is_chosen(reason()) -> boolean().
+is_chosen(Reason) -> Reason =:= tracing_only orelse Reason =:= late.
+
+-doc "The options of `witness record` with which such a program can be replayed, as far as options do it.".
+-spec options([reason()]) -> [string()].
+options(Reasons) -> lists:append([["--weave", atom_to_list(App)] || {unwoven, Modules} <- Reasons, App <- apps(Modules)]
+                                 ++ [["--pa", Dir] || {unwoven, Modules} <- Reasons, Dir <- folders(Modules)]).
+
+apps(Modules) -> lists:usort([App || {_, {otp, App}} <- Modules]).
+
+folders(Modules) -> lists:usort([Dir || {_, {folder, Dir}} <- Modules]
+                                ++ [filename:dirname(File) || {_, {no_debug_info, File, false}} <- Modules]).
+
+-doc "A reason as text, and what to do about it.".
+-spec format(reason()) -> unicode:chardata().
+format(late) -> ~"only the last part of the run was kept: a replay begins where the run began";
+format(tracing_only) ->
+    ~"it was recorded with --tracing-only: it says in which order messages came, and not which one a receive took, nor what calls returned";
+format({node, Node}) -> [~"the program ran on a distributed node, ", clean(Node), ~": what other nodes do cannot be done again"];
+format(no_code) -> ~"its header does not say which code ran: it was made by an older recorder";
+format({unwoven, Modules}) ->
+    Named = fun(Is) -> [Module || {Module, Why} <- Modules, Is(Why)] end,
+    Parts = [otp([Module || {Module, {otp, _}} <- Modules], options([{unwoven, [One || {_, {otp, _}} = One <- Modules]}]))]
+        ++ [folder([One || {_, {folder, _}} = One <- Modules])]
+        ++ [debug_info([One || {_, {no_debug_info, _, _}} = One <- Modules])]
+        ++ [plain(~"code ran that is in no file (code:load_binary, compile:forms), which a replay does not have: ", Named(fun(Why) -> Why =:= memory end))]
+        ++ [plain(~"modules were loaded that cannot be woven, so that what they did is not in the recording: ",
+                  Named(fun({What, _}) -> What =:= not_woven; (Why) -> Why =:= unknown end))],
+    lists:join(~"; ", [Part || Part <- Parts, Part =/= none]).
+
+otp([], _) -> none;
+otp(Modules, Options) ->
+    [~"modules of OTP ran that were not woven (", names(Modules), ~"): record it again with ", lists:join($\s, Options)].
+
+folder([]) -> none;
+folder(Modules) ->
+    [~"modules ran that are in folders that were not named (", names([Module || {Module, _} <- Modules]), ~"): record it again",
+     with_folders(Modules)].
+
+with_folders(Modules) ->
+    case folders(Modules) of
+        [] -> ~"";
+        Dirs -> [~" with ", lists:join($\s, [[~"--pa ", clean(Dir)] || Dir <- Dirs])]
+    end.
+
+debug_info([]) -> none;
+debug_info(Modules) ->
+    [~"modules without debug information cannot be woven (", lists:join(~", ", shortened([[clean(Module), ~", ", clean(File)] || {Module, {_, File, _}} <- Modules])),
+     ~"): compile them with +debug_info (for rebar3 {overrides, [{add, [{erl_opts, [debug_info]}]}]} does it for dependencies, ",
+     ~"for mix ERL_COMPILER_OPTIONS=debug_info), and record it again", with_folders(Modules)].
+
+plain(_, []) -> none;
+plain(Text, Modules) -> [Text, names(Modules)].
+
+names(Modules) -> lists:join(~", ", shortened([clean(Module) || Module <- Modules])).
+
+%% The whole list is in the recording.
+-define(NAMES, 8).
+
+shortened(Names) when length(Names) =< ?NAMES -> Names;
+shortened(Names) -> lists:sublist(Names, ?NAMES) ++ [[integer_to_binary(length(Names) - ?NAMES), ~" more"]].
+
+%% Names come from outside.
+clean(Atom) when is_atom(Atom) -> clean(atom_to_list(Atom));
+clean(Name) -> [Char || Char <- Name, Char >= $\s, Char < 127 orelse Char > 159].

@@ -1,0 +1,100 @@
+-module(witness_record_key).
+-moduledoc """
+The secret of this account on this machine, by which a replay knows what was recorded here (`m:witness_record_seal`).
+
+It is 32 random bytes in the file `key` of the folder that keeps what was woven (`WITNESS_CACHE`), for its owner only. A key that
+somebody else may know or have put there is none: it is told, and never used.
+""".
+
+-include_lib("kernel/include/file.hrl").
+
+-export([find/0, make/0, own/0, format_error/1]).
+
+-export_type([key/0, reason/0]).
+
+-type key() :: <<_:256>>.
+
+-doc """
+Why there is no key: `none`, nothing was recorded here; `no_crypto`, this Erlang/OTP lacks the application `crypto`; or what is wrong
+with the file, as text.
+""".
+-type reason() :: none | no_crypto | {file, file:filename(), unicode:chardata()}.
+
+-define(BYTES, 32).
+
+-doc "The key that is there.".
+-spec find() -> {ok, key()} | {error, reason()}.
+find() ->
+    case code:ensure_loaded(crypto) of
+        {module, crypto} -> found(name());
+        {error, _} -> {error, no_crypto}
+    end.
+
+found(Name) ->
+    maybe
+        {ok, #file_info{type = regular, size = ?BYTES, uid = Owner, mode = Mode}} ?= file:read_link_info(Name, [raw]),
+        {mode, 0} ?= {mode, Mode band 8#077},
+        {ok, Owner} ?= own(),
+        {ok, <<Key:?BYTES/binary>>} ?= file:read_file(Name),
+        {ok, Key}
+    else
+        {error, enoent} -> {error, none};
+        {error, Reason} -> {error, {file, Name, file:format_error(Reason)}};
+        {mode, _} -> {error, {file, Name, ~"others may read it; delete it, and the next recording makes a new one"}};
+        {ok, #file_info{}} -> {error, {file, Name, ~"it is no key; delete it, and the next recording makes a new one"}};
+        {ok, _} -> {error, {file, Name, ~"it belongs to another user"}}
+    end.
+
+-doc "The same; makes one if there is none. Of two that make one at the same time both get the same.".
+-spec make() -> {ok, key()} | {error, reason()}.
+make() ->
+    case find() of
+        {error, none} -> made(name());
+        Found -> Found
+    end.
+
+%% The file has its name once it is whole, and never replaces another one. It is empty until nobody else may read it.
+made(Name) ->
+    Temporary = temporary(Name),
+    maybe
+        ok ?= filelib:ensure_dir(Name),
+        {ok, File} ?= file:open(Temporary, [write, exclusive, raw, binary]),
+        Written = maybe
+            ok ?= file:change_mode(Temporary, 8#600),
+            file:write(File, crypto:strong_rand_bytes(?BYTES))
+        end,
+        Closed = file:close(File),
+        ok ?= Written,
+        ok ?= Closed,
+        Linked = file:make_link(Temporary, Name),
+        _ = file:delete(Temporary),
+        true ?= Linked =:= ok orelse Linked =:= {error, eexist} orelse Linked,
+        found(Name)
+    else
+        {error, Reason} ->
+            _ = file:delete(Temporary),
+            {error, {file, Name, file:format_error(Reason)}}
+    end.
+
+name() -> filename:join(filename:dirname(witness_record_code:cache(#{})), "key").
+
+temporary(Name) -> lists:flatten(io_lib:format("~ts.~s.~b", [Name, os:getpid(), erlang:unique_integer([positive])])).
+
+-doc "The number of this VM's user: that of a file that this VM makes.".
+-spec own() -> {ok, non_neg_integer()} | {error, file:posix() | badarg | terminated | system_limit}.
+own() ->
+    File = temporary(filename:join(filename:dirname(name()), "owner")),
+    maybe
+        ok ?= filelib:ensure_dir(File),
+        ok ?= file:write_file(File, ~"", [exclusive]),
+        Info = file:read_file_info(File, [raw]),
+        ok ?= file:delete(File),
+        {ok, #file_info{uid = Own}} ?= Info,
+        {ok, Own}
+    end.
+
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error(none) -> ~"nothing was recorded by this account on this machine";
+format_error(no_crypto) -> ~"this Erlang/OTP has no application crypto, which it takes to know one's own recordings";
+format_error({file, Name, Text}) -> [unicode:characters_to_binary(Name), ~": ", Text].

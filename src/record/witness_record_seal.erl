@@ -1,0 +1,196 @@
+-module(witness_record_seal).
+-moduledoc """
+The seal of a recording: which of its files there were, and what was in them, with an authentication code under the key of this account
+(`m:witness_record_key`).
+
+A replay runs code, and a recording says which: its header has the folders and the call; its entries have what calls returned and what
+messages held, functions included, which the program then calls. So the code is over all of it. Whether files that were made by somebody
+else lie in a folder that one owns does not matter: whoever unpacks an archive owns it.
+
+The file `seal`:
+
+| Bytes | What |
+|---|---|
+| 8 | `WITSEAL` and the version, 1 |
+| 1 | how many files |
+| for each | its name behind one byte with the size of that; its size, 8 bytes, big-endian; its SHA-256 |
+| 32 | HMAC-SHA256 of all bytes before |
+
+*Who writes it.* The process that looks after the recorded VM (`m:witness_record_vm`), when that VM has ended, however it has: what was
+written until then is what the recording is. The recorded program never loads `crypto` for it. If both VMs are killed together, there is no
+seal, and a replay needs trust.
+
+*What is odd is distrust.* A file that the seal names and that is not there, one that is there and that the seal does not name, one that is
+no regular file, and a folder or file that other users may change while it is used: none of these has a valid seal.
+""".
+
+-include_lib("kernel/include/file.hrl").
+
+-export([seal/1, add/2, verify/1, format_error/1]).
+
+-export_type([reason/0]).
+
+-doc """
+Why a recording has no valid seal: no usable key; no seal; a file that is no seal; one that was made with another key, or changed since;
+what is wrong with a file of the recording.
+""".
+-type reason() :: {key, witness_record_key:reason()} | none | damaged | foreign | {file, file:filename_all(), unicode:chardata()}.
+
+-define(MAGIC, "WITSEAL", 1).
+%% All that is ever read of a recording in order to replay it.
+-define(NAMES, ["header", "order", "data", "processes", "modules", "index", "verdicts"]).
+-define(CODE, 32).
+%% The largest seal, in bytes; and what is read of a file at once.
+-define(MOST, 1_024).
+-define(PART, 1_048_576).
+
+-type entry() :: {Name :: string(), Size :: non_neg_integer(), Digest :: <<_:256>>}.
+
+-doc "Seals what is in the folder of a recording now.".
+-spec seal(file:filename_all()) -> ok | {error, reason()}.
+seal(Dir) ->
+    maybe
+        {ok, Key} ?= key(witness_record_key:make()),
+        {ok, Entries} ?= entries([Name || Name <- ?NAMES, is_there(Dir, Name)], Dir, []),
+        written(Dir, Key, Entries)
+    end.
+
+-doc "Adds a file to a seal that is valid for the others. A recording without a seal gets none.".
+-spec add(file:filename_all(), Name :: string()) -> ok | {error, reason()}.
+add(Dir, Name) ->
+    maybe
+        {ok, Key} ?= key(witness_record_key:find()),
+        {ok, Entries} ?= sealed(Dir, Key),
+        {ok, [Entry]} ?= entries([Name], Dir, []),
+        written(Dir, Key, lists:keystore(Name, 1, Entries, Entry))
+    end.
+
+-doc "Whether this account has recorded it on this machine, and it is what it was then.".
+-spec verify(file:filename_all()) -> ok | {error, reason()}.
+verify(Dir) ->
+    maybe
+        {ok, Key} ?= key(witness_record_key:find()),
+        {ok, Entries} ?= sealed(Dir, Key),
+        {ok, Own} ?= own(),
+        ok ?= private(Dir, file:read_file_info(Dir, [raw]), directory, Own),
+        Named = [Name || {Name, _, _} <- Entries],
+        ok ?= first_error([private(name(Dir, Name), file:read_link_info(name(Dir, Name), [raw]), regular, Own) || Name <- Named]),
+        ok ?= first_error([wrong(Dir, Name, ~"it was put there since it was recorded") || Name <- ?NAMES -- Named, is_there(Dir, Name)]),
+        {ok, Now} ?= entries(Named, Dir, []),
+        first_error([wrong(Dir, Name, ~"it was changed since it was recorded") || {Name, _, _} <- Entries -- Now])
+    end.
+
+first_error(Results) -> hd([Error || {error, _} = Error <- Results] ++ [ok]).
+
+wrong(Dir, Name, Text) -> {error, {file, name(Dir, Name), Text}}.
+
+key({ok, Key}) -> {ok, Key};
+key({error, Reason}) -> {error, {key, Reason}}.
+
+own() ->
+    case witness_record_key:own() of
+        {ok, Own} -> {ok, Own};
+        {error, Reason} -> {error, {key, {file, ~"the cache", file:format_error(Reason)}}}
+    end.
+
+name(Dir, Name) -> filename:join(Dir, Name).
+
+%% Whatever it is: a link that leads nowhere is there, too.
+is_there(Dir, Name) -> file:read_link_info(name(Dir, Name), [raw]) =/= {error, enoent}.
+
+%% What others may change could be changed after it was compared.
+private(_, {ok, #file_info{type = Type, uid = Own, mode = Mode}}, Type, Own) when Mode band 8#022 =:= 0 -> ok;
+private(Name, {ok, #file_info{type = Type, uid = Own}}, Type, Own) -> {error, {file, Name, ~"other users may change it"}};
+private(Name, {ok, #file_info{type = Type}}, Type, _) -> {error, {file, Name, ~"it belongs to another user"}};
+private(Name, {ok, #file_info{}}, directory, _) -> {error, {file, Name, ~"it is no folder"}};
+private(Name, {ok, #file_info{}}, _, _) -> {error, {file, Name, ~"it is no regular file"}};
+private(Name, {error, enoent}, _, _) -> {error, {file, Name, ~"it is gone"}};
+private(Name, {error, Reason}, _, _) -> {error, {file, Name, file:format_error(Reason)}}.
+
+%% --- the contents of files -------------------------------------------------------
+
+-spec entries([string()], file:filename_all(), [entry()]) -> {ok, [entry()]} | {error, reason()}.
+entries([], _, Entries) -> {ok, lists:reverse(Entries)};
+entries([Name | Names], Dir, Entries) ->
+    maybe
+        File = name(Dir, Name),
+        %% A device or a pipe would have no end.
+        {ok, #file_info{type = regular}} ?= file:read_link_info(File, [raw]),
+        {ok, Device} ?= file:open(File, [read, raw, binary]),
+        Read = digest(Device, crypto:hash_init(sha256), 0),
+        _ = file:close(Device),
+        {ok, Size, Digest} ?= Read,
+        entries(Names, Dir, [{Name, Size, Digest} | Entries])
+    else
+        {ok, #file_info{}} -> wrong(Dir, Name, ~"it is no regular file");
+        {error, Reason} -> wrong(Dir, Name, file:format_error(Reason))
+    end.
+
+digest(Device, State, Size) ->
+    case file:read(Device, ?PART) of
+        {ok, Part} -> digest(Device, crypto:hash_update(State, Part), Size + byte_size(Part));
+        eof -> {ok, Size, crypto:hash_final(State)};
+        {error, _} = Error -> Error
+    end.
+
+%% --- the file --------------------------------------------------------------------
+
+written(Dir, Key, Entries) ->
+    Named = [[byte_size(N), N, <<Size:64>>, Digest] || {Name, Size, Digest} <- Entries, N <- [list_to_binary(Name)]],
+    Bytes = iolist_to_binary([?MAGIC, length(Entries), Named]),
+    File = name(Dir, "seal"),
+    Temporary = name(Dir, "seal.new"),
+    _ = file:delete(Temporary),
+    maybe
+        {ok, Device} ?= file:open(Temporary, [write, exclusive, raw, binary]),
+        Private = file:change_mode(Temporary, 8#600),
+        Written = file:write(Device, [Bytes, code(Key, Bytes)]),
+        Closed = file:close(Device),
+        ok ?= Private,
+        ok ?= Written,
+        ok ?= Closed,
+        ok ?= file:rename(Temporary, File)
+    else
+        {error, Reason} ->
+            _ = file:delete(Temporary),
+            {error, {file, File, file:format_error(Reason)}}
+    end.
+
+code(Key, Bytes) -> crypto:mac(hmac, sha256, Key, Bytes).
+
+-spec sealed(file:filename_all(), witness_record_key:key()) -> {ok, [entry()]} | {error, reason()}.
+sealed(Dir, Key) ->
+    File = name(Dir, "seal"),
+    maybe
+        {ok, #file_info{type = regular, size = Size}} ?= file:read_link_info(File, [raw]),
+        true ?= Size > ?CODE andalso Size =< ?MOST,
+        {ok, Read} ?= file:read_file(File),
+        {<<?MAGIC, Count, Named/binary>> = Bytes, Code} ?= split_binary(Read, byte_size(Read) - ?CODE),
+        true ?= crypto:hash_equals(code(Key, Bytes), Code) orelse foreign,
+        {ok, Entries} ?= named(Count, Named, []),
+        {ok, Entries}
+    else
+        {error, enoent} -> {error, none};
+        {error, Reason} -> {error, {file, File, file:format_error(Reason)}};
+        foreign -> {error, foreign};
+        _ -> {error, damaged}
+    end.
+
+named(0, <<>>, Entries) -> {ok, lists:reverse(Entries)};
+named(Left, <<N, Name:N/binary, Size:64, Digest:32/binary, Rest/binary>>, Entries) when Left > 0 ->
+    named(Left - 1, Rest, [{binary_to_list(Name), Size, Digest} | Entries]);
+named(_, _, _) -> error.
+
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({key, Reason}) -> witness_record_key:format_error(Reason);
+format_error(none) -> ~"it has no seal: another account or machine has recorded it, or an older Witness, or its end was cut off";
+format_error(damaged) -> ~"its seal is damaged";
+format_error(foreign) -> ~"its seal is not of this account on this machine";
+format_error({file, Name, Text}) -> [text(Name), ~": ", Text].
+
+text(Name) ->
+    case unicode:characters_to_binary(Name) of
+        Text when is_binary(Text) -> Text;
+        _ -> witness_event:format_term(Name, 500)
+    end.

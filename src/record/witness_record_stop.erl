@@ -1,0 +1,50 @@
+-module(witness_record_stop).
+-moduledoc """
+Ends a recording as planned: nothing more is recorded, and of the processes that are alive it is found out which ones wait.
+
+A recording has what each process did until its last entry. What it did behind that, until it came to the next `receive` or recorded
+call, can be computed again, but not whether it had done so when the recording ended. A process that waits has: it waits in that `receive`,
+or in that call. So a replay knows that what it sends before was sent (`m:witness_replay_events`).
+
+Only those that certainly wait are named. A process that waits while a module is loaded for it waits before its next step, and is not named.
+""".
+
+-export([seal/0, waiting/0]).
+-export([ask/0]).
+
+%% Milliseconds that processes have to say what they do. One that is in native code cannot, and then no process is named.
+-define(PATIENCE_MS, 10_000).
+%% Modules through which a process waits for code.
+-define(LOADING, [error_handler, code, code_server, erl_prim_loader]).
+
+-doc "Ends it: what was recorded is a consistent cut (`witness_record_native:seal/0`).".
+-spec seal() -> ok.
+seal() -> witness_record_native:seal().
+
+-doc "The ids of the recorded processes that wait, for `witness_log_recording:waiting/1`.".
+-spec waiting() -> binary().
+waiting() ->
+    {Asker, Monitor} = spawn_monitor(?MODULE, ask, []),
+    receive
+        {'DOWN', Monitor, process, Asker, {waiting, Ids}} -> witness_log_recording_number:ascending(Ids);
+        {'DOWN', Monitor, process, Asker, _} -> <<>>
+    after ?PATIENCE_MS ->
+        true = demonitor(Monitor, [flush]),
+        exit(Asker, kill),
+        <<>>
+    end.
+
+-doc false.
+-spec ask() -> no_return().
+ask() -> exit({waiting, lists:usort(lists:filtermap(fun waits/1, processes()))}).
+
+waits(Pid) ->
+    maybe
+        Id = witness_record_native:identify(Pid),
+        true ?= Id > 0,
+        [{status, waiting}, {current_stacktrace, Stack}] ?= process_info(Pid, [status, current_stacktrace]),
+        false ?= lists:any(fun({Module, _, _, _}) -> lists:member(Module, ?LOADING) end, Stack),
+        {true, Id}
+    else
+        _ -> false
+    end.

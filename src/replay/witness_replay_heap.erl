@@ -1,0 +1,135 @@
+-module(witness_replay_heap).
+-moduledoc """
+The heaps of processes that are replayed.
+
+A limit that the program sets (`max_heap_size`) ends no process here: how much a process takes in this VM, and when it collects, is not what it was
+in the recorded one. What the flag returns is what it was set to, and that a limit may have ended the process explains the end `killed`.
+
+A process that has nothing left but an end that may be that of a signal may go on for ever, and allocate. It gets a real limit then (`bound/1`): a little more than
+the program's own, or than twice what it has by now. That limit kills it silently, and the controller finds here who it was (`outgrown/1`). What it would have
+sent after that is not known, and told so.
+""".
+
+-export([start/1, born/0, born/2, flag/2, min_heap_size/2, system/1, bound/1, is_limited/1, outgrown/1, forget/0]).
+
+-export_type([limit/0]).
+
+-include("src/replay/witness_replay_process.hrl").
+
+-doc "The flag of a process, with all its keys.".
+-type limit() :: #{size := non_neg_integer(), kill := boolean(), atom() => term()}.
+
+-define(BOUND, witness_replay_bound).
+
+%% Words: what the replay may take of a heap beyond what the program did; what a process without a limit may take besides.
+-define(MARGIN_WORDS, 262_144).
+-define(SPARE_WORDS, 4_194_304).
+
+-doc "Called before any process begins, with the limit that processes of the recorded VM were born with.".
+-spec start(limit() | none) -> ok.
+start(Default) ->
+    _ = ets:new(?BOUND, [named_table, public]),
+    ok = persistent_term:put({?MODULE, ever}, false),
+    defaults(case Default of none -> erlang:system_info(max_heap_size); _ -> Default end).
+
+defaults(Limit) ->
+    _ = [persistent_term:put({?MODULE, ever}, true) || kills(Limit), not persistent_term:get({?MODULE, ever})],
+    persistent_term:put(?MODULE, Limit).
+
+default() -> persistent_term:get(?MODULE).
+
+kills(#{kill := Kill, size := Size}) -> Kill andalso Size > 0.
+
+%% Where a key is missing it is the system's.
+limit(Size) when is_integer(Size) -> (default())#{size => Size};
+limit(Given) -> maps:merge(default(), maps:with([size, kill, error_logger, include_shared_binaries], Given)).
+
+-doc "The limit of a process that is spawned without one.".
+-spec born() -> limit().
+born() -> default().
+
+-doc "The limit of a process that this function of `erlang` spawns. The recorded VM has accepted its arguments.".
+-spec born(atom(), [term()]) -> limit().
+born(Function, Args) ->
+    case [Given || {max_heap_size, Given} <- options(Function, Args)] of
+        [] -> default();
+        Given -> limit(lists:last(Given))
+    end.
+
+options(spawn_opt, Args) -> lists:last(Args);
+options(spawn_request, [Fun, Options]) when is_function(Fun) -> Options;
+options(spawn_request, [_, Fun, Options]) when is_function(Fun) -> Options;
+options(spawn_request, [_, _, Args, Options]) when is_list(Args) -> Options;
+options(spawn_request, [_, _, _, _, Options]) -> Options;
+options(_, _) -> [].
+
+-doc "The recorded program has set what processes are born with from then on.".
+-spec system(term()) -> ok.
+system(Given) -> defaults(limit(Given)).
+
+-doc "A process sets the flag: what that returns, or raises.".
+-spec flag(term(), #process{}) -> {limit(), #process{}}.
+flag(Given, #process{heap = Before} = P0) ->
+    ok = accepted(Given),
+    P = P0#process{heap = limit(Given)},
+    _ = witness_replay_process:may_be_killed(P) andalso bound(P),
+    {Before, P}.
+
+%% The VM says whether it is a limit, and takes it as one that does nothing.
+accepted(Size) when is_integer(Size) -> set(#{size => Size, kill => false, error_logger => false});
+accepted(#{} = Given) ->
+    case lists:all(fun is_boolean/1, maps:values(maps:with([kill, error_logger], Given))) of
+        true -> set(Given#{kill => false, error_logger => false});
+        false -> set(Given)
+    end;
+accepted(Given) -> set(Given).
+
+set(Given) ->
+    _ = erlang:process_flag(max_heap_size, Given),
+    ok.
+
+-doc "A process sets its least heap, which has to be below the program's limit, and not below the one that is set here.".
+-spec min_heap_size(term(), #process{}) -> term().
+min_heap_size(Given, #process{heap = Limit} = P) ->
+    ok = accepted(Limit),
+    try
+        erlang:process_flag(min_heap_size, Given)
+    after
+        _ = witness_replay_process:may_be_killed(P) andalso bound(P)
+    end.
+
+-doc "The caller has nothing left but its end, and may go on for ever.".
+-spec bound(#process{}) -> ok.
+bound(#process{heap = Limit} = P) ->
+    [{_, Now}, {_, Collection}] = process_info(self(), [total_heap_size, garbage_collection]),
+    {_, Least} = lists:keyfind(min_heap_size, 1, Collection),
+    {Size, Shared} = case kills(Limit) of
+        true ->
+            #{size := Given} = Limit,
+            {max(Now, Given + Given div 4) + ?MARGIN_WORDS, maps:get(include_shared_binaries, Limit, false)};
+        false -> {2 * (Now + binaries()) + ?SPARE_WORDS, true}
+    end,
+    true = ets:insert(?BOUND, {self(), P#process{channels = #{}, recent = [], aliases = #{}}}),
+    set(#{size => max(Size, Least), kill => true, error_logger => false, include_shared_binaries => Shared}).
+
+binaries() ->
+    {binary, Binaries} = process_info(self(), binary),
+    lists:sum([Bytes || {_, Bytes, _} <- Binaries]) div erlang:system_info(wordsize).
+
+-doc "Whether a limit may have ended the process.".
+-spec is_limited(#process{}) -> boolean().
+is_limited(#process{heap = Limit}) -> kills(Limit) orelse persistent_term:get({?MODULE, ever}).
+
+-doc "Which process stood here, if its real limit has ended it. Asked by who hears that it has ended.".
+-spec outgrown(pid()) -> #process{} | none.
+outgrown(Slot) ->
+    case ets:take(?BOUND, Slot) of
+        [{_, P}] -> P;
+        [] -> none
+    end.
+
+-doc "The caller comes to its end by itself.".
+-spec forget() -> ok.
+forget() ->
+    true = ets:delete(?BOUND, self()),
+    ok.

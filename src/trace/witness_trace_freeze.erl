@@ -1,0 +1,105 @@
+-module(witness_trace_freeze).
+-moduledoc """
+Suspends all processes of a system at once, so that what watches it can come to its end, however fast the system spawns.
+
+A program that spawns without end leaves next to no time to others, and perhaps no place in the process table. So the process
+that suspends it is there before, with the priority `max`, and keeps some places free. While it is at work one scheduler runs
+processes, which it is on itself (`multi_scheduling`); a process that runs next handles the signal that suspends it before
+anything else. So a system that spawns is suspended after a look at the process table or two.
+
+Processes that were there at `start/2` are no part of the system; nor are those of which its argument says so. They go on.
+""".
+
+-export([start/2, freeze/1, thaw/1]).
+-export_type([freezer/0]).
+
+-opaque freezer() :: pid().
+
+-doc """
+From now on the system can be suspended. `Own` says whether a process that was suspended is to go on. So many places of the
+process table are kept by processes that do nothing, and are free when the system is suspended.
+""".
+-spec start(Places :: non_neg_integer(), Own :: fun((pid()) -> boolean())) -> freezer().
+start(Reserved, Own) ->
+    Caller = self(),
+    Ref = make_ref(),
+    _ = spawn_opt(fun() ->
+        Places = [spawn_link(fun() -> receive never -> ok end end) || _ <- lists:seq(1, Reserved)],
+        process_flag(trap_exit, true),
+        Known = maps:from_keys(processes(), []),
+        Caller ! {Ref, self()},
+        idle(Known, Own, Places)
+    end, [{priority, max}, {message_queue_data, off_heap}]),
+    receive {Ref, Freezer} -> Freezer end.
+
+-doc "Suspends the system. Nothing happens if it is suspended already.".
+-spec freeze(freezer()) -> ok.
+freeze(Freezer) -> ask(Freezer, freeze).
+
+-doc "The system goes on.".
+-spec thaw(freezer()) -> ok.
+thaw(Freezer) -> ask(Freezer, thaw).
+
+ask(Freezer, What) ->
+    Ref = monitor(process, Freezer, [{alias, reply_demonitor}]),
+    Freezer ! {What, Ref},
+    receive
+        {Ref, done} -> ok;
+        {'DOWN', Ref, process, _, _} -> ok
+    end.
+
+idle(Known, Own, Places) ->
+    receive
+        {freeze, From} ->
+            %% Where there is one scheduler only there is nothing to block.
+            _ = erlang:system_flag(multi_scheduling, block_normal),
+            Suspended = suspended(Known, []),
+            _ = erlang:system_flag(multi_scheduling, unblock_normal),
+            _ = [exit(Place, kill) || Place <- Places],
+            Others = lists:filter(fun(P) -> not goes_on(P, Own) end, Suspended),
+            From ! {From, done},
+            frozen(Others, Known, Own);
+        {thaw, From} ->
+            From ! {From, done},
+            idle(Known, Own, Places)
+    end.
+
+%% If this process ended, all that it has suspended would go on.
+frozen(Suspended, Known, Own) ->
+    receive
+        {freeze, From} ->
+            From ! {From, done},
+            frozen(Suspended, Known, Own);
+        {thaw, From} ->
+            lists:foreach(fun resume/1, Suspended),
+            From ! {From, done},
+            idle(Known, Own, [])
+    end.
+
+%% A process is waited for until it is suspended or has ended. What it has spawned before is found by the next look.
+suspended(Known, Suspended) ->
+    case [P || P <- processes(), not is_map_key(P, Known), P =/= self()] of
+        [] -> Suspended;
+        New ->
+            Ref = make_ref(),
+            lists:foreach(fun(P) -> suspend(P, Ref) end, New),
+            Now = [P || P <- New, receive {{Ref, P}, State} -> State =:= suspended end],
+            suspended(maps:merge(Known, maps:from_keys(New, [])), Now ++ Suspended)
+    end.
+
+suspend(P, Ref) ->
+    try erlang:suspend_process(P, [{asynchronous, {Ref, P}}])
+    catch error:_ -> self() ! {{Ref, P}, exited}
+    end.
+
+goes_on(P, Own) ->
+    case Own(P) of
+        true -> resume(P), true;
+        false -> false
+    end.
+
+resume(P) ->
+    _ = try erlang:resume_process(P)
+        catch error:badarg -> false
+        end,
+    ok.

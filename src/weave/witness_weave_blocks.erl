@@ -1,0 +1,223 @@
+-module(witness_weave_blocks).
+-moduledoc """
+Receives that say when they block, in Core Erlang; pure. A transform of the compiler (`core_transform`).
+
+A `receive` that finds a message at once says no more than before: what announces that a process waits is paid for only where it
+waits. So the mailbox is looked through first as with `after 0`. If nothing matches the run time is told, and the same `receive` is done
+once more, with its own time.
+
+```
+letrec 'recv$^0'/0 = ... clauses, with bodies B          case letrec 'recv$^0'/0 = ... clauses, with answers {1, X, Y}
+  ... primop recv_wait_timeout(T) ... A                         ... primop recv_wait_timeout(0)
+in apply 'recv$^0'/0()                                            Blocked = Runtime:blocks(T)
+                                                                  letrec 'recv$^0 blocks'/0 = ... the same clauses and answers,
+                                                                    each after Runtime:wakes(Blocked) ... primop recv_wait_timeout(T)
+                                                         of {1, X, Y} -> B; timeout -> A
+```
+
+Bodies stand there once, and stay in tail position. What a `receive` takes is the same: the first message that matches, and between the two
+loops only messages are added. That nothing is called between the look at a mailbox and the wait for it is what the compiler takes for
+granted where it has a `receive` begin behind the messages that are older than a reference.
+
+A `receive` of a form that is not known stays as it is: it does not say that it blocks, which the run time has to allow for.
+""".
+
+-export([core_transform/2]).
+
+-define(ATTRIBUTE, witness_weave).
+
+-doc "The module, which says in an attribute for which run time it was woven.".
+-spec core_transform(cerl:c_module(), [compile:option()]) -> cerl:c_module().
+core_transform(Core, _) ->
+    case [Runtime || {Name, Value} <- cerl:module_attrs(Core), cerl:concrete(Name) =:= ?ATTRIBUTE, Runtime <- cerl:concrete(Value)] of
+        [Runtime | _] ->
+            Defs = [{Name, cerl_trees:map(fun(Node) -> node(Node, Runtime) end, Fun)} || {Name, Fun} <- cerl:module_defs(Core)],
+            cerl:update_c_module(Core, cerl:module_name(Core), cerl:module_exports(Core), cerl:module_attrs(Core), Defs);
+        [] -> Core
+    end.
+
+%% Nodes come after what is in them.
+node(Node, Runtime) ->
+    case cerl:type(Node) of
+        letrec ->
+            case cerl:letrec_defs(Node) of
+                [{Loop, Fun}] ->
+                    try received(Node, Loop, cerl:fun_body(Fun), Runtime)
+                    catch throw:unknown -> Node
+                    end;
+                _ -> Node
+            end;
+        _ -> Node
+    end.
+
+received(Node, Loop, Body, Runtime) ->
+    case primitive(Body) of
+        recv_peek_message -> looking(Node, Loop, Body, Runtime);
+        recv_wait_timeout -> waiting(Node, Loop, Body, Runtime);
+        _ -> Node
+    end.
+
+%% The primitive operation that an expression begins with.
+primitive(Node) ->
+    First = case cerl:type(Node) of
+        'let' -> cerl:let_arg(Node);
+        _ -> Node
+    end,
+    case cerl:type(First) of
+        primop -> cerl:atom_val(cerl:primop_name(First));
+        _ -> none
+    end.
+
+%% --- a receive without clauses ---------------------------------------------------
+
+waiting(Node, Loop, Body, Runtime) ->
+    {Time, _} = wait(Body),
+    Blocked = variable(Loop, " blocked"),
+    blocked(Blocked, Time, Runtime, loop(Node, Loop, timed_out(fun(After) -> woken(Blocked, Runtime, After) end, Body))).
+
+%% --- a receive with clauses ------------------------------------------------------
+
+looking(Node, Loop, Body, Runtime) ->
+    [_, Msg] = cerl:let_vars(Body),
+    Case = known('case', cerl:let_body(Body)),
+    [There, NotThere] = cerl:case_clauses(Case),
+    Wait = cerl:clause_body(NotThere),
+    {Time, After} = wait(Wait),
+    case cerl:is_literal(Time) andalso cerl:concrete(Time) of
+        %% It only looks.
+        0 -> Node;
+        Literal ->
+            Taking = cerl:clause_body(There),
+            {Answering, {_, Clauses}} = answering(Taking, [cerl:var_name(Msg)], {1, []}),
+            Looks = fun(Taken, Waits) ->
+                Parts = [body(There, Taken), body(NotThere, Waits)],
+                loop(Node, Loop, cerl:update_c_let(Body, cerl:let_vars(Body), cerl:let_arg(Body),
+                                                   cerl:update_c_case(Case, cerl:case_arg(Case), Parts)))
+            end,
+            Blocked = variable(Loop, " blocked"),
+            Over = fun(_) -> woken(Blocked, Runtime, cerl:c_atom(timeout)) end,
+            Again = renamed(" again", Looks(waking(Answering, Blocked, Runtime), timed_out(Over, Wait))),
+            Blocks = fun(_) -> cerl:c_atom(timeout) end,
+            First = renamed(" first", Looks(Answering, timed_out(Blocks, at_once(Wait)))),
+            Timeout = [cerl:c_clause([cerl:c_atom(timeout)], After) || Literal =/= infinity],
+            Answer = variable(Loop, " answer"),
+            Taken = cerl:c_case(First, [cerl:c_clause([cerl:c_atom(timeout)], blocked(Blocked, Time, Runtime, Again)),
+                                        cerl:c_clause([Answer], Answer)]),
+            cerl:c_case(Taken, lists:reverse(Clauses, Timeout) ++ [failing(variable(Loop, " none"))])
+    end.
+
+%% Names within a function differ, also where the places where they are bound do.
+variable(Loop, Suffix) ->
+    {Name, 0} = cerl:var_name(Loop),
+    cerl:c_var(list_to_atom(atom_to_list(Name) ++ Suffix)).
+
+here(Node) ->
+    case cerl:type(Node) of
+        clause -> lists:foldl(fun pattern/2, [], cerl:clause_pats(Node));
+        'let' -> [cerl:var_name(Var) || Var <- cerl:let_vars(Node)];
+        'fun' -> [cerl:var_name(Var) || Var <- cerl:fun_vars(Node)];
+        letrec -> [cerl:var_name(Name) || {Name, _} <- cerl:letrec_defs(Node)];
+        _ -> []
+    end.
+
+%% Keys of maps and sizes in patterns are expressions.
+pattern(Node, Names) ->
+    case cerl:type(Node) of
+        var -> [cerl:var_name(Node) | Names];
+        alias -> pattern(cerl:alias_pat(Node), [cerl:var_name(cerl:alias_var(Node)) | Names]);
+        map_pair -> pattern(cerl:map_pair_val(Node), Names);
+        bitstr -> pattern(cerl:bitstr_val(Node), Names);
+        _ -> lists:foldl(fun pattern/2, Names, lists:append(cerl:subtrees(Node)))
+    end.
+
+%% Each body becomes an answer, which has what is bound there since the look at the message, and a clause for this answer. The last one comes
+%% first.
+answering(Node, Bound0, {N, Clauses} = State) ->
+    case removes(Node) of
+        {true, Body} ->
+            Needed = [cerl:c_var(Var) || Var <- names(Body), lists:member(Var, Bound0)],
+            Answer = cerl:c_tuple([cerl:c_int(N) | Needed]),
+            {cerl:update_c_seq(Node, cerl:seq_arg(Node), Answer), {N + 1, [cerl:c_clause([Answer], Body) | Clauses]}};
+        false ->
+            Bound = here(Node) ++ Bound0,
+            case cerl:subtrees(Node) of
+                [] -> {Node, State};
+                Groups ->
+                    {Woven, Next} = lists:mapfoldl(fun(Group, S) ->
+                        lists:mapfoldl(fun(Part, S1) -> answering(Part, Bound, S1) end, S, Group)
+                    end, State, Groups),
+                    {cerl:update_tree(Node, Woven), Next}
+            end
+    end.
+
+%% All names: the library takes the keys of maps in patterns for what these bind.
+names(Node) ->
+    ordsets:from_list(cerl_trees:fold(fun(Part, Found) -> [cerl:var_name(Part) || cerl:type(Part) =:= var] ++ Found end, [], Node)).
+
+%% The message is not in the mailbox any more when the run time is told.
+waking(Node, Blocked, Runtime) ->
+    cerl_trees:map(fun(Part) ->
+        case removes(Part) of
+            {true, Answer} -> cerl:update_c_seq(Part, cerl:seq_arg(Part), woken(Blocked, Runtime, Answer));
+            false -> Part
+        end
+    end, Node).
+
+removes(Node) ->
+    case cerl:type(Node) =:= seq andalso primitive(cerl:seq_arg(Node)) of
+        remove_message -> {true, cerl:seq_body(Node)};
+        _ -> false
+    end.
+
+%% The compiler takes it for granted that each name is bound once in a function.
+renamed(Suffix, Node) ->
+    Names = cerl_trees:fold(fun(Part, Found) -> here(Part) ++ Found end, [], Node),
+    cerl_trees:map(fun(Part) ->
+        case cerl:type(Part) =:= var andalso lists:member(cerl:var_name(Part), Names) andalso cerl:var_name(Part) of
+            false -> Part;
+            {Name, Arity} -> cerl:update_c_fname(Part, list_to_atom(atom_to_list(Name) ++ Suffix), Arity);
+            Name -> cerl:update_c_var(Part, list_to_atom(lists:concat([Name, Suffix])))
+        end
+    end, Node).
+
+%% --- parts of both ---------------------------------------------------------------
+
+loop(Letrec, Loop, Body) ->
+    [{Loop, Fun}] = cerl:letrec_defs(Letrec),
+    cerl:update_c_letrec(Letrec, [{Loop, cerl:update_c_fun(Fun, cerl:fun_vars(Fun), Body)}], cerl:letrec_body(Letrec)).
+
+%% How long it waits, and what comes after that.
+wait(Node) ->
+    recv_wait_timeout = primitive(known('let', Node)),
+    [Time] = cerl:primop_args(cerl:let_arg(Node)),
+    [Over, _] = cerl:case_clauses(known('case', cerl:let_body(Node))),
+    {Time, cerl:clause_body(Over)}.
+
+timed_out(Change, Node) ->
+    Case = cerl:let_body(Node),
+    [Over, Goes] = cerl:case_clauses(Case),
+    cerl:update_c_let(Node, cerl:let_vars(Node), cerl:let_arg(Node),
+                      cerl:update_c_case(Case, cerl:case_arg(Case), [body(Over, Change(cerl:clause_body(Over))), Goes])).
+
+at_once(Node) ->
+    Wait = cerl:let_arg(Node),
+    cerl:update_c_let(Node, cerl:let_vars(Node), cerl:update_c_primop(Wait, cerl:primop_name(Wait), [cerl:c_int(0)]), cerl:let_body(Node)).
+
+body(Clause, Body) -> cerl:update_c_clause(Clause, cerl:clause_pats(Clause), cerl:clause_guard(Clause), Body).
+
+blocked(Blocked, Time, Runtime, Next) -> cerl:c_let([Blocked], call(Runtime, blocks, [Time]), Next).
+
+woken(Blocked, Runtime, Next) -> cerl:c_seq(call(Runtime, wakes, [Blocked]), Next).
+
+call(Runtime, Function, Args) -> cerl:c_call(cerl:c_atom(Runtime), cerl:c_atom(Function), Args).
+
+known(Type, Node) ->
+    case cerl:type(Node) of
+        Type -> Node;
+        _ -> throw(unknown)
+    end.
+
+%% What the compiler writes where nothing is left to match.
+failing(Var) ->
+    Failure = cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]),
+    cerl:ann_c_clause([compiler_generated], [Var], Failure).

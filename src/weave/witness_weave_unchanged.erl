@@ -1,0 +1,35 @@
+-module(witness_weave_unchanged).
+-moduledoc """
+Modules that weaving does not change.
+
+A third of the modules of `kernel` and `stdlib` sends nothing, receives nothing, and calls no function that has a row. Their object
+code serves as it is: all that is added is the attribute `witness_weave`, which says that the module was looked at. That is as
+good as compiling it again, since the compiler would make the same code, and it takes no time.
+
+The digest of a module (`code:module_md5/1`) covers neither attributes nor debug information, so it stays that of the
+original.
+""".
+
+-export([forms/2, marked/2]).
+
+-doc "Whether woven forms are the original ones, but for the attribute.".
+-spec forms([erl_parse:abstract_form()], [erl_parse:abstract_form()]) -> boolean().
+forms(Forms, Woven) -> Forms =:= [Form || Form <- Woven, not is_mark(Form)].
+
+is_mark({attribute, _, witness_weave, _}) -> true;
+is_mark(_) -> false.
+
+-doc "Object code with the attribute `witness_weave`, without debug information and documentation.".
+-spec marked(binary(), Runtime :: module()) -> binary().
+marked(Original, Runtime) ->
+    {ok, _, Chunks} = beam_lib:all_chunks(Original),
+    {ok, Marked} = beam_lib:build_module([marked_chunk(Chunk, Runtime) || {Id, _} = Chunk <- Chunks, not is_extra(Id)]),
+    Marked.
+
+is_extra(Id) -> lists:member(Id, ["Dbgi", "Docs", "Abst"]).
+
+marked_chunk({"Attr", Bytes}, Runtime) ->
+    %% It was read from the code path, and makes the names that loading the module would make.
+    {"Attr", term_to_binary([{witness_weave, [Runtime]} | binary_to_term(Bytes)])};
+marked_chunk(Chunk, _) ->
+    Chunk.
