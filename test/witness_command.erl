@@ -66,11 +66,11 @@ signal(Port, Signal) ->
     "" = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(Pid)),
     ok.
 
--doc "Sends a signal to the program and to what it has started, at once, as a terminal would.".
+-doc "Sends a signal to the program and to what it has started, at once, as a terminal would: to the group that it leads.".
 -spec signal_group(port(), Signal :: string()) -> ok.
 signal_group(Port, Signal) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
-    "" = os:cmd(io_lib:format("kill -~ts ~b $(pgrep -P ~b)", [Signal, Pid, Pid])),
+    "" = os:cmd(io_lib:format("kill -s ~ts -- -~b", [Signal, Pid])),
     ok.
 
 -doc "The VMs that `bin/witness` has started, by their processes of the operating system.".
