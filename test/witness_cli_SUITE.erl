@@ -26,6 +26,7 @@ standard error and its exit code.
 -export([
     json_has_standard_output_for_itself/1,
     json_lines_have_what_is_promised/1,
+    a_gap_has_its_process_and_its_reason/1,
     a_reader_that_goes_away_ends_the_run/1
 ]).
 -export([
@@ -36,7 +37,8 @@ standard error and its exit code.
     sigterm_ends_a_run_without_halt_in_good_order/1,
     an_interrupt_that_was_not_asked_for_gives_no_result/1,
     a_second_interrupt_ends_at_once/1,
-    an_interrupt_ends_a_system_that_spawns_without_end/1
+    an_interrupt_ends_a_system_that_spawns_without_end/1,
+    an_interrupt_ends_an_application_that_spawns_without_end/1
 ]).
 -export([
     an_application_that_stops_ends_the_run/1,
@@ -105,11 +107,11 @@ groups() ->
                 elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches,
                 what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
-                 a_reader_that_goes_away_ends_the_run]},
+                 a_gap_has_its_process_and_its_reason, a_reader_that_goes_away_ends_the_run]},
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
                  an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once,
-                 an_interrupt_ends_a_system_that_spawns_without_end]},
+                 an_interrupt_ends_a_system_that_spawns_without_end, an_interrupt_ends_an_application_that_spawns_without_end]},
      {application, [], [an_application_that_stops_ends_the_run, an_application_that_crashes_gives_no_result,
                         an_application_that_does_not_start_gives_no_result, an_application_is_configured,
                         an_interrupt_ends_an_application_in_good_order, for_ends_an_application_in_good_order,
@@ -317,6 +319,22 @@ json_lines_have_what_is_promised(Config) ->
     ?assertMatch([{_, _}], lists:usort([{Run, Node} || #{~"run" := Run, ~"node" := Node, ~"time" := _}
                                                            <- [Verdict, Warning, Summary]])).
 
+%% The library cannot be woven, as it has no debug information.
+a_gap_has_its_process_and_its_reason(Config) ->
+    Library = filename:join(proplists:get_value(priv_dir, Config), "library"),
+    ok = filelib:ensure_path(Library),
+    {ok, _, []} = compile:file(data(Config, "cli_library.erl"), [return, {outdir, Library}]),
+    Options = ["--pa", Library, "--instrument", "inline", "--weave", "cli_system", "--spec", borrowed],
+    #{exit := 3, stdout := Text} = run(Config, Options, "cli_system:borrows()"),
+    contains(Text, [~"gaps      1\n", ~"a monitor misses events: the process ran code of cli_library", ~" (cli_system:borrower/0)",
+                    ~"1 undecided: events are missing: the process ran code of cli_library", ~"NO RESULT: events are missing."]),
+    #{exit := 3, json := Lines} = json(Config, Options, "cli_system:borrows()"),
+    #{~"gaps" := 1, ~"missing" := [Missing], ~"warnings" := Warnings, ~"verdicts" := #{~"inconclusive" := 1}} = lists:last(Lines),
+    #{~"process" := P, ~"signature" := ~"cli_system:borrower/0", ~"reason" := ~"not_woven", ~"module" := ~"cli_library", ~"count" := null,
+      ~"text" := Why} = Missing,
+    contains(Why, [~"the process ran code of cli_library", ~"--weave"]),
+    [contains(Told, [Why, <<P/binary, " (cli_system:borrower/0)">>]) || #{~"code" := ~"gap", ~"text" := Told} <- Warnings].
+
 %% `head` leaves after the first line; the system would go on for ever.
 a_reader_that_goes_away_ends_the_run(Config) ->
     [begin
@@ -367,20 +385,38 @@ a_second_interrupt_ends_at_once(Config) ->
 %% When the interrupt is told, nothing of the system runs any more: each of its processes can have one line on the way. That
 %% are those of eight chains, or as many as the process table has.
 an_interrupt_ends_a_system_that_spawns_without_end(Config) ->
+    spawning(fun() ->
+        [begin
+             Port = start_run(Config, Mode ++ ["--spec", small], lists:concat(["cli_system:spawns(", How, ")"])),
+             {3, After} = interrupted(Port),
+             contains(After, [~"the run was interrupted", ~"NO RESULT"]),
+             Most = case How of chain -> 16; fan -> 4096 end,
+             ?assertMatch({Mode, How, Lines} when Lines =< Most, {Mode, How, length(binary:matches(After, ~"spawned\n"))})
+         end || Mode <- modes(), How <- [chain, fan]]
+    end).
+
+%% It goes on while it is stopped in good order. A chain is that at once; a process table that is full leaves no time for it.
+an_interrupt_ends_an_application_that_spawns_without_end(Config) ->
+    spawning(fun() ->
+        [begin
+             {0, After} = interrupted(start_application(Config, Mode ++ ["--spec", small], [{does, {spawns, How}}])),
+             contains(After, [~"system    cli_application still ran", ~"OK: nothing was violated."])
+         end || {Mode, How} <- [{[], fan} | [{Mode, chain} || Mode <- modes()]]]
+    end).
+
+modes() -> [[], ["--source", "evm"], ["--instrument", "inline"], ["--instrument", "central"]].
+
+spawning(Test) ->
     true = os:putenv("WITNESS_ERL_FLAGS", "+P 3000"),
-    [begin
-         Port = start_run(Config, Mode ++ ["--spec", small],
-                          lists:concat(["cli_system:spawns(", How, ")"])),
-         Before = until(Port, ~"spawned\n", ~""),
-         signal(Port, "TERM"),
-         Interrupted = until(Port, ~"interrupted: ", Before),
-         {3, Output} = collect(Port, Interrupted),
-         [_, After] = binary:split(Output, ~"interrupted: "),
-         contains(After, [~"the run was interrupted", ~"NO RESULT"]),
-         Most = case How of chain -> 16; fan -> 4096 end,
-         ?assertMatch({Mode, How, Lines} when Lines =< Most, {Mode, How, length(binary:matches(After, ~"spawned\n"))})
-     end || Mode <- [[], ["--source", "evm"], ["--instrument", "inline"], ["--instrument", "central"]], How <- [chain, fan]],
-    os:unsetenv("WITNESS_ERL_FLAGS").
+    try Test() after os:unsetenv("WITNESS_ERL_FLAGS") end.
+
+%% The exit code, and what came after the interrupt.
+interrupted(Port) ->
+    Before = until(Port, ~"spawned\n", ~""),
+    signal(Port, "TERM"),
+    {Code, Output} = collect(Port, until(Port, ~"interrupted: ", Before)),
+    [_, After] = binary:split(Output, ~"interrupted: "),
+    {Code, After}.
 
 what_was_logged_is_checked_again(Config) ->
     [begin

@@ -414,7 +414,7 @@ verdicts_are_gone_to(Config) ->
     Out = ["--spec", Spec],
     Program = filename:join([root(Config), "bin", "witness"]),
     Commands = ["verdict", "goto start", "break formula " ++ Spec, "continue", "verdict"],
-    #{exit := 1, stdout := Shown, stderr := Errors} =
+    #{exit := 3, stdout := Shown, stderr := Errors} =
         witness_command:run(Config, Program, ["replay", "--step"] ++ Out ++ lists:append([["--command", Command] || Command <- Commands])
                                              ++ [proplists:get_value(recording, Config)]),
     ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
@@ -525,4 +525,5 @@ wrong_commands_are_named(Config) ->
     #{exit := 2, stderr := Errors} = stepped(["goto 1000000", "mailbox nobody", "int:i(shop)", "jump"], Config),
     [?assertMatch({_, _}, binary:match(Errors, Text), Text)
      || Text <- [~"the last one is", ~"no process 'nobody'", ~"interprets modules", ~"no command 'jump'"]],
-    ?assertMatch(#{exit := 1}, stepped(["back"], Config)).
+    ?assertMatch(#{exit := 3}, stepped(["back"], Config)),
+    ?assertMatch(#{exit := 2}, stepped(["jump", "back"], Config)).

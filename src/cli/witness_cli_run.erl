@@ -95,8 +95,8 @@ freeze(none) -> ok;
 freeze(Freezer) -> witness_trace_freeze:freeze(Freezer).
 
 %% An application is stopped in good order.
-thaw(#state{freezer = Freezer} = State) ->
-    _ = Freezer =/= none andalso application(State) =/= [] andalso witness_trace_freeze:thaw(Freezer),
+thaw(Code, #state{freezer = Freezer} = State) ->
+    _ = Freezer =/= none andalso application(State) =/= [] andalso witness_trace_freeze:thaw(Freezer, witness_cli:status(Code)),
     ok.
 
 %% What is wrong with a specification is told at once, not only when the run has ended.
@@ -261,7 +261,7 @@ stop(Run, Break, #state{freezer = Freezer} = State) ->
         {ok, Summary} -> ended(Summary, Break, State);
         {error, Reason} -> failed(Reason)
     end,
-    ok = thaw(State),
+    ok = thaw(Code, State),
     Code.
 
 failed(Reason) ->

@@ -8,9 +8,9 @@ standard output, what is wrong to standard error.
 | Exit code | Meaning |
 |---|---|
 | 0 | all that was asked for is there |
-| 1 | the replay has diverged, or there was no such event |
+| 1 | the replay has diverged |
 | 2 | a command was wrong, or a recording that cannot be replayed |
-| 3 | it was interrupted: what had been reached was told |
+| 3 | a command had no answer, such as an event that is not there; or it was interrupted: what had been reached was told |
 """.
 
 -export([run/3]).
@@ -31,7 +31,7 @@ standard output, what is wrong to standard error.
             breaks = [] :: [{pos_integer(), Text :: unicode:chardata(), fun((witness_step:step()) -> boolean())}],
             verdicts = unknown :: unknown | [{pos_integer(), unicode:chardata()}],
             number = 1 :: pos_integer(),
-            code = 0 :: 0..2}).
+            code = 0 :: 0..3}).
 
 -doc "Replays, and does what is asked for; the exit code.".
 -spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..3} | {error, witness_replay:reason()}.
@@ -64,7 +64,8 @@ greeted(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S
         identical -> S
     end.
 
-failed(Code, #s{code = Worst} = S) -> S#s{code = max(Code, Worst)}.
+%% Where several apply: 2, then 1, then 3.
+failed(Code, #s{code = Before} = S) -> S#s{code = hd([Worst || Worst <- [2, 1, 3], Worst =:= Code orelse Worst =:= Before])}.
 
 done(#{commands := Commands}, S) -> given(Commands, S);
 done(_, #s{session = Session} = S) ->
@@ -120,7 +121,7 @@ did(Command, S) ->
         {ok, Lines, S1} ->
             print(Lines, S1),
             S1;
-        {none, Text} -> wrong(1, Text, S);
+        {none, Text} -> wrong(3, Text, S);
         {error, Text} -> wrong(2, Text, S)
     end.
 

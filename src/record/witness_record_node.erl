@@ -295,7 +295,7 @@ stopped(#state{freezer = Freezer} = State) ->
     ok = witness_trace_freeze:freeze(Freezer),
     Finished = finish(stopped, State),
     %% An application is stopped in good order.
-    _ = is_application(State) andalso witness_trace_freeze:thaw(Freezer),
+    _ = is_application(State) andalso witness_trace_freeze:thaw(Freezer, 0),
     leave(Finished).
 
 is_application(#state{job = #{app := _}}) -> true;

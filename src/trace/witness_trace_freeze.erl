@@ -7,13 +7,17 @@ that suspends it is there before, with the priority `max`, and keeps some places
 processes, which it is on itself (`multi_scheduling`); a process that runs next handles the signal that suspends it before
 anything else. So a system that spawns is suspended after a look at the process table or two.
 
+An application is stopped in good order, so the system goes on for that (`thaw/2`). It may leave no time for it, so there is a limit.
+
 Processes that were there at `start/2` are no part of the system; nor are those of which its argument says so. They go on.
 """.
 
--export([start/2, freeze/1, thaw/1]).
+-export([start/2, freeze/1, thaw/2]).
 -export_type([freezer/0]).
 
 -opaque freezer() :: pid().
+
+-define(SHUTDOWN_MS, 10_000).
 
 -doc """
 From now on the system can be suspended. `Own` says whether a process that was suspended is to go on. So many places of the
@@ -36,9 +40,13 @@ start(Reserved, Own) ->
 -spec freeze(freezer()) -> ok.
 freeze(Freezer) -> ask(Freezer, freeze).
 
--doc "The system goes on.".
--spec thaw(freezer()) -> ok.
-thaw(Freezer) -> ask(Freezer, thaw).
+-doc """
+The system goes on, so that its applications can be stopped. They have 10 s for that in all, and then the VM is ended with this status;
+or each of them has what the kernel was configured to give it (`shutdown_timeout`).
+""".
+-spec thaw(freezer(), Status :: non_neg_integer()) -> ok.
+thaw(Freezer, Status) ->
+    ask(Freezer, {thaw, case application:get_env(kernel, shutdown_timeout) of undefined -> ?SHUTDOWN_MS; {ok, _} -> infinity end, Status}).
 
 ask(Freezer, What) ->
     Ref = monitor(process, Freezer, [{alias, reply_demonitor}]),
@@ -58,23 +66,26 @@ idle(Known, Own, Places) ->
             _ = [exit(Place, kill) || Place <- Places],
             Others = lists:filter(fun(P) -> not goes_on(P, Own) end, Suspended),
             From ! {From, done},
-            frozen(Others, Known, Own);
-        {thaw, From} ->
+            frozen(Others);
+        {{thaw, Limit, Status}, From} ->
             From ! {From, done},
-            idle(Known, Own, Places)
+            stopping(Limit, Status)
     end.
 
 %% If this process ended, all that it has suspended would go on.
-frozen(Suspended, Known, Own) ->
+frozen(Suspended) ->
     receive
         {freeze, From} ->
             From ! {From, done},
-            frozen(Suspended, Known, Own);
-        {thaw, From} ->
+            frozen(Suspended);
+        {{thaw, Limit, Status}, From} ->
             lists:foreach(fun resume/1, Suspended),
             From ! {From, done},
-            idle(Known, Own, [])
+            stopping(Limit, Status)
     end.
+
+%% Nothing that still waits to be logged is waited for: of a system that spawns without end that can be millions of reports.
+stopping(Limit, Status) -> receive after Limit -> halt(Status, [{flush, true}]) end.
 
 %% A process is waited for until it is suspended or has ended. What it has spawned before is found by the next look.
 suspended(Known, Suspended) ->

@@ -32,5 +32,8 @@ top(Does) ->
         hang ->
             cli_system:waits(),
             receive never -> ok end;
+        {spawns, How} ->
+            cli_system:spawns(How),
+            receive {'EXIT', _, Reason} -> exit(Reason) end;
         {ends, Reason} -> exit(Reason)
     end.

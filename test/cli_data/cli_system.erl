@@ -2,8 +2,8 @@
 -moduledoc "Small systems for the tests of the command line: a server that answers, and what can go wrong around it.".
 
 -export([answers/1, violates/0, waits/0, spawns/1, returns/0, crashes/0, outlives/0, holds/0, stops/0, halts/1, prints/0, says/1,
-         settings/0, logs/0, 'grüßt'/0]).
--export([server/0, step/1, multiply/1]).
+         settings/0, logs/0, borrows/0, 'grüßt'/0]).
+-export([server/0, step/1, multiply/1, borrower/0]).
 
 -doc "A server answers with these numbers.".
 answers(Numbers) ->
@@ -28,6 +28,14 @@ waits() ->
 -doc "Spawns without end: one process after the other (`chain`), or as many as there can be. Each thousand says so.".
 spawns(chain) -> [spawn(?MODULE, step, [N]) || N <- lists:seq(1, 8)];
 spawns(fan) -> spawn(?MODULE, multiply, [1]).
+
+-doc "What a library receives for the process that calls it.".
+borrows() ->
+    {Borrower, Monitor} = spawn_monitor(?MODULE, borrower, []),
+    Borrower ! {told, 1},
+    receive {'DOWN', Monitor, process, Borrower, normal} -> ok end.
+
+borrower() -> cli_library:await().
 
 step(N) ->
     tell(N),

@@ -1,0 +1,6 @@
+-module(cli_library).
+-moduledoc "A library for the tests of the command line: it receives for whoever calls it.".
+
+-export([await/0]).
+
+await() -> receive {told, _} -> ok end.
