@@ -29,7 +29,7 @@ weave(File, Options) ->
         {ok, Woven} ?= transformed(Forms, Options),
         true ?= entries(Woven) =/= woven_for(Code) orelse {ok, same, Module},
         {ok, New} ?= compiled(Woven, CompileOptions),
-        ok ?= written(File, with_chunks(New, Code)),
+        ok ?= written(File, witness_weave_description:keep(Code, New)),
         ok = reloaded(Module, File),
         {ok, woven, Module}
     end.
@@ -68,15 +68,6 @@ compiled(Forms, Options) ->
         {ok, _, Code} -> {ok, Code};
         {error, Errors, _} -> {error, {compile, Errors}}
     end.
-
-%% What describes the module comes from the original: its code, and what the loader reads with it, from the new one.
-with_chunks(New, Original) ->
-    {ok, _, Chunks} = beam_lib:all_chunks(New),
-    {ok, _, Before} = beam_lib:all_chunks(Original),
-    Kept = [Chunk || {Name, _} = Chunk <- Before, lists:member(Name, ["Dbgi", "Docs", "ExCk"])],
-    Others = [Chunk || {Name, _} = Chunk <- Chunks, not lists:keymember(Name, 1, Kept)],
-    {ok, Code} = beam_lib:build_module(Kept ++ Others),
-    Code.
 
 %% Whoever reads the file meanwhile reads one or the other.
 written(File, Code) ->

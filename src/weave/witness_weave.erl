@@ -142,7 +142,8 @@ prepare({Module, File, Original} = Object, Plan) ->
         Options = [no_ssa_opt || maps:get(quick, Plan, false)] ++ Given,
         {ok, Rewritten} ?= rewritten(Forms, Plan),
         {ok, Woven} ?= object(Object, Forms, Rewritten, Options, Plan),
-        {ok, #{module => Module, file => File, original => Original, woven => witness_weave_funs:keep(Original, Woven)}}
+        Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Woven)),
+        {ok, #{module => Module, file => File, original => Original, woven => Kept}}
     else
         %% The compiler takes more for granted in Core Erlang than it says. Receives that do not say that they block are a gap at most.
         {error, _, _} when map_get(waits, Plan) =:= blocked -> prepare(Object, Plan#{waits := false});

@@ -19,14 +19,12 @@ forms(Forms, Woven) -> Forms =:= [Form || Form <- Woven, not is_mark(Form)].
 is_mark({attribute, _, witness_weave, _}) -> true;
 is_mark(_) -> false.
 
--doc "Object code with the attribute `witness_weave`, without debug information and documentation.".
+-doc "Object code with the attribute `witness_weave`.".
 -spec marked(binary(), Runtime :: module()) -> binary().
 marked(Original, Runtime) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Original),
-    {ok, Marked} = beam_lib:build_module([marked_chunk(Chunk, Runtime) || {Id, _} = Chunk <- Chunks, not is_extra(Id)]),
+    {ok, Marked} = beam_lib:build_module([marked_chunk(Chunk, Runtime) || Chunk <- Chunks]),
     Marked.
-
-is_extra(Id) -> lists:member(Id, ["Dbgi", "Docs", "Abst"]).
 
 marked_chunk({"Attr", Bytes}, Runtime) ->
     %% It was read from the code path, and makes the names that loading the module would make.

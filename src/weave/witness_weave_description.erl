@@ -1,0 +1,19 @@
+-module(witness_weave_description).
+-moduledoc """
+What describes a module in its object code: debug information, documentation, what Elixir checks calls by.
+
+Woven object code has that of the original, so tools of the program that read it (`code:which/1`, `m:xref`, `m:cover`, `code:get_doc/1`)
+find what they find without weaving, and the module can be woven again. The digest of a module (`code:module_md5/1`) covers none of it.
+""".
+
+-export([keep/2]).
+
+-doc "The woven object code with the description of the original.".
+-spec keep(Original :: binary(), Woven :: binary()) -> binary().
+keep(Original, Woven) ->
+    {ok, _, Before} = beam_lib:all_chunks(Original),
+    {ok, _, After} = beam_lib:all_chunks(Woven),
+    {ok, Kept} = beam_lib:build_module([Chunk || Chunk <- After, not describes(Chunk)] ++ [Chunk || Chunk <- Before, describes(Chunk)]),
+    Kept.
+
+describes({Id, _}) -> lists:member(Id, ["Dbgi", "Abst", "Docs", "ExCk"]).
