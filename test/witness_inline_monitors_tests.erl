@@ -122,7 +122,8 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
         {left, P} ->
             #{prepared := Prepared} = Births,
             {Left, More} = witness_inline_monitors:died(
-                #{process => P, signature => {m, f, []}, life => {Self, Cell}, reason => {ok, normal},
+                #{process => P, signature => {m, f, []}, life => {Self, Cell},
+                  reason => case Ending of {dead, unknown} -> unknown; _ -> {ok, normal} end,
                   entries => [{Entry, map_get(Monitor, Prepared)} || {_, #{monitor := Monitor}} = Entry <- Entries]}, false, Kept),
             ok = counters:add(Counter, 1, More),
             Decided = [N || {told, Of, Told} <- element(2, process_info(self(), messages)), Of =:= P, {verdict, N, _} <- Told],
@@ -186,6 +187,27 @@ a_birth_that_decides_is_given_once_test() ->
     {Told, _, _} = in_process([{?MODULE, Arg} || Arg <- Args], Taken, 12, Given, {dead, true}, 1),
     ?assertEqual([what(machine(Arg, 12, lists:duplicate(9, {send, {1, 0}}), complete)) || Arg <- Args],
                  [what(Found) || Found <- plain(Told, length(Args))]).
+
+%% Only who has seen the process end knows the reason. Properties that do not look at it are judged without; one that does is not.
+a_reason_that_is_not_known_is_missed_by_whom_it_matters_to_test() ->
+    Text = ~"""
+        quiet: with m:f() check [_ <- _, _] max X.([_ : _ ! bad] ff and [_ : _ ! M when M =/= bad] X).
+        asks: with m:f() check [_ <- _, _] max X.([_ ** crash] ff and [_ : _ ! _] X).
+        chosen: with m:f() over _ : _ ! _ check [_ : _ ! bad] ff.
+        """,
+    {ok, #{module := Module} = Spec, _} = witness_spec:compile_string(~"reasons", Text),
+    Verdict = fun(Index, Ending) ->
+        {Told, _, _} = in_process([{Module, Index}], fun(Prepared) -> Prepared#{ends := false} end, 3, [{send, {1, 0}}, wait, die], Ending, 1),
+        [[{verdict, #{verdict := V, reason := Reason}}]] = plain(Told, 1),
+        {V, Reason}
+    end,
+    try
+        ?assertEqual([{yes, undefined}, {yes, undefined}, {yes, undefined}], [Verdict(Index, {dead, true}) || Index <- [1, 2, 3]]),
+        ?assertEqual([{yes, undefined}, {inconclusive, {gap, signal_reason}}, {yes, undefined}],
+                     [Verdict(Index, {dead, unknown}) || Index <- [1, 2, 3]])
+    after
+        witness_spec:unload(Spec)
+    end.
 
 as_left() ->
     ?FORALL({Args, Given, Waits, Specification},

@@ -26,7 +26,7 @@ taken away after each of its steps.
 -doc "What a monitor needs besides its process, made once for a run.".
 -type prepared() :: #{spec := witness_monitor_machine:prepared(), explain := pos_integer(), kinds := non_neg_integer(),
                       marks := [mark()], does := does(), specification := boolean(), survives := boolean(),
-                      ends := boolean()}.
+                      exits := boolean(), ends := boolean()}.
 
 -doc """
 What is known of a process that is dead: what it began with, what it has left, and the reason of its exit, if that is known.
@@ -132,7 +132,19 @@ prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
       end,
       explain => Explain, kinds => kinds(witness_monitor_alphabet:kinds(Monitor)), marks => coverage(Monitor),
       does => does(Module), specification => is_specification(Module), survives => survives(Module),
-      ends => case witness_monitor_alphabet:kinds(Monitor) of all -> false; Kinds -> lists:member(exit, Kinds) end}.
+      exits => exits(Monitor), ends => ends(Monitor)}.
+
+%% Whether the reason of an exit may matter. What a monitor that is written by hand does with an event is not known.
+exits({Module, Arg}) ->
+    not is_specification(Module) orelse
+        lists:member(Arg, lists:append([Reading || {witness_exits, Reading} <- Module:module_info(attributes)])).
+
+%% One that is written by hand has its process wait for the host only where it says so.
+ends({Module, _} = Monitor) ->
+    case witness_monitor_alphabet:kinds(Monitor) of
+        all -> is_specification(Module) andalso exits(Monitor);
+        Kinds -> lists:member(exit, Kinds) andalso exits(Monitor)
+    end.
 
 %% An alphabet that names kinds only is kept by whom the events are given to.
 by_kind(all) -> true;
@@ -572,7 +584,7 @@ have by itself, with the event `exit`; so it does if its monitors read nothing t
 -spec died(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
 died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
     #{waits := Waits, gave_up := GaveUp, uncounted := Uncounted} = Found = witness_inline_kept:read({P, Cell}, Kept),
-    Kinds = lists:foldl(fun({_, #{kinds := Read}}, Bits) -> Read bor Bits end, 0, Entries),
+    Kinds = lists:foldl(fun({_, #{kinds := Read, exits := Exits}}, Bits) -> matters(Read, Exits) bor Bits end, 0, Entries),
     Ts = case Stamped of true -> erlang:monotonic_time(nanosecond); false -> undefined end,
     {How, Exit} = case Reason of
         _ when GaveUp, Kinds band ?ACTS =/= 0 -> {{gap, signal_state}, []};
@@ -592,6 +604,9 @@ died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = 
     end,
     _ = erase(?MARKED),
     {Told, Uncounted}.
+
+matters(Kinds, true) -> Kinds;
+matters(Kinds, false) -> Kinds band bnot ?EXIT.
 
 given(E, {Monitors, _}) -> steps(Monitors, bit(element(1, E)), E, [], []).
 

@@ -58,8 +58,13 @@ generate(Module, Units, Limit, Names) ->
     uncommented([{attribute, erl_anno:new(0), module, Module},
                  {attribute, erl_anno:new(0), behaviour, witness_monitor},
                  {attribute, erl_anno:new(0), export, Exports}]
-                ++ [{attribute, erl_anno:new(0), witness_self, true} || asks_itself(Functions)])
+                ++ [{attribute, erl_anno:new(0), witness_self, true} || asks_itself(Functions)]
+                ++ [{attribute, erl_anno:new(0), witness_exits, Reading} || [_ | _] = Reading <- [exits(Units)]])
         ++ Functions.
+
+%% The properties with actions that are exits: of all others the end is the same, whatever its reason.
+exits(Units) ->
+    [Index || #{index := Index, nodes := Nodes} <- Units, #{leaves := Leaves} <- Nodes, {_, #{kind := exit}, _} <- Leaves].
 
 %% Whether a guard asks in which process it is: only there the monitor does what it does.
 asks_itself({call, _, {atom, _, self}, []}) -> true;
