@@ -46,7 +46,12 @@ or each of them has what the kernel was configured to give it (`shutdown_timeout
 """.
 -spec thaw(freezer(), Status :: non_neg_integer()) -> ok.
 thaw(Freezer, Status) ->
-    ask(Freezer, {thaw, case application:get_env(kernel, shutdown_timeout) of undefined -> ?SHUTDOWN_MS; {ok, _} -> infinity end, Status}).
+    %% A system that goes on may leave no time for this call.
+    Limit = case application:get_env(kernel, shutdown_timeout) of
+        undefined -> ok = application:set_env(kernel, shutdown_timeout, ?SHUTDOWN_MS), ?SHUTDOWN_MS;
+        {ok, _} -> infinity
+    end,
+    ask(Freezer, {thaw, Limit, Status}).
 
 ask(Freezer, What) ->
     Ref = monitor(process, Freezer, [{alias, reply_demonitor}]),
@@ -85,6 +90,7 @@ frozen(Suspended) ->
     end.
 
 %% Nothing that still waits to be logged is waited for: of a system that spawns without end that can be millions of reports.
+-spec stopping(timeout(), non_neg_integer()) -> no_return().
 stopping(Limit, Status) -> receive after Limit -> halt(Status, [{flush, true}]) end.
 
 %% A process is waited for until it is suspended or has ended. What it has spawned before is found by the next look.
