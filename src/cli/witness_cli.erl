@@ -22,9 +22,6 @@ as a report with its place, and exit code 3.
 
 -export([main/0, run/1, status/1]).
 
-%% An application that takes longer to stop is killed, unless the kernel was configured otherwise.
--define(SHUTDOWN_MS, 10_000).
-
 -doc "Runs the command that the VM was started with, and ends the VM.".
 -spec main() -> pid().
 main() ->
@@ -35,10 +32,10 @@ main() ->
 command() ->
     ok = witness_cli_signal:watch_shell(),
     case try perform(init:get_plain_arguments()) catch _:_ -> 3 end of
-        {stop, Code} ->
-            _ = application:get_env(kernel, shutdown_timeout) =:= undefined andalso
-                application:set_env(kernel, shutdown_timeout, ?SHUTDOWN_MS),
+        {stop, Code, Freezer} ->
+            %% A system that goes on may leave no time to tell it.
             ok = told(status(Code)),
+            ok = witness_trace_freeze:thaw(Freezer, status(Code)),
             ok = init:stop(status(Code)),
             exit(normal);
         Code ->
@@ -70,12 +67,12 @@ status(Code) ->
 -spec run([string() | {error | incomplete, string(), unicode:chardata()}]) -> 0..3.
 run(Arguments) ->
     case perform(Arguments) of
-        {stop, Code} -> Code;
+        {stop, Code, _} -> Code;
         Code -> Code
     end.
 
 %% `stop': applications run that are to end in good order.
--spec perform([string() | {error | incomplete, string(), unicode:chardata()}]) -> 0..3 | {stop, 0..3}.
+-spec perform([string() | {error | incomplete, string(), unicode:chardata()}]) -> witness_cli_run:code().
 perform(Arguments) ->
     try
         ok = witness_cli_io:prepare(),
@@ -98,7 +95,7 @@ perform(Arguments) ->
             {attach, Options} -> attach(Options)
         end
     of
-        {stop, Code} -> {stop, settled(Code)};
+        {stop, Code, Freezer} -> {stop, settled(Code), Freezer};
         Code -> settled(Code)
     catch
         throw:{refused, Problem} -> refuse(Problem);
@@ -166,12 +163,8 @@ run_system(Given) ->
         #{weave := Names} -> #{weave => [accept(~"run", "--weave: ", witness_cli_call:parse_weave(Name)) || Name <- Names]};
         #{} -> #{}
     end,
-    Code = watch(~"run", maps:merge(maps:merge(Properties, Woven), maps:with([instrument, source, log_file], Options)),
-                 Started#{system => System, halt => not NoHalt}, Options),
-    case System of
-        {application, _} -> {stop, Code};
-        _ -> Code
-    end.
+    watch(~"run", maps:merge(maps:merge(Properties, Woven), maps:with([instrument, source, log_file], Options)),
+          Started#{system => System, halt => not NoHalt}, Options).
 
 %% A project of Mix is run in its folder.
 absolute(#{mix := Folder} = Options) when Folder =/= "." ->
@@ -203,7 +196,7 @@ check_log(#{log := Given, replay := Replay, trust := Trust} = Options) ->
         {standard_input, true} -> not_replayed(~"standard input")
     end.
 
-%% A recording is data. Only who says so has its code run.
+%% A recording is data. Its code runs only if the command says so.
 file(Name, #{replay := Replay, trust := Trust}) ->
     case {filelib:is_dir(Name), Replay} of
         {false, false} -> {file, Name};

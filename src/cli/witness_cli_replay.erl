@@ -237,7 +237,7 @@ code(#{differing := []}, _) -> 0;
 code(#{differing := [_ | _]}, _) -> 1;
 code(_, Found) -> Found.
 
--doc "Whether a recording may be replayed by who has named no more than that, and whether its code is trusted; loads the libraries that it may need.".
+-doc "Whether a recording may be replayed that is named by nothing but its folder, and whether its code is trusted; loads the libraries that it may need.".
 -spec usable(file:filename(), Trust :: boolean()) -> ok | {error, unicode:chardata()}.
 usable(Dir, Trust) ->
     maybe

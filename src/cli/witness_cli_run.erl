@@ -20,7 +20,7 @@ output any more. Then the summary comes all the same, and a result without viola
 
 -export([run/1]).
 
--export_type([options/0]).
+-export_type([options/0, code/0]).
 
 -doc """
 What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
@@ -61,8 +61,11 @@ first violation. `report`: one that is written when the run has ended.
 -define(LONGEST_PAUSE, 60_000).
 -define(PATIENCE, 30_000).       % that of witness_options
 
+-doc "The exit code; that of an application, which may be suspended, with what lets it go on, so that it is stopped in good order.".
+-type code() :: 0..3 | {stop, 0..3, witness_trace_freeze:freezer()}.
+
 -doc "Runs the system, or reads the log; the exit code, or an error of the user (`witness:format_error/1`).".
--spec run(options()) -> {ok, 0..3} | {error, term()}.
+-spec run(options()) -> {ok, code()} | {error, term()}.
 run(#{json := Json} = Options) ->
     Waiter = waiter(),
     Freezer = freezer(Options),
@@ -76,8 +79,8 @@ run(#{json := Json} = Options) ->
                    shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
     Start = maps:get(with, Options, fun witness:start/1),
     case Start(start_options(State)) of
-        {ok, Run} -> {ok, watch(Run, Waiter, early_warnings(Run, State))};
-        {error, {not_started, _} = Reason} -> {ok, failed(Reason)};
+        {ok, Run} -> {ok, left(watch(Run, Waiter, early_warnings(Run, State)), State)};
+        {error, {not_started, _} = Reason} -> {ok, left(failed(Reason), State)};
         {error, _} = Error -> Error
     end.
 
@@ -94,10 +97,11 @@ freezer(_) ->
 freeze(none) -> ok;
 freeze(Freezer) -> witness_trace_freeze:freeze(Freezer).
 
-%% An application is stopped in good order.
-thaw(Code, #state{freezer = Freezer} = State) ->
-    _ = Freezer =/= none andalso application(State) =/= [] andalso witness_trace_freeze:thaw(Freezer, witness_cli:status(Code)),
-    ok.
+left(Code, #state{freezer = Freezer} = State) ->
+    case application(State) of
+        [_] when Freezer =/= none -> {stop, Code, Freezer};
+        _ -> Code
+    end.
 
 %% What is wrong with a specification is told at once, not only when the run has ended.
 early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
@@ -257,12 +261,10 @@ elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Start
 -spec stop(witness:run(), none | break(), #state{}) -> 0..3.
 stop(Run, Break, #state{freezer = Freezer} = State) ->
     ok = freeze(Freezer),
-    Code = case witness:stop(Run) of
+    case witness:stop(Run) of
         {ok, Summary} -> ended(Summary, Break, State);
         {error, Reason} -> failed(Reason)
-    end,
-    ok = thaw(Code, State),
-    Code.
+    end.
 
 failed(Reason) ->
     %% The run has gone with its application: `m:witness_cli` knows what that means.

@@ -9,7 +9,7 @@ caller of `run/1` hears of the time and of interrupts.
 
 -export([run/1, run/2, busy/1, idle/0, progress/0]).
 
-%% When something is told first, and how often then, where no terminal is and where one is; how often it is looked.
+%% After which time the first line is printed; how often the next ones are, without a terminal and on one; how often the work is looked at.
 -define(FIRST_MS, 1_000).
 -define(LINES_MS, 5_000).
 -define(TERMINAL_MS, 200).

@@ -10,7 +10,7 @@ So a process yields before it reads a term, which gives it 4,000 reductions anew
 `binary_to_term/1` reads only the leaves.
 """.
 
--export([decode/1, in_parts/1]).
+-export([decode/1, in_parts/1, literals/1, atoms/1]).
 
 %% Bytes for which the one reduction is enough that every process has.
 -define(FREE, 60).
@@ -125,3 +125,17 @@ leaf(Size, Bytes) when Size =< ?YIELD ->
     {Term, Used} = binary_to_term(<<131, Leaf/binary>>, [used]),
     Used = 1 + Size,
     {Term, Rest}.
+
+-doc "The constant terms of a module, from the chunk `LitT` of its object code. OTP 28 and later leave it uncompressed, which a size of 0 says.".
+-spec literals(Chunk :: binary()) -> [term()].
+literals(<<0:32, _:32, Terms/binary>>) -> [decode(Term) || <<Size:32, Term:Size/binary>> <= Terms];
+literals(<<_:32, Compressed/binary>>) -> literals(<<0:32, (zlib:uncompress(Compressed))/binary>>).
+
+-doc "The atoms in a term; of a fun its module.".
+-spec atoms(term()) -> [atom()].
+atoms(Atom) when is_atom(Atom) -> [Atom];
+atoms([Head | Tail]) -> atoms(Head) ++ atoms(Tail);
+atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
+atoms(Map) when is_map(Map) -> atoms(maps:to_list(Map));
+atoms(Fun) when is_function(Fun) -> [element(2, erlang:fun_info(Fun, module))];
+atoms(_) -> [].

@@ -42,7 +42,7 @@ once, when it is about to wait for a message for the first time (`{watch, P, Ref
 The switch is off first: who looks at it from then on ends by itself. Every other process that is monitored is asked for its
 state, which the VM answers for it; it is not suspended, and sends and receives nothing. The answer comes after all that the
 process has sent before. A process that does not get to answer delays the end, until the run has waited for long enough. The
-original code is restored when all have answered, since nobody can judge what a process does in it, and before the run is
+original code is restored when all have answered, since a process that runs it is not judged, and before the run is
 told of the last of them.
 """.
 -behaviour(gen_server).
@@ -84,7 +84,7 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
                 | {satisfied, Property :: map(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(),
                    Covered :: non_neg_integer()}.
 
-%% outside: what is not woven, and who has called it
+%% outside: the modules that are not woven, and the processes that have called them
 %% code: the digests of the woven modules; replaced: those that are loaded in another version, which is not woven
 %% undecided: the monitors of each process that have not reported their end, and what is to be known when it is dead
 %% watched: processes that are not announced, and monitored already
@@ -439,7 +439,7 @@ missing(P, #host{outside = Outside}) ->
         Module -> {not_woven, Module}
     end.
 
-%% Where something may be missing nobody can judge.
+%% Where an event may be missing there is no verdict.
 whole({monitor, _, _} = Report, _) -> Report;
 %% They were counted before.
 whole({satisfied, _, _, _, _} = Report, _) -> Report;

@@ -273,7 +273,7 @@ delivered(E, Tracer, L0) ->
         _ -> plain(element(2, E), Tracer, L)
     end.
 
-%% Births are told whoever misses messages. What other gaps are of is not known here.
+%% Births are told also of a process whose messages are missing. Which events other gaps hide is not known here.
 may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
 
 life(_, L = #log{lives = none}) -> L;

@@ -49,7 +49,7 @@ unwoven(Header, End) ->
     [{Module, known(maps:get(Module, Whys, unknown))} || Module <- lists:usort([Ran || Ran <- ran(Header, End), not is_own(Ran)] ++ maps:keys(Whys)),
                                                         is_atom(Module)].
 
-%% Where there was no end nobody knows which modules were loaded: it is those that could not be woven.
+%% Without an end it is not known which modules were loaded: those that could not be woven are taken.
 ran(Header, End) ->
     case End of
         #{modules := Modules} when length(Modules) > 0 ->

@@ -135,7 +135,7 @@ closure([App | Names], User, Found) ->
     case folder(App, User) of
         {ok, Dir} ->
             Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
-            %% What Witness needs runs with it, and would hand on who has sent what.
+            %% The applications that Witness needs run with it, and woven they would pass on the sender of each message.
             closure(Names ++ Needs, User, Found#{App => case App of witness -> none; _ -> Dir end});
         %% An optional application that is not there.
         none -> closure(Names, User, Found#{App => none})

@@ -53,7 +53,7 @@ make() ->
         Found -> Found
     end.
 
-%% The file has its name once it is whole, and never replaces another one. It is empty until nobody else may read it.
+%% The file has its name once it is whole, and never replaces another one. It is empty until no other account may read it.
 made(Name) ->
     Temporary = temporary(Name),
     maybe

@@ -28,17 +28,10 @@ apps(Options) ->
 
 roots(Options, Dirs) ->
     %% A module may be one of the arguments.
-    lists:append([[Module | atoms(Args)] || #{run := {Module, _, Args}} <- [Options]])
+    lists:append([[Module | witness_event_external:atoms(Args)] || #{run := {Module, _, Args}} <- [Options]])
         ++ [Module || App <- [App || #{app := App} <- [Options]] ++ maps:get(applications, Options, []), Dir <- Dirs,
                       {ok, [{application, _, Keys}]} <- [file:consult(filename:join(Dir, atom_to_list(App) ++ ".app"))],
                       {Module, _} <- [proplists:get_value(mod, Keys, none)]].
-
-atoms(Atom) when is_atom(Atom) -> [Atom];
-atoms([Head | Tail]) -> atoms(Head) ++ atoms(Tail);
-atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
-atoms(Map) when is_map(Map) -> atoms(maps:to_list(Map));
-atoms(Fun) when is_function(Fun) -> [element(2, erlang:fun_info(Fun, module))];
-atoms(_) -> [].
 
 %% For each module the modules that it calls, and what may be the applications that it starts.
 reached([], _, Reached) -> Reached;
@@ -56,15 +49,9 @@ reached([_ | Modules], Files, Reached) -> reached(Modules, Files, Reached).
 %% The names in constant terms, such as the children that a supervisor starts. They are not in the table of atoms.
 literals(File) ->
     case beam_lib:chunks(File, ["LitT"], [allow_missing_chunks]) of
-        {ok, {_, [{_, <<0:32, _:32, Terms/binary>>}]}} -> names(Terms);
-        %% Until OTP 27 they are compressed.
-        {ok, {_, [{_, <<_:32, Compressed/binary>>}]}} ->
-            <<_:32, Terms/binary>> = zlib:uncompress(Compressed),
-            names(Terms);
+        {ok, {_, [{_, Chunk}]}} when is_binary(Chunk) -> lists:usort(witness_event_external:atoms(witness_event_external:literals(Chunk)));
         _ -> []
     end.
-
-names(Terms) -> lists:usort(atoms([witness_event_external:decode(Term) || <<Size:32, Term:Size/binary>> <= Terms])).
 
 starts({Module, Function, _}) ->
     lists:member(Module, [application, 'Elixir.Application'])

@@ -64,14 +64,7 @@ named(Object, Ours) ->
     [M || M <- Ours, lists:member(atom_to_binary(M), Names)].
 
 names("AtU8", Data) -> decode_atoms(Data);
-names("LitT", Data) -> [atom_to_binary(Atom) || Literal <- decode_literals(Data), Atom <- atoms(Literal)].
-
-atoms(Atom) when is_atom(Atom) -> [Atom];
-atoms([Head | Tail]) -> atoms(Head) ++ atoms(Tail);
-atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
-atoms(Map) when is_map(Map) -> atoms(maps:to_list(Map));
-atoms(Fun) when is_function(Fun) -> [element(2, erlang:fun_info(Fun, module))];
-atoms(_) -> [].
+names("LitT", Data) -> [atom_to_binary(Atom) || Atom <- witness_event_external:atoms(witness_event_external:literals(Data))].
 
 -doc "The functions of other modules that a module calls.".
 -spec imports(binary()) -> [mfa()].
@@ -91,7 +84,7 @@ rename_object(Object, Renaming) ->
     Renamed.
 
 chunk("AtU8", Data, Renaming) -> encode_atoms([rename_text(Atom, Renaming) || Atom <- decode_atoms(Data)]);
-chunk("LitT", Data, Renaming) -> encode_literals([rename_term(Literal, Renaming) || Literal <- decode_literals(Data)]);
+chunk("LitT", Data, Renaming) -> encode_literals([rename_term(Literal, Renaming) || Literal <- witness_event_external:literals(Data)]);
 chunk(_, Data, _) -> Data.
 
 %% --- atoms -----------------------------------------------------------------------
@@ -133,12 +126,6 @@ encode_length(Length) when Length < 16 -> <<Length:4, 0:4>>;
 encode_length(Length) -> <<(Length bsr 8):3, 2#01000:5, (Length band 255)>>.
 
 %% --- literals --------------------------------------------------------------------
-
-%% OTP 28 and later may leave them uncompressed, which a size of 0 says.
-decode_literals(<<0:32, Literals/binary>>) -> terms(Literals);
-decode_literals(<<_:32, Compressed/binary>>) -> terms(zlib:uncompress(Compressed)).
-
-terms(<<_:32, Literals/binary>>) -> [witness_event_external:decode(Term) || <<Size:32, Term:Size/binary>> <= Literals].
 
 encode_literals(Literals) ->
     Terms = << <<(byte_size(Term)):32, Term/binary>> || Literal <- Literals, Term <- [term_to_binary(Literal)] >>,

@@ -51,21 +51,10 @@ node(Node, Runtime) ->
     end.
 
 received(Node, Loop, Body, Runtime) ->
-    case primitive(Body) of
+    case witness_weave_core:primitive(Body) of
         recv_peek_message -> looking(Node, Loop, Body, Runtime);
         recv_wait_timeout -> waiting(Node, Loop, Body, Runtime);
         _ -> Node
-    end.
-
-%% The primitive operation that an expression begins with.
-primitive(Node) ->
-    First = case cerl:type(Node) of
-        'let' -> cerl:let_arg(Node);
-        _ -> Node
-    end,
-    case cerl:type(First) of
-        primop -> cerl:atom_val(cerl:primop_name(First));
-        _ -> none
     end.
 
 %% --- a receive without clauses ---------------------------------------------------
@@ -164,7 +153,7 @@ waking(Node, Blocked, Runtime) ->
     end, Node).
 
 removes(Node) ->
-    case cerl:type(Node) =:= seq andalso primitive(cerl:seq_arg(Node)) of
+    case cerl:is_c_seq(Node) andalso cerl:is_c_primop(cerl:seq_arg(Node)) andalso witness_weave_core:primitive(cerl:seq_arg(Node)) of
         remove_message -> {true, cerl:seq_body(Node)};
         _ -> false
     end.
@@ -188,7 +177,7 @@ loop(Letrec, Loop, Body) ->
 
 %% How long it waits, and what comes after that.
 wait(Node) ->
-    recv_wait_timeout = primitive(known('let', Node)),
+    recv_wait_timeout = witness_weave_core:primitive(known('let', Node)),
     [Time] = cerl:primop_args(cerl:let_arg(Node)),
     [Over, _] = cerl:case_clauses(known('case', cerl:let_body(Node))),
     {Time, cerl:clause_body(Over)}.

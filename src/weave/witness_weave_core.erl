@@ -28,7 +28,7 @@ left as it was.
 Stack traces that the program gets pass `Runtime:stack/1`, and what `catch` gives `Runtime:caught/1`.
 """.
 
--export([module/2]).
+-export([primitive/1, module/2]).
 
 -define(SELF, '$witness_self').
 
@@ -110,7 +110,8 @@ taken(Letrec, State, Name, Runtime) ->
         _ -> {Letrec, State}
     end.
 
-%% The primitive operation that an expression begins with.
+-doc "The primitive operation that an expression of Core Erlang begins with.".
+-spec primitive(cerl:cerl()) -> atom().
 primitive(Node) ->
     First = case cerl:type(Node) of
         'let' -> cerl:let_arg(Node);
