@@ -87,4 +87,10 @@ a_wrong_verdict_is_found(_) ->
     ?assert(as_expected({normal, [{~"reply_is_result", no, 1}]}, normal, Expected)),
     [?assertNot(as_expected(Result, normal, Expected))
      || Result <- [{normal, [{~"reply_is_result", yes, 1}]}, {normal, []}, {crashed, [{~"reply_is_result", no, 1}]},
-                   {normal, [{~"other", no, 1}, {~"reply_is_result", no, 1}]}, {error, ~"refused"}]].
+                   {normal, [{~"other", no, 1}, {~"reply_is_result", no, 1}]}, {error, ~"refused"}]],
+    %% Of what a signal ends, less may be known, and nothing else.
+    [Links] = [S || #{name := links} = S <- witness_sys:all()],
+    Burns = maps:with([~"burns"], witness_sys_inline:expected(Links)),
+    [?assertEqual({Counts, Agrees}, {Counts, as_expected({normal, [{~"burns", Verdict, N} || {Verdict, N} <- Counts]}, normal, Burns)})
+     || {Counts, Agrees} <- [{[{yes, 6}], true}, {[{inconclusive, 6}], true}, {[{inconclusive, 2}, {yes, 4}], true},
+                             {[{no, 1}, {yes, 5}], false}, {[{inconclusive, 2}, {yes, 3}], false}, {[], false}]].

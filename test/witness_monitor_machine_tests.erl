@@ -66,6 +66,14 @@ prop_division() ->
                 expect([Whole, Whole, Whole], [Singly, Prepared, Saved])
             end)).
 
+%% More undecided slices than are explained.
+many_slices_do_not_depend_on_the_division_of_the_events_test() ->
+    Events = [recv({N, a}) || N <- lists:seq(11, 160)],
+    Spec = spec(one, #{max_slices => 2, slice_idle => infinity}),
+    [?assertMatch({Shown, #{max_slices := 48}, #{slices := 150}} when length(Shown) =:= 102,
+                  outcomes(divided(Events, Sizes), complete, Spec, Between))
+     || Sizes <- [[], [120], [101, 20], lists:duplicate(150, 1)], Between <- [fun(M) -> M end, fun(M) -> saved(M, Spec) end]].
+
 whom(all) -> #{process => all, signature => all};
 whom(_) -> #{}.
 
@@ -103,14 +111,20 @@ outcomes(Batches, End, Spec, Between) ->
             Decided
     end, {[], {ok, M}}, Batches),
     case Final of
-        {decided, Outcome} -> without_stacks({Slices, Outcome});
+        {decided, Outcome} -> without_stacks({counted(Slices), Outcome});
         {ok, Last} ->
             {More, Outcome} = case End of
                 {gap, _} -> witness_monitor_machine:inconclusive(End, Between(Last));
                 _ -> witness_monitor_machine:ended(End, Between(Last))
             end,
-            without_stacks({Slices ++ More, Outcome})
+            without_stacks({counted(Slices ++ More), Outcome})
     end.
+
+%% Those that are only counted have a number for each part that the events were divided into. It is their sum that stays.
+counted(Slices) ->
+    {Counts, Others} = lists:partition(fun(Slice) -> is_tuple(Slice) andalso element(1, Slice) =:= undecided end, Slices),
+    Numbers = maps:groups_from_list(fun({_, Reason, _}) -> Reason end, fun({_, _, N}) -> N end, Counts),
+    {Others, maps:map(fun(_, Ns) -> lists:sum(Ns) end, Numbers)}.
 
 %% A machine is loaded from the text of its data.
 saved(M, Spec) ->
@@ -125,7 +139,7 @@ consult(Text) ->
     false = lists:keymember(?MODULE, 3, Tokens),
     {ok, [erl_parse:normalise(Expr)]}.
 
-without_stacks({Slices, Final}) -> {[without_stack(Outcome) || Outcome <- Slices], without_stack(Final)}.
+without_stacks({{Slices, Counts}, Final}) -> {[without_stack(Outcome) || Outcome <- Slices], Counts, without_stack(Final)}.
 
 without_stack(#{reason := {crashed, {Class, Why, _}}} = Outcome) when Class =/= bad_return ->
     Outcome#{reason := {crashed, {Class, Why}}};

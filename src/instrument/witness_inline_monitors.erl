@@ -487,8 +487,10 @@ monitor, if its end is read: nobody could tell the reason later.
 """.
 -spec waits(state()) -> {witness_inline_kept:cell() | none, state()}.
 waits(S) when element(2, S) band ?ENDS =/= 0 ->
+    Result = waits(setelement(2, S, element(2, S) bxor ?ENDS)),
+    %% A signal that comes meanwhile finds a process that waits.
     ok = watched(host(S)),
-    waits(setelement(2, S, element(2, S) bxor ?ENDS));
+    Result;
 waits(#one{left = Left, state = State, rare = #rare{chunk = Chunk, seen = Seen, left = #left{state = State, number = Number},
                                                       run = #run{cell = Cell}}} = S) ->
     case get(?MARKED) of

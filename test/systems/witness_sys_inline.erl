@@ -34,7 +34,7 @@ agrees(Counts, Expected) ->
 by_property(Counts) ->
     maps:groups_from_list(fun({Property, _, _}) -> Property end, fun({_, Verdict, N}) -> {Verdict, N} end, Counts).
 
--define(SIGNAL, "a process is ended by a signal, which it does not see").
+-define(SIGNAL, "a process is ended by a signal: its end is known if it waited then, and the host knew it").
 -define(UNBORN, "a process is ended by a signal, perhaps before its first function is called: nothing is known of it then").
 -define(ACK, "a process tells who has started it in proc_lib, which is not woven").
 -define(SENDER, "who has sent a message is not known to who takes it").
@@ -46,18 +46,26 @@ differences(storm) ->
 differences(mailbox) ->
     [{~"delivered_in_order", ?TAKEN, [[{no, 1}]]}];
 differences(exits) ->
-    [{~"told", ?SIGNAL, [[{inconclusive, 1}]]}, {~"kill_is_not_trapped", ?SIGNAL, [[{inconclusive, 1}]]},
-     {~"follows_exit", ?UNBORN, [[{inconclusive, 1}], []]}, {~"follows_error", ?UNBORN, [[{inconclusive, 1}], []]}];
+    [{~"told", ?SIGNAL, known_or_not(yes, 1, [])}, {~"kill_is_not_trapped", ?SIGNAL, known_or_not(yes, 1, [])},
+     {~"follows_exit", ?UNBORN, [[] | known_or_not(yes, 1, [])]}, {~"follows_error", ?UNBORN, [[] | known_or_not(yes, 1, [])]}];
 differences(links) ->
-    [{~"burns", ?SIGNAL, [[{inconclusive, 6}]]}];
+    [{~"burns", ?SIGNAL, known_or_not(yes, 6, [])}];
 differences(spawns) ->
     [{~"acking", ?ACK, [[{no, 1}]]}, {~"forks", ?ACK, [[{no, 1}]]}];
 differences(fragile) ->
     [{~"crashes_in_call", ?ACK, [[{no, 1}]]}, {~"never_replies", ?ACK, [[{no, 1}]]},
      {~"stops_after_reply", ?ACK, [[{no, 1}]]},
-     {~"killed", ?SIGNAL, [[{inconclusive, 1}]]}, {~"no_abnormal_end", ?SIGNAL, [[{inconclusive, 1}, {no, 2}, {yes, 1}]]}];
+     {~"killed", ?SIGNAL, known_or_not(yes, 1, [])}, {~"no_abnormal_end", ?SIGNAL, known_or_not(no, 1, [{no, 2}, {yes, 1}])}];
 differences(sup) ->
-    [{~"never_crashes", ?SIGNAL, [[{inconclusive, 1}, {no, 3}]]}, {~"steady_is_killed", ?SIGNAL, [[{inconclusive, 1}]]},
+    [{~"never_crashes", ?SIGNAL, known_or_not(yes, 1, [{no, 3}])}, {~"steady_is_killed", ?SIGNAL, known_or_not(yes, 1, [])},
      {~"restarts", ?OTP, [[{inconclusive, 1}]]}];
 differences(_) ->
     [].
+
+%% Of so many processes, each has the verdict of outline monitoring or none; the counts of the others stay.
+known_or_not(Verdict, N, Others) ->
+    [counts([{inconclusive, N - Known}, {Verdict, Known} | Others]) || Known <- lists:seq(0, N)].
+
+counts(Counts) ->
+    Sums = maps:groups_from_list(fun({Verdict, _}) -> Verdict end, fun({_, N}) -> N end, Counts),
+    [{Verdict, lists:sum(Ns)} || Verdict := Ns <- maps:iterator(Sums, ordered), lists:sum(Ns) > 0].
