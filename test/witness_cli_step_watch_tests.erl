@@ -59,12 +59,14 @@ on_a_terminal_the_line_is_written_over_and_removed_test_() ->
             Test ! {worker, self()},
             receive go_on -> ok end,
             ok = ?W:idle(),
+            Test ! {noted, ~"prints"},
             done
         end, true),
         Worker = receive {worker, Pid} -> Pid end,
         ?assertEqual(~"\rlooks\e[K", noted()),
         Worker ! go_on,
         ?assertEqual(~"\r\e[K", last(~"\rlooks\e[K")),
+        ?assertEqual(~"prints", noted()),
         ?assertEqual({ok, done}, receive {result, Result} -> Result end)
     end).
 

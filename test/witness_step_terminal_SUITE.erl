@@ -62,9 +62,11 @@ the_demonstration(Config) ->
         {"goto end", [~"ends: normal"]},
         {"calls last_seat_hall:sell/2", wrong, ~"is not called from here on"},
         {"processes all", [~"last_seat_cashier:init/1", ~"ended"]},
-        {"verdict back", [~"sold_once"]},
-        {"verdict back", [~"sold_once"]},
+        %% The verdict of one hall may stand at the last event, since either evening may end last.
+        {"goto start", [~"before the first of"]},
         {"verdict", [~"sold_once"]},
+        {"verdict", [~"sold_once"]},
+        {"verdict back", [~"sold_once"]},
         {"next -1", wrong, ~"expected: next"},
         {"int:i(last_seat_hall)", wrong, ~"interprets modules"},
         {"jump", wrong, ~"no command 'jump'"}

@@ -110,20 +110,17 @@ line(Line, S) ->
         {ok, quit} -> {stop, S};
         {ok, Command} ->
             ok = witness_cli_step_watch:busy([witness_text:clean(string:trim(Line)), ~" goes through the run"]),
-            Done = did(Command, S),
+            Done = does(Command, S),
             ok = witness_cli_step_watch:idle(),
-            Done;
+            told(Done, S);
         {error, Text} -> wrong(2, Text, S)
     end.
 
-did(Command, S) ->
-    case does(Command, S) of
-        {ok, Lines, S1} ->
-            print(Lines, S1),
-            S1;
-        {none, Text} -> wrong(3, Text, S);
-        {error, Text} -> wrong(2, Text, S)
-    end.
+told({ok, Lines, S}, _) ->
+    print(Lines, S),
+    S;
+told({none, Text}, S) -> wrong(3, Text, S);
+told({error, Text}, S) -> wrong(2, Text, S).
 
 wrong(Code, Text, S) ->
     witness_cli_io:note([Text, $\n]),

@@ -3,8 +3,8 @@
 Watches over a process that goes through a run: what takes longer than a second is told on standard error, also where no terminal is, and an
 interrupt ends it with what had been reached.
 
-The process itself only says what it does (`busy/1`, `idle/0`, and the function that `progress/0` gives), by which it waits for nothing. The
-caller of `run/1` hears of the time and of interrupts.
+The process itself only says what it does (`busy/1`, and the function that `progress/0` gives), by which it waits for nothing, and that it
+has done it (`idle/0`): then it waits until the line of progress is gone. The caller of `run/1` hears of the time and of interrupts.
 """.
 
 -export([run/1, run/2, busy/1, idle/0, progress/0]).
@@ -28,20 +28,24 @@ run(Fun, Options) ->
     {Pid, Monitor} = spawn_monitor(fun() ->
         %% With the caller it ends, and with it all that it has opened.
         true = link(Self),
-        _ = put(?MODULE, Said),
+        _ = put(?MODULE, {Self, Said}),
         Result = Fun(),
         true = unlink(Self),
         Self ! {?MODULE, self(), Result}
     end),
     watched(Pid, Monitor, Said, Options#{told => none}).
 
-watched(Pid, Monitor, Said, #{terminal := Terminal, told := Told, note := Note} = State) ->
+watched(Pid, Monitor, Said, #{terminal := Terminal, note := Note} = State) ->
     receive
         {?MODULE, Pid, Result} ->
             true = demonitor(Monitor, [flush]),
             _ = cleared(State),
             {ok, Result};
         {'DOWN', Monitor, process, Pid, Reason} -> erlang:error(Reason);
+        {?MODULE, idle, Pid, Ref} ->
+            _ = cleared(State),
+            Pid ! Ref,
+            watched(Pid, Monitor, Said, State#{told := none});
         interrupt ->
             _ = cleared(State),
             _ = Note([~"interrupted: ", reached(Said), $\n]),
@@ -53,9 +57,6 @@ watched(Pid, Monitor, Said, #{terminal := Terminal, told := Told, note := Note} 
             {true, Since, Text} ->
                 _ = Note(told(Text, Terminal)),
                 watched(Pid, Monitor, Said, State#{told := {Since, now_ms()}});
-            idle when Told =/= none ->
-                _ = cleared(State),
-                watched(Pid, Monitor, Said, State#{told := none});
             _ -> watched(Pid, Monitor, Said, State)
         end
     end.
@@ -92,19 +93,22 @@ now_ms() -> erlang:monotonic_time(millisecond).
 busy(Text) ->
     case get(?MODULE) of
         undefined -> ok;
-        Said ->
+        {_, Said} ->
             true = ets:insert(Said, {busy, now_ms(), Text}),
             ok
     end.
 
--doc "It has done that.".
+-doc "It has done that, and prints next: on a terminal that would stand in the line of progress, which would then be cleared with it.".
 -spec idle() -> ok.
 idle() ->
     case get(?MODULE) of
         undefined -> ok;
-        Said ->
+        {Watcher, Said} ->
             true = ets:delete(Said, busy),
-            ok
+            Ref = make_ref(),
+            %% The watcher does not end before this process, which is linked with it.
+            Watcher ! {?MODULE, idle, self(), Ref},
+            receive Ref -> ok end
     end.
 
 -doc "How far it has come: a function that any process may call.".
@@ -112,7 +116,7 @@ idle() ->
 progress() ->
     case get(?MODULE) of
         undefined -> fun(_) -> ok end;
-        Said ->
+        {_, Said} ->
             fun(Text) ->
                 _ = ets:update_element(Said, busy, {3, Text}),
                 ok
