@@ -4,7 +4,7 @@ Arguments with which the calls of the table of recorded calls succeed, for a pro
 which they fail are the same for all.
 
 An entry is `{Value, Function, Args}`, or `{Value, Function, Arity, fun(() -> Args)}` where something has to be there first. `Value`
-says what is the same in every run: `same`, the value, or `kind`, what kind of term it is;
+says what is the same in every run: `same`, the value; `kind`, what kind of term it is; `some`, that there is one;
 `handle`, what is one of the VM that it is made in, also in a replay. The process that calls has made the
 arguments, and what it can see afterwards is what the call has done (`seen/1`).
 """.
@@ -153,7 +153,8 @@ entries(erts_internal) ->
      {same, dynamic_node_name, []}, {kind, get_creation, []}, {same, is_process_executing_dirty, 1, fun() -> [self()] end},
      {same, is_system_process, 1, fun() -> [self()] end}, {same, is_process_alive, 1, fun() -> [self()] end},
      {kind, no_aux_work_threads, []}, {kind, perf_counter_unit, []}, {same, garbage_collect, [major]},
-     {same, port_info, 2, fun() -> port() ++ [name] end}, {kind, port_info, 1, fun port/0},
+     %% If the port is busy, the result is a reference, and the answer is a message.
+     {some, port_info, 2, fun() -> port() ++ [name] end}, {some, port_info, 1, fun port/0},
      {kind, ets_info_binary, 1, with([])}, {kind, ets_lookup_binary_info, 2, with([1])}, {same, ets_raw_first, 1, with([])},
      {same, ets_raw_next, 2, with([1])}, {kind, system_check, [schedulers]}, {kind, processes_next, 1, fun() -> [0] end}];
 entries(erl_ddll) ->

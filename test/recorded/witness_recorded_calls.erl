@@ -171,6 +171,8 @@ requested(Ref, How) ->
 %% --- what is compared ------------------------------------------------------------
 
 shape(kind, {outcome, {value, Value}, Seen}) -> {outcome, {value, kind(Value)}, plain(Seen)};
+%% Whether the answer is the result or comes as a message may be seen there, too.
+shape(some, {outcome, {value, _}, Seen}) -> {outcome, {value, some}, plain(Seen#{messages := some})};
 shape(_, Outcome) -> plain(Outcome).
 
 -doc """
