@@ -69,7 +69,7 @@ ErlNifEnv *wn_batch_env(wn_partition *partition)
     return buffer ? buffer->user : NULL;
 }
 
-/* In another block than the event before. */
+/* Puts the event into a new block. */
 static uintptr_t *put_next(wn_partition *partition, size_t words)
 {
     wn_buffer *buffer = batch_of(partition);
@@ -81,7 +81,7 @@ static uintptr_t *put_next(wn_partition *partition, size_t words)
     return entry;
 }
 
-/* The buffer itself, and the head of its last block, are not looked at for most events: they are not in the cache. */
+/* For most events the buffer itself, and the head of its last block, are not read: they are not in the cache. */
 static uintptr_t *put(wn_partition *partition, const wn_code *code)
 {
     uintptr_t *entry = partition->at;

@@ -8,7 +8,7 @@
 
 extern atomic_int_fast64_t wn_count_batches;
 
-/* Of a batch without events: its first block, and about what the VM takes for an environment, which few batches need. */
+/* Bytes of a batch without events: its first block, and about what the VM takes for an environment, which few batches need. */
 #define WN_BATCH_OVERHEAD 4096u
 
 typedef struct {
@@ -17,9 +17,9 @@ typedef struct {
     bool timed;
 } wn_event;
 
-/* Writes an event, all of whose terms are of `env`. False: it is larger than the limit that the code was begun with. */
+/* Writes an event with terms of `env`. False: it is larger than the limit of the code. */
 bool wn_event_write(ErlNifEnv *env, wn_code *code, const wn_event *event);
-/* What it takes in a batch, at most. */
+/* The most bytes that it takes in a batch. */
 size_t wn_event_bytes(const wn_code *code);
 /* Adds it. The partition is locked. False: there is no memory, and nothing was added. */
 bool wn_batch_add(wn_partition *partition, const wn_code *code);
@@ -37,7 +37,7 @@ bool wn_batch_add_item(wn_partition *partition, ERL_NIF_TERM item);
 
 /* What was taken can be read, once. */
 wn_reading wn_batch_begin(const wn_taken *taken);
-/* The list of the next events, so many at most. `births`: whether there are forks among them. True: there may be more. */
+/* The list of the next events, at most `most`. `births`: whether there are forks among them. True: there may be more. */
 bool wn_batch_read(ErlNifEnv *to, wn_reading *reading, uint32_t most, ERL_NIF_TERM *list, bool *births);
 void wn_batch_drop(void *batch);
 

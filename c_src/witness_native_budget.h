@@ -1,5 +1,5 @@
 /*
- * How much memory the buffers of a run may take: a hard bound. What is taken is never more than the limit, whatever
+ * How much memory the buffers of a run may take: a hard bound. What is taken never exceeds the limit, however many
  * threads take at the same time.
  */
 #ifndef WITNESS_NATIVE_BUDGET_H

@@ -8,8 +8,8 @@ void *(*wn_alloc)(size_t bytes) = malloc;
 void (*wn_free)(void *memory) = free;
 
 /*
- * Blocks that were given back last are the next ones that are taken: they are in the cache. All of ordinary size, and no
- * more than some: the lock is held for a few instructions.
+ * Blocks that were given back last are taken first: they are in the cache. All are of ordinary size, and there are at most
+ * SPARE of them. A thread locks them only for a few instructions.
  */
 #define SPARE 1024u
 

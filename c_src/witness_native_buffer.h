@@ -1,8 +1,8 @@
 /*
- * A buffer of entries, each a run of words, in the order in which they were added. Its memory is taken in blocks, so that
- * nothing is moved when it grows, and few lines of the cache are touched for an entry.
+ * A buffer of entries, each a run of words, in the order in which they were added. Its memory is allocated in blocks, so
+ * that nothing is moved when it grows, and an entry touches few lines of the cache.
  *
- * Ownership: whoever made a buffer, or was given it; one thread at a time.
+ * Ownership: the code that made a buffer, or was given it; one thread at a time.
  */
 #ifndef WITNESS_NATIVE_BUFFER_H
 #define WITNESS_NATIVE_BUFFER_H
@@ -22,8 +22,8 @@ typedef struct wn_block {
 
 typedef struct {
     wn_block *last;
-    void *user; /* of who uses it; NULL in a new buffer */
-    /* Its first block is right behind it. */
+    void *user; /* for the owner; NULL in a new buffer */
+    /* Its first block follows it. */
 } wn_buffer;
 
 /* Bytes of an empty buffer, and the most that an entry of so many words adds. */
@@ -44,8 +44,8 @@ void wn_buffer_drain(void);
 uintptr_t *wn_buffer_add(wn_buffer *buffer, size_t words);
 
 /*
- * For who adds entries by himself, where there is room: how many words there are in the last block, and where; and how many
- * are left, before the buffer is used again.
+ * For an owner that adds entries itself while there is room. `open`: how many words are free in the last block, and where.
+ * `close`: how many are left; must be called before the buffer is used again.
  */
 static inline size_t wn_buffer_open(wn_buffer *buffer, uintptr_t **at)
 {

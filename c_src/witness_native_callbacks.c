@@ -1,11 +1,11 @@
 /*
- * The tracer's callbacks. The VM calls them in the context of the tracee, which cannot go on before they return; those
- * of one tracee never at the same time. The parent's `spawn` and the child's `spawned` come before any other callback
- * of the child, while the child can neither run nor receive.
+ * The tracer's callbacks. The VM calls them in the context of the tracee, which cannot go on before they return. Two
+ * callbacks of one tracee never run at the same time. The parent's `spawn` and the child's `spawned` come before any other
+ * callback of the child, while the child can neither run nor receive.
  */
 #include "witness_native_nif.h"
 
-/* A message that says nothing but "look": when it is late or lost, data is not. */
+/* The message only asks the consumer to take: if it is late or lost, no data is. */
 void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer)
 {
     if (todo & WN_TELL) {
@@ -18,7 +18,7 @@ void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consu
 
 /* --- which events the VM should report ------------------------------------------- */
 
-/* The VM asks this before it runs the match specification of a call that all processes are watched for. */
+/* The VM calls this before it runs the match specification of a call that is traced in all processes. */
 ERL_NIF_TERM wn_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -31,7 +31,7 @@ ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_trace;
 }
 
-/* Of calls those only are traced by which a process hides itself. */
+/* Only calls by which a process hides itself are traced. */
 ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -52,7 +52,7 @@ static wn_event event(const wn_run *run, ERL_NIF_TERM name, ERL_NIF_TERM process
                       .time = run->timestamps ? enif_monotonic_time(ERL_NIF_NSEC) : 0};
 }
 
-/* The event is written outside of the partition, whose lock is only held while words are copied. */
+/* The event is encoded before. So the partition is locked only while words are copied. */
 static unsigned put(wn_partition *partition, const wn_code *code, bool at_once, uintptr_t *consumer)
 {
     unsigned todo;
@@ -64,7 +64,7 @@ static unsigned put(wn_partition *partition, const wn_code *code, bool at_once, 
 }
 
 /*
- * From here on events of a process are missing. A partition that every process is born into goes on for the others:
+ * From here on events of a process are missing. The partition that every process is born into goes on for the others:
  * there the gap is an item.
  */
 static unsigned missed(ErlNifEnv *env, const wn_run *run, wn_partition *partition, ERL_NIF_TERM process, wn_reason reason,
@@ -81,7 +81,7 @@ static unsigned missed(ErlNifEnv *env, const wn_run *run, wn_partition *partitio
     return put(partition, &code, true, consumer);
 }
 
-/* {Kind, Process, Other, Term, Time}, or without Other. The process is local, so its name is immediate. */
+/* {Kind, Process, Other, Term, Time}, or without Other. The process is local, so its pid is immediate. */
 static unsigned add(ErlNifEnv *env, const wn_run *run, wn_partition *partition, unsigned kind, ERL_NIF_TERM name,
                     ERL_NIF_TERM process, ERL_NIF_TERM other, ERL_NIF_TERM term, uintptr_t *consumer)
 {
@@ -99,7 +99,7 @@ static unsigned add(ErlNifEnv *env, const wn_run *run, wn_partition *partition, 
     return todo;
 }
 
-/* The slot is locked. Whose partition is not read any more has none. */
+/* The slot is locked. NULL if the partition is not read any more. */
 static wn_partition *partition_of(const wn_tracee *tracee)
 {
     wn_partition *partition = tracee ? tracee->partition : NULL;
@@ -141,9 +141,9 @@ ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 /* --- births ---------------------------------------------------------------------- */
 
 /*
- * In a run that only watches no process is traced because it was born, but whoever spawns is, from the call on. The
- * parent is alive and stays in the table, so that the run waits for somebody when the child is counted. An entry of the
- * same name is that of a process that is dead: it is the child's now.
+ * In a run that only watches, a process is not traced from its birth, but from its call of a spawn function on. The
+ * parent is alive and stays in the table, so the run still waits for a process when the child is counted. An entry with
+ * the child's pid belongs to a process that is dead: the child takes it over.
  */
 static void begun(wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child)
 {
@@ -219,7 +219,7 @@ static unsigned announce(ErlNifEnv *env, wn_run *run, wn_partition *partition, b
     return wn_partition_added(births, true, consumer);
 }
 
-/* To the lane, which finds the birth in the partition: its `init` event, by which it knows the process. */
+/* Announces it to a shard. The shard finds the birth in the partition: the `init` event, by which it knows the process. */
 static unsigned announce_in(ErlNifEnv *env, wn_run *run, wn_partition *partition, ERL_NIF_TERM child, ERL_NIF_TERM parent,
                             ERL_NIF_TERM mfa, uintptr_t *consumer)
 {
@@ -259,7 +259,7 @@ static ERL_NIF_TERM is_hidden(ErlNifEnv *env, ERL_NIF_TERM process)
     return enif_make_tuple2(env, am_hidden, process);
 }
 
-/* What the births are told besides. */
+/* Another item for the births. */
 static unsigned told(wn_run *run, ERL_NIF_TERM (*item)(ErlNifEnv *, ERL_NIF_TERM), ERL_NIF_TERM process, uintptr_t *consumer)
 {
     unsigned todo;
@@ -272,7 +272,7 @@ static unsigned told(wn_run *run, ERL_NIF_TERM (*item)(ErlNifEnv *, ERL_NIF_TERM
     return wn_partition_added(births, true, consumer);
 }
 
-/* The slot is locked. A process whose exit was never reported leaves a trace that is not complete. */
+/* The slot is locked. If the exit of a process was never reported (`lost`), its trace is incomplete. */
 static unsigned forget(ErlNifEnv *env, const wn_run *run, wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer, bool *was_held)
 {
     unsigned todo = 0;
@@ -293,7 +293,7 @@ void wn_release_held(ErlNifEnv *env, wn_run *run)
     uintptr_t consumer = 0;
     if (atomic_fetch_sub(&run->held, 1) != 1)
         return;
-    /* The last of those that the run waits for has ended. */
+    /* The last process that the run waits for has ended. */
     unsigned todo = told(run, all_ended, 0, &consumer);
     wn_notify(env, run, todo, consumer);
 }
@@ -349,7 +349,7 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
         wn_release_held(env, run);
 }
 
-/* `reason`: NULL where the end is not an event. */
+/* `reason`: NULL if the end is not an event. */
 static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, const ERL_NIF_TERM *reason)
 {
     unsigned todo = 0;
@@ -373,8 +373,8 @@ static void exited(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, const ERL_
 /* --- processes that hide themselves ----------------------------------------------- */
 
 /*
- * The VM reports the call before it takes effect, and nothing of the process after it, its exit included. So its partition has
- * a gap here, and its end is watched for in another way.
+ * The VM reports the call before it takes effect, and nothing of the process after it, its exit included. So its partition gets
+ * a gap here, and a monitor reports its end.
  */
 static void hides(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process)
 {
@@ -402,15 +402,15 @@ static void hides(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process)
         enif_monitor_process(env, run, &pid, NULL);
 }
 
-/* A process that has shown itself again is not known any more: its exit was reported. */
+/* If the process has shown itself again, its exit was reported, and it is not in the table any more. */
 void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process)
 {
     exited(env, run, process, NULL);
 }
 
 /*
- * What has no callback of its own. Calls must not have one: with it, the VM does not run the match specification of a call
- * that all processes are watched for.
+ * Events without a callback of their own. Calls must not have one: if they had, the VM would not run the match specification
+ * of a call that is traced in all processes.
  */
 ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

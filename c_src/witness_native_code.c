@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Heads look like immediate terms, so that whoever walks over slots walks over them too. */
+/* Heads look like immediate terms, so that a pass over slots skips them. */
 enum { TUPLE, LIST, OTHER };
 #define HEAD(kind, count) ((ERL_NIF_TERM)(count) << 4 | (ERL_NIF_TERM)(kind) << 2 | WN_TAG_IMMEDIATE)
 #define HEAD_KIND(head) ((head) >> 2 & 3u)
 #define HEAD_COUNT(head) ((head) >> 4)
-/* The term of another object must not be taken for a slot either: it has the tag 2, and then that of an immediate. */
+/* The term of another object must not be taken for a slot either: this turns its tag 2 into that of an immediate. */
 #define HIDDEN(term) ((term) ^ 1u)
 /* A slot with the place of a head. */
 #define PLACE(at) ((ERL_NIF_TERM)(at) << 2)
@@ -19,7 +19,7 @@ enum { TUPLE, LIST, OTHER };
 
 /* --- writing --------------------------------------------------------------------- */
 
-/* Room for so many more words, and for so much more heap that the terms take. */
+/* Makes room for so many more words. `heap`: how many more words of heap the terms take. */
 static bool room(wn_code *code, size_t words, size_t heap)
 {
     code->size += heap;

@@ -1,15 +1,15 @@
 /*
- * Terms as words that belong to no environment, so that they can lie in any memory.
+ * Terms as words that belong to no environment, so that they can be in any memory.
  *
- * The form: some *slots*, then *objects*. A slot is an immediate term as it is, or the place of an object, of which the
- * last word is the head, behind what it holds:
+ * The form: some *slots*, then *objects*. A slot is an immediate term as it is, or the place of an object's head, which
+ * follows the contents of the object:
  *
  *   a tuple           its slots, then the head
  *   a list            the slots of its elements and of its tail, then the head
  *   any other term    the term itself, in the environment of the batch, then the head
  *
- * An object that a slot refers to always comes after that slot. So terms are written without a stack, front to back, as a
- * copying collector does it, and made again back to front, each when all that it holds has been made.
+ * An object always comes after the slot that refers to it. So terms are written without a stack, front to back, as a
+ * copying collector does it. They are made again back to front, each after all that it contains.
  */
 #ifndef WITNESS_NATIVE_CODE_H
 #define WITNESS_NATIVE_CODE_H
@@ -41,26 +41,26 @@ static inline void wn_code_init(wn_code *code, size_t limit)
 
 void wn_code_free(wn_code *code);
 
-/* A word that is no slot; only before all slots, and within WN_CODE_NEAR. */
+/* A word that is not a slot; only before all slots, and within WN_CODE_NEAR. */
 static inline void wn_code_word(wn_code *code, ERL_NIF_TERM word)
 {
     code->words[code->count++] = word;
 }
 
-/* A slot with a term that lies in the environment of the batch already. */
+/* A slot with a term that is in the environment of the batch already. */
 void wn_code_kept(wn_code *code, ERL_NIF_TERM term);
 
 /*
- * Writes the objects of the slots from this place on, which hold terms of `env`. False: they are larger than the limit, or
- * there is no memory. What is shared within a term is written as often as it stands there, as copies have it, so the limit
- * is looked at all the time.
+ * Writes the objects of the slots from this place on; the slots have terms of `env`. False: they are larger than the limit,
+ * or there is no memory. What is shared within a term is written as often as it occurs, as copies have it, so the limit is
+ * checked at each step.
  */
 bool wn_code_slots(ErlNifEnv *env, wn_code *code, size_t from);
 
-/* Copies the terms that stay terms into an environment. The objects stand from `objects` to `end`. */
+/* Copies the terms that are not written as words into an environment. The objects are from `objects` to `end`. */
 void wn_code_move(ErlNifEnv *to, ERL_NIF_TERM *words, size_t objects, size_t end);
 
-/* Makes all objects. The slots from `from` to `objects` are terms then. The words are used up. */
+/* Makes all objects. Then the slots from `from` to `objects` are terms. The words can be used only once. */
 void wn_code_make(ErlNifEnv *to, ERL_NIF_TERM *words, size_t from, size_t objects, size_t end);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define PLACE_MASK ((1u << WN_PLACE_BITS) - 1)
-/* With the place in a word that is an immediate term. */
+/* Turn and place in one word are an immediate term. */
 #define TURN_MASK ((1u << 30) - 1)
 
 void wn_lane_init(wn_lane *lane, wn_hub *hub, uint32_t enough)
@@ -124,7 +124,7 @@ void wn_lane_begin(wn_lane *lane, uintptr_t consumer)
     lane->lent = 0;
 }
 
-/* The list in the order in which it grew. */
+/* The list, oldest first. */
 static wn_partition *whole(wn_lane *lane)
 {
     atomic_store_explicit(&lane->length, 0, memory_order_relaxed);
@@ -167,7 +167,7 @@ uint32_t wn_lane_reset(wn_lane *lane)
         wn_lock_take(&lane->lock);
         bool is_place = i < lane->count;
         wn_partition *p = is_place ? lane->places[i].partition : NULL;
-        /* The births of others may go on meanwhile; one whose birth was taken stays as it is. */
+        /* Other processes may be born meanwhile. Once its birth was taken, a partition stays known. */
         if (p)
             wn_partition_keep(p);
         wn_lock_give(&lane->lock);

@@ -1,5 +1,5 @@
 /*
- * Which signatures somebody may want to read: the instrumentation map as far as modules, functions and arities tell.
+ * The signatures that a monitor may read: the instrumentation map as far as modules, functions and arities determine it.
  * Built once, then only read, by any thread. Atoms are words here.
  */
 #ifndef WITNESS_NATIVE_NAMES_H
@@ -13,7 +13,7 @@ typedef struct {
     uintptr_t module, function; /* 0: any */
     int arity;                  /* -1: any */
     bool group;
-    bool apart;                 /* a monitor that must not share a lane may read it */
+    bool apart;                 /* a monitor that must not share a shard may read it */
 } wn_pattern;
 
 typedef struct {
@@ -33,7 +33,7 @@ bool wn_names_init(wn_names *names, const wn_pattern *patterns, size_t count);
 void wn_names_free(wn_names *names);
 
 wn_naming wn_names_find(const wn_names *names, uintptr_t module, uintptr_t function, int arity);
-/* For a signature that is not known: everything that is possible. */
+/* For an unknown signature: everything that is possible. */
 wn_naming wn_names_unknown(const wn_names *names);
 
 #endif

@@ -55,7 +55,7 @@ static void hidden_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMoni
     wn_hidden_down(env, object, pid->pid);
 }
 
-/* Of what was taken and not handed over yet. */
+/* Drops what was taken and not handed over yet. */
 static void forget_rest(wn_handle *handle)
 {
     if (handle->rest.batch)
@@ -133,10 +133,10 @@ static bool read_names(ErlNifEnv *env, ERL_NIF_TERM list, wn_names *names)
     return good;
 }
 
-/* Partitions with something that a lane is told of before the timer comes. */
+/* The consumer of a shard is notified of so many partitions before the timer ticks. */
 #define LANE_ENOUGH 16u
 
-/* NULL where none are asked for, or there is no memory. */
+/* NULL if none are asked for, or there is no memory. */
 static wn_lane *lanes(unsigned count, wn_hub *hub)
 {
     wn_lane *made = count ? calloc(count, sizeof *made) : NULL;
@@ -179,7 +179,7 @@ static ERL_NIF_TERM new_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return births ? enif_make_tuple2(env, result, births) : enif_make_badarg(env);
 }
 
-/* central_of(Run, Grouped) -> Partition. The run is a member of it, so that it only ends when watching does. */
+/* central_of(Run, Grouped) -> Partition. The run is a member of it, so that it ends only when the run is closed. */
 static ERL_NIF_TERM central_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wn_run *run = wn_run_of(env, argv[0]);
@@ -212,10 +212,10 @@ static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
     }
 }
 
-/* Events that become terms at a time: so many take about a millisecond. */
+/* At most so many events become terms at a time; they take about a millisecond. */
 #define MOST_EVENTS 10000u
 
-/* Something is in hand: false, if there is nothing. `only_gap`: as long as there is anything else, there is nothing. */
+/* Whether there is something to hand over. `only_gap`: whether that may only be a gap with nothing before it. */
 static bool in_hand(wn_handle *handle, uintptr_t self, bool only_gap)
 {
     if (handle->rest.batch && !wn_partition_is_unread(handle->partition))
@@ -230,7 +230,7 @@ static bool in_hand(wn_handle *handle, uintptr_t self, bool only_gap)
 
 /*
  * The batch goes to the caller as a message with an environment of its own, so that nothing is copied once more. A large
- * one goes in pieces: what is left stays in hand.
+ * one goes in pieces: the handle keeps the rest.
  */
 static ERL_NIF_TERM taken(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool only_gap)
 {
@@ -269,9 +269,9 @@ static ERL_NIF_TERM take_gap(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     return taken(env, argv, true);
 }
 
-/* --- lanes ----------------------------------------------------------------------- */
+/* --- shards ---------------------------------------------------------------------- */
 
-/* Events that a lane takes at a time, about: so many take less than a millisecond. */
+/* About how many events a shard takes at a time; they take less than a millisecond. */
 #define LANE_EVENTS 2000u
 /* A piece by itself costs as much as some events. */
 #define PIECE_EVENTS 4u
@@ -315,7 +315,7 @@ static ERL_NIF_TERM piece(ErlNifEnv *env, uint64_t place, wn_taken *taken)
                  : enif_make_tuple4(env, id, has_births, events, status(env, taken));
 }
 
-/* lane_take(Run, Number) -> [Piece] in the order in which they were taken, empty only when there is nothing: then the caller is told when there is */
+/* lane_take(Run, Number) -> [Piece], in the order of taking. If it is empty, the caller is notified of the next one. */
 static ERL_NIF_TERM lane_take(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wn_run *run;
@@ -356,7 +356,7 @@ static ERL_NIF_TERM lane_unread(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_ok;
 }
 
-/* lane_detach(Run, Number, Place) -> Partition, of which the next one who takes is the consumer */
+/* lane_detach(Run, Number, Place) -> Partition. The next process that takes from it is its consumer. */
 static ERL_NIF_TERM lane_detach(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wn_run *run;
@@ -386,7 +386,7 @@ static ERL_NIF_TERM lane_narrow(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_ok;
 }
 
-/* lane_reset(Run, Number) -> ok: whoever took from it is dead */
+/* lane_reset(Run, Number) -> ok. The process that took from it is dead. */
 static ERL_NIF_TERM lane_reset(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wn_run *run;
@@ -419,7 +419,7 @@ static ERL_NIF_TERM narrow_to(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return am_ok;
 }
 
-/* A process that nobody reads; its children are held: those of a launcher, and those of a parent, which is held too. */
+/* Adds a process that is not read. The run waits for its children, and for the process itself, unless it is a launcher. */
 static ERL_NIF_TERM add_unread(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool is_launcher)
 {
     wn_run *run = wn_run_of(env, argv[0]);
@@ -479,8 +479,8 @@ static ERL_NIF_TERM is_held(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 /*
- * sweep_run(Run, Most) -> [Pid]. The run does not wait any more for those that are dead, whose children are in the table by
- * then; so many of those that it waits for still.
+ * sweep_run(Run, Most) -> [Pid]. The run waits no longer for processes that are dead; their children are in the table by
+ * then. Returns at most so many of the processes that it still waits for.
  */
 static ERL_NIF_TERM sweep(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

@@ -23,7 +23,7 @@ extern ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_task;
 extern ErlNifResourceType *wn_run_type, *wn_handle_type;
 extern atomic_int_fast64_t wn_count_runs;
 
-/* One trace session. The tracer's state refers to it, so it lives as long as a callback may come. */
+/* One trace session. The tracer's state refers to it, so it lives as long as callbacks may come. */
 typedef struct {
     wn_table table;
     wn_names names;
@@ -33,32 +33,32 @@ typedef struct {
     wn_lane *lanes;        /* NULL: there are none */
     unsigned lane_count;
     atomic_uint next_lane;
-    wn_partition *central; /* NULL, or the one that every process is born into; set before anything is traced */
+    wn_partition *central; /* NULL, or the partition that every process is born into; set before anything is traced */
     ErlNifPid timer;
-    size_t message_size;  /* bytes; what is larger is a gap */
+    size_t message_size;  /* bytes; a larger message is a gap */
     bool timestamps;
-    bool watching;        /* nobody is read, and the run only waits for processes; set before anything is traced */
+    bool watching;        /* no process is read, and the run only waits for processes; set before anything is traced */
     atomic_bool closed;   /* set before `close` visits the slots: a process that is born after the visit sees it */
     atomic_int_fast64_t held, processes;
-    atomic_int_fast64_t read, most_read; /* partitions of lanes: now, and at most */
+    atomic_int_fast64_t read, most_read; /* partitions of shards: now, and at most */
 } wn_run;
 
-/* What Erlang has of a partition. When its last copy is collected, nobody can take any more. */
+/* A partition, as Erlang has it. When its last copy is collected, the partition is not read any more. */
 typedef struct {
     wn_partition *partition;
-    uintptr_t consumer; /* is monitored: when it dies, nobody reads */
-    wn_taken rest;      /* with a batch: what was taken and not handed over yet, as far as it was read */
+    uintptr_t consumer; /* is monitored: when it dies, the partition is not read any more */
+    wn_taken rest;      /* with a batch: what was taken and not handed over yet; `reading` says how far it was read */
     wn_reading reading;
 } wn_handle;
 
-/* A birth besides what the process was spawned with: its partition, the handle, the entry in the list. */
+/* Bytes of a birth besides what the process was spawned with: its partition, the handle, the entry in the list. */
 #define WN_BIRTH_BYTES 512u
 
 /* NULL: the term is no run. */
 wn_run *wn_run_of(ErlNifEnv *env, ERL_NIF_TERM term);
 
 void wn_notify(ErlNifEnv *env, const wn_run *run, unsigned todo, uintptr_t consumer);
-/* The run does not wait for one of its processes any more. */
+/* The run waits for one process less. */
 void wn_release_held(ErlNifEnv *env, wn_run *run);
 /* A process that the VM stopped reporting has ended. */
 void wn_hidden_down(ErlNifEnv *env, wn_run *run, uintptr_t process);

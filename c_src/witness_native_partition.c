@@ -8,7 +8,7 @@
 
 atomic_int_fast64_t wn_count_hubs, wn_count_partitions;
 
-/* The budget is shared by all threads: it is asked for so many bytes at a time. */
+/* All threads share the budget, so a partition takes so many bytes of it at a time. */
 #define GRAIN 2048u
 
 wn_hub *wn_hub_new(size_t memory, size_t partition_limit, size_t overhead, uint32_t batch, void (*drop_batch)(void *))
@@ -67,7 +67,7 @@ void wn_partition_keep(wn_partition *p)
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
 }
 
-/* Gives what is buffered to the caller, who frees it without the lock. */
+/* Gives what is buffered to the caller, which frees it without the lock. */
 static void *emptied(wn_partition *p)
 {
     void *batch = p->batch;
@@ -105,7 +105,7 @@ static bool has_reader(const wn_partition *p)
     return p->lane || p->consumer;
 }
 
-/* Locked. The consumer is told of what it has not been told of. Before there is one, nobody is. */
+/* Locked. Notifies the reader, unless it was notified already. Does nothing if there is none yet. */
 static unsigned tell(wn_partition *p, uintptr_t *consumer)
 {
     if (p->told || p->unread || !has_reader(p))
@@ -119,7 +119,7 @@ static unsigned tell(wn_partition *p, uintptr_t *consumer)
     return WN_TELL;
 }
 
-/* Puts a partition into the list, whose reference it has. */
+/* Puts a partition into the list, which gets the caller's reference. */
 static void push(wn_hub *hub, wn_partition *p)
 {
     p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
@@ -136,7 +136,7 @@ unsigned wn_hub_wake(wn_hub *hub)
                : 0;
 }
 
-/* Locked. The list has a reference. The timer looks for what was listed after it has said that it rests. */
+/* Locked. The list has a reference. The timer checks for what was listed after it has said that it rests. */
 static unsigned list(wn_partition *p)
 {
     wn_hub *hub = p->hub;
@@ -147,8 +147,8 @@ static unsigned list(wn_partition *p)
 }
 
 /*
- * Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. A consumer of its
- * own is told in any case: it may have been told of what it is not to read any more.
+ * Locked. What is buffered is part of the gap: its memory must be free for others now, not when a slow consumer comes. A
+ * consumer of its own is notified in any case: one that takes only gaps has ignored what it was notified of before.
  */
 static unsigned gap(wn_partition *p, wn_reason reason, uint64_t missing, void **batch, uintptr_t *consumer)
 {
@@ -216,7 +216,7 @@ unsigned wn_partition_added(wn_partition *p, bool at_once, uintptr_t *consumer)
         p->since = (uint32_t)atomic_load_explicit(&p->hub->now, memory_order_relaxed);
     if (at_once || p->count >= p->hub->batch)
         todo = tell(p, consumer);
-    /* Listed even before there is a consumer, which may come while the batch grows. */
+    /* Listed even before there is a consumer: one may come while the batch grows. */
     if (!p->told && !p->is_listed)
         todo |= list(p);
     wn_lock_give(&p->lock);
@@ -292,7 +292,7 @@ unsigned wn_partition_cut(wn_partition *p, wn_reason reason, uintptr_t *consumer
     return todo;
 }
 
-/* `consumer`: only if it is this one; 0: whoever it is. */
+/* `consumer`: only if this is the consumer; 0: in any case. */
 static void unread(wn_partition *p, uintptr_t consumer)
 {
     void *batch = NULL;
@@ -422,7 +422,7 @@ static bool visit(wn_partition *p, uint32_t now, uint32_t age, uintptr_t *consum
     bool stays = false;
     *consumer = 0;
     if (!p->unread && !p->told && p->count > 0) {
-        /* Without a consumer there is nobody to be told: the first `take` finds it. */
+        /* Without a consumer there is no process to notify: the first `take` finds the events. */
         if (has_reader(p) && now - p->since >= age)
             tell(p, consumer);
         else
@@ -454,7 +454,7 @@ bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell_consumer)(void *, uintpt
     if (left)
         return true;
     atomic_store_explicit(&hub->waiting, true, memory_order_seq_cst);
-    /* Listed in between by somebody who still saw that the timer ran. */
+    /* A thread that still saw the timer run may have listed a partition in between. */
     return atomic_load_explicit(&hub->listed, memory_order_seq_cst) && wn_hub_wake(hub);
 }
 

@@ -1,30 +1,30 @@
 /*
- * Partitions: buffers of events, each with many writers (the processes that it holds) and one consumer.
+ * Partitions: buffers of events, each with many writers (its processes) and one consumer.
  *
- * What a batch is made of is the business of who uses this: here it is a pointer, a number of events and a number of
- * bytes. Here it is decided whether an event may be added, when the consumer has to be told, and what it gets.
+ * The contents of a batch are up to the user of this code: here it is a pointer, a number of events and a number of bytes.
+ * This code decides whether an event may be added, when the consumer must be notified, and what it gets.
  *
  * Life of a partition, with its `end`:
  *
  *   OPEN --(its last member leaves)--> COMPLETE
  *     |  \--(wn_partition_stop)------> STOPPED
- *     |-----(an event has no room)---> GAP          what is buffered goes, so that its memory is free at once
+ *     |-----(an event has no room)---> GAP          what is buffered is dropped, so that its memory is free at once
  *     \-----(a member hides itself)--> GAP          what is buffered stays: nothing before is missing
  *
- *   An end is taken once, with all that was buffered before it; nothing is added after an end. `unread` is beside these:
- *   the consumer is gone or wants no more, so that what is buffered goes, and nothing is added.
+ *   An end is taken once, with all that was buffered before it; nothing is added after an end. `unread` is independent of
+ *   these: the consumer is gone or wants no more, so what is buffered is dropped, and nothing is added.
  *
- * The consumer is told once that there is something to take (`told`), and again only when it has taken all there was
+ * The consumer is notified once that there is something to take (`told`), and again only when it has taken all there was
  * and more has come: after `batch` events, at an end, or when the timer finds the partition in its hub's list.
  *
- * In the place of a consumer of its own a partition may have a *lane* (witness_native_lane.h), which takes from very many:
- * then `told` means that it is in the lane's list, and the lane's consumer is told.
+ * Instead of a consumer of its own a partition may have a *shard* (`wn_lane`, witness_native_lane.h), which takes from very
+ * many. Then `told` means that the partition is in the shard's list, and the shard's consumer is notified.
  *
  * Ownership: counted references. The handle that the consumer holds has one, each member one, the hub's list one while
  * the partition is in it, and the same for the table and the list of its lane. A partition has a reference to its hub.
  *
- * Locking: each function takes the partition's lock by itself, but for those between `wn_partition_begin` and
- * `wn_partition_added`. Nothing else is locked while it is held.
+ * Locking: each function takes the partition's lock by itself, except between `wn_partition_begin` and
+ * `wn_partition_added`. Meanwhile only the lock of the free blocks (witness_native_buffer.c) is taken.
  */
 #ifndef WITNESS_NATIVE_PARTITION_H
 #define WITNESS_NATIVE_PARTITION_H
@@ -44,7 +44,7 @@ typedef struct {
     uint32_t batch;                   /* events */
     void (*drop_batch)(void *batch);  /* frees what is not taken */
     void (*drop_birth)(void *birth);
-    char apart[64];                   /* the rest changes all the time */
+    char apart[64];                   /* the fields below change all the time */
     wn_budget budget;
     atomic_uint_fast32_t refs;
     _Atomic(wn_partition *) listed;   /* partitions with events, newest first */
@@ -64,14 +64,14 @@ enum { WN_SEND = 1, WN_RECV = 2, WN_FORK = 4, WN_INIT = 8, WN_EXIT = 16, WN_ALL 
 typedef struct wn_tracee {
     struct wn_tracee *next;
     uintptr_t process;
-    wn_partition *partition; /* NULL: nobody reads its events */
+    wn_partition *partition; /* NULL: its events are not read */
     bool held;               /* the run waits for its end, and for those of its children */
-    bool launcher;           /* of Witness itself: it has no events, and its children are held */
+    bool launcher;           /* a process of Witness itself: it has no events, and the run waits for its children */
     bool hidden;             /* the VM reports nothing of it any more, so its end is watched for */
     bool embedded;           /* in its partition, and not in memory of its own */
 } wn_tracee;
 
-/* What an event needs stands first, in two cache lines: with many partitions, misses are most of its cost. */
+/* What an event needs comes first, in two cache lines: with many partitions, misses are most of its cost. */
 struct wn_partition {
     wn_tracee first; /* of the process that it was made for */
     wn_lock lock;
@@ -90,14 +90,14 @@ struct wn_partition {
     uintptr_t *at;  /* where the batch goes on, and for how many words: of the user, 0 in a new batch */
     size_t left;
     wn_hub *hub;
-    size_t lent; /* charged for what the consumer has in hand */
+    size_t lent; /* charged for what the consumer has taken and not handled */
     uint32_t members;
     uintptr_t consumer;
     wn_partition *next; /* in the hub's list */
-    wn_lane *lane;      /* NULL, or who takes from it, in the place of a consumer of its own */
-    wn_partition *ready; /* the next one in the lane's list */
-    uint64_t place;     /* in the lane's table */
-    void *birth;        /* is not part of the batch, so that no gap takes it away */
+    wn_lane *lane;      /* NULL, or the shard that takes from it, instead of a consumer of its own */
+    wn_partition *ready; /* the next one in the shard's list */
+    uint64_t place;     /* in the shard's table */
+    void *birth;        /* not part of the batch, so that no gap drops it */
     size_t birth_bytes; /* charged to `births` */
     wn_budget *births;
     uint64_t missing;
@@ -117,13 +117,13 @@ wn_partition *wn_partition_new(wn_hub *hub, bool grouped);
 void wn_partition_keep(wn_partition *partition);
 void wn_partition_release(wn_partition *partition);
 
-/* What to do after a call: tell the consumer, wake the timer. */
+/* What to do after a call: notify the consumer, wake the timer. */
 #define WN_TELL 1u
 #define WN_WAKE 2u
 
 /*
- * To add an event of `bytes`: if `begin` says true, the partition is locked, the caller puts the event into
- * `partition->batch` (which it makes when it is NULL), and calls `added`. Otherwise the event is not wanted, or lost in a gap.
+ * To add an event of `bytes`: if `begin` returns true, the partition is locked. The caller puts the event into
+ * `partition->batch` (which it makes if it is NULL), and calls `added`. Otherwise the event is not wanted, or lost in a gap.
  */
 bool wn_partition_begin(wn_partition *partition, size_t bytes, unsigned *todo, uintptr_t *consumer);
 unsigned wn_partition_added(wn_partition *partition, bool at_once, uintptr_t *consumer);
@@ -161,42 +161,42 @@ static inline bool wn_partition_wants(wn_partition *partition, unsigned kind)
 typedef struct {
     void *batch; /* NULL: empty */
     size_t left;
-    void *birth; /* NULL, or what the lane is told of the process first: then it is the receiver's */
+    void *birth; /* NULL, or the first event of the process; the receiver owns it */
     uint32_t count;
     wn_end end;
     wn_reason reason;
     uint64_t missing;
-    size_t charged; /* for a lane: it gives this back when the batch has been handled */
+    size_t charged; /* for a shard, which gives this back when the batch has been handled */
 } wn_taken;
 
-/* False: there is nothing, and the consumer is told when there is. What was taken before is given back to the budget. */
+/* False: there is nothing; the consumer is notified when there is. What was taken before is given back to the budget. */
 bool wn_partition_take(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
-/* The same for a gap with nothing before it. False: there is none. The consumer is told when there is, but not of what is there now. */
+/* The same for a gap with nothing before it. False: there is none. The consumer is not notified of what is there now. */
 bool wn_partition_take_gap(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
 
-/* --- partitions of a lane -------------------------------------------------------- */
+/* --- partitions of a shard ------------------------------------------------------- */
 
 /*
- * The first event, which is charged to a budget of its own, since whoever reads must know of the process in any case. To be
- * given before anybody else has the partition. False: it does not fit into the budget, and stays the caller's.
+ * The first event. It is charged to a budget of its own, since the reader must know of the process in any case. Must be
+ * called before any other thread has the partition. False: it does not fit into the budget, and stays the caller's.
  */
 bool wn_partition_birth(wn_partition *partition, void *birth, size_t bytes, wn_budget *births);
 /* The birth has taken place, and counts as an event. */
 unsigned wn_partition_born(wn_partition *partition);
-/* False also where the partition is not of this lane any more. */
+/* False, too, if the partition has left this shard. */
 bool wn_partition_take_in(wn_partition *partition, const wn_lane *lane, wn_taken *taken);
 /* Whether its birth was taken. */
 bool wn_partition_is_known(wn_partition *partition);
-/* From now on it has a consumer of its own: the next one who takes. */
+/* From now on it has a consumer of its own: the next process that takes. */
 void wn_partition_detach(wn_partition *partition);
 
 /*
- * The timer: tells the consumers of partitions whose oldest event is at least `age` ticks old. `tell` must not use the
- * partition. True: some are left, so there must be a next tick; false: the timer rests, WN_WAKE says when to go on.
+ * The timer: notifies the consumers of partitions with an oldest event that is at least `age` ticks old. `tell` must not use
+ * the partition. True: some are left, so there must be a next tick. False: the timer rests until WN_WAKE.
  */
 bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell)(void *, uintptr_t consumer), void *argument);
 
-/* There is something for the timer: WN_WAKE if it rests. */
+/* There is something for the timer. Returns WN_WAKE if it rests. */
 unsigned wn_hub_wake(wn_hub *hub);
 
 /* Empties the list, when there is no timer any more. */

@@ -10,7 +10,7 @@ bool wn_table_init(wn_table *table, size_t size)
     if (!table->slots)
         return false;
     table->mask = size - 1;
-    /* A cleared flag is all zeros where this runs, so that untouched pages stay the system's. */
+    /* A cleared flag is all zeros on these platforms. So pages are not allocated before they are used. */
     return true;
 }
 

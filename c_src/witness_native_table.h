@@ -1,9 +1,9 @@
 /*
  * The table of tracees: which partition a process belongs to.
  *
- * A hash table of fixed size with one lock for each slot. A callback of a process holds the lock of its slot from the
- * look-up until its event is in the partition. So whoever takes a process out of the table (its exit, `off`, the end
- * of the run) knows, once it has had the lock, that no event of it is under way.
+ * A hash table of fixed size with one lock for each slot. A callback of a process keeps its slot locked from the look-up
+ * until its event is in the partition. When a process is taken out of the table (its exit, `off`, the end of the run), its
+ * slot is locked. So no event of it is under way then.
  *
  * Ownership: an entry has a reference to its partition, which goes to the caller with `wn_slot_remove`.
  * Locking order: a slot, then a partition. Never two slots.
@@ -45,11 +45,11 @@ static inline wn_tracee *wn_slot_find(wn_slot *slot, uintptr_t process)
 }
 
 /*
- * The process must not be there. The entry is the partition's own one, if that is `fresh` and so has none yet: then a
- * callback finds all that it needs side by side. NULL: there is no memory.
+ * The process must not be there. If the partition is `fresh`, and so has no entry yet, this is the partition's own one: then
+ * a callback finds all that it needs side by side. NULL: there is no memory.
  */
 wn_tracee *wn_slot_insert(wn_slot *slot, uintptr_t process, wn_partition *partition, bool fresh);
-/* The reference to its partition, which must still be there, is the caller's then. */
+/* The caller gets the reference to its partition, which must still be there. */
 void wn_slot_remove(wn_slot *slot, wn_tracee *tracee);
 
 #endif

@@ -15,7 +15,7 @@ bool wn_terms_are_known(ErlNifEnv *env)
 
 /* --- size ------------------------------------------------------------------------ */
 
-/* Terms that are still to be counted: most have none, so the first ones are on the stack. */
+/* Terms that are still to be counted. Most have none, so the first ones are on the stack. */
 #define NEAR 32u
 
 typedef struct {
@@ -57,7 +57,7 @@ static size_t map_words(ErlNifEnv *env, ERL_NIF_TERM term, wn_rest *rest)
     return sum;
 }
 
-/* What only the external form tells, which has a byte for each byte of a number, and at least one for each word. */
+/* What only the external form tells. It has a byte for each byte of a number, and at least one for each word. */
 static size_t external_size(ErlNifEnv *env, ERL_NIF_TERM term)
 {
     ErlNifBinary binary;
@@ -68,7 +68,7 @@ static size_t external_size(ErlNifEnv *env, ERL_NIF_TERM term)
     return size;
 }
 
-/* A copy of a large binary refers to the same bytes, but keeps them. */
+/* A copy of a large binary refers to the same bytes, but keeps them alive. */
 static size_t other_words(ErlNifEnv *env, ERL_NIF_TERM term, wn_rest *rest)
 {
     ErlNifBinary binary;
@@ -118,14 +118,14 @@ static size_t words(ErlNifEnv *env, wn_rest *rest, size_t limit)
 }
 
 /*
- * Terms that share their parts may be as large as no memory: counting ends at the limit. A batch grows by pieces of heap
- * for what is copied and 200 words, and what is left of a piece is lost when the next copy does not fit.
+ * A copy of a term with shared parts may be larger than any memory, so counting ends at the limit. A batch grows by pieces of
+ * heap for what is copied and 200 words; the rest of a piece is lost if the next copy does not fit.
  */
 size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit)
 {
     if (WN_TAG(term) == WN_TAG_IMMEDIATE)
         return 0;
-    wn_rest rest; /* without setting what is not used: this is done for each message */
+    wn_rest rest; /* not initialized as a whole: this is done for each message */
     rest.room = NEAR;
     rest.terms = rest.near;
     rest.near[0] = term;
@@ -178,7 +178,7 @@ bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NI
     if (!enif_get_tuple(env, mfa, &size, &t) || size != 3)
         return false;
     m = t[0], f = t[1], arguments = t[2];
-    /* What one of these wraps may be wrapped itself, but not for ever. */
+    /* What one of these wraps may be wrapped itself, but not without end. */
     for (int depth = 0; depth < 8; depth++) {
         if (m == am_task || !enif_is_atom(env, m) || !enif_is_atom(env, f))
             return false;

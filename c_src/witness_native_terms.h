@@ -1,4 +1,4 @@
-/* What can be told of a term without its contents, and how large it is. */
+/* What can be found out about a term without its contents, and how large it is. */
 #ifndef WITNESS_NATIVE_TERMS_H
 #define WITNESS_NATIVE_TERMS_H
 
@@ -7,22 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The low bits of a term tell what it is. This is the VM's own affair, so `load` asks it (wn_terms_are_known). */
+/* The low bits of a term are its type. They are internal to the VM, so `load` checks them (wn_terms_are_known). */
 #define WN_TAG(term) ((term)&3u)
 #define WN_TAG_LIST 1u
 #define WN_TAG_IMMEDIATE 3u
 
-/* Whether terms look as it is expected here. Immediate terms are the same in every environment. */
+/* Whether terms look as expected here. Immediate terms are the same in every environment. */
 bool wn_terms_are_known(ErlNifEnv *env);
 
 /*
- * Bytes that a copy of the term takes, WN_TOO_LARGE if more than the limit. What is shared within it is counted as often
- * as it stands there, as copies have it.
+ * Bytes that a copy of the term takes, WN_TOO_LARGE if more than the limit. A shared part is counted as often as it
+ * occurs, as copies have it.
  */
 #define WN_TOO_LARGE SIZE_MAX
 size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit);
 
-/* Whether the signature of a process can be told here, as `witness_event_signature` resolves it. */
+/* Whether the signature of a process can be found here, as `witness_event_signature` resolves it. */
 bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NIF_TERM *function, int *arity);
 
 #endif

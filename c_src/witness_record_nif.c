@@ -1,6 +1,6 @@
 /*
- * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call
- * for what they do never raise: a call for an id that is not the caller's own does nothing.
+ * What binds the recorder to the VM: terms, processes, and the tracer's callbacks. The functions that processes call to
+ * record what they do never raise: a call for an id that is not the caller's own does nothing.
  */
 #include "witness_record_traced.h"
 
@@ -19,7 +19,7 @@ WR_ATOMS(WR_DEFINE)
 #define WR_FIXED 8
 static ERL_NIF_TERM fixed[WR_FIXED];
 
-/* One for the VM: it outlives the module's versions, which hand it on. */
+/* There is one in a VM. It outlives the module's versions, which pass it on. */
 static wr_recorder *the;
 static ErlNifResourceType *block_type;
 
@@ -34,7 +34,7 @@ static inline wr_process *mine(ErlNifEnv *env, ERL_NIF_TERM id)
     return wr_mine(the, (uint64_t)WR_SMALL(id), self.pid);
 }
 
-/* Of a term. A NIF may take about a millisecond; whoever records much more pays for it with the rest of its turn. */
+/* A NIF may take about a millisecond. A process that records a much larger term loses the rest of its time slice. */
 static bool external(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made)
 {
     return wr_external_recorded(&the->output, env, term, made);
@@ -120,7 +120,7 @@ static ERL_NIF_TERM timed_out(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     return am_ok;
 }
 
-/* waits(Me) -> ok. Nothing is appended: whether it still waited is asked when it has ended. */
+/* waits(Me) -> ok. Nothing is appended: `wr_exit` reads the flag when the process has ended. */
 static ERL_NIF_TERM waits(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -136,7 +136,7 @@ static bool call_number(ERL_NIF_TERM term, uint64_t *call)
     return WR_IS_SMALL(term) && WR_SMALL(term) >= 0;
 }
 
-/* result(Me, Call, Term) -> ok. The child of a spawn that this is the result of is there, or will never be. */
+/* result(Me, Call, Term) -> ok. If this is the result of a spawn, the child is there, or will never be. */
 static ERL_NIF_TERM result(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -181,7 +181,7 @@ static ERL_NIF_TERM raise(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return recorded(env, &term);
 }
 
-/* named(Me, To) -> ok. To: an id, or what the name stands for. */
+/* named(Me, To) -> ok. To: an id, or the process that has the name. */
 static ERL_NIF_TERM named(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wr_process *process = mine(env, argv[0]);
@@ -272,8 +272,8 @@ static ERL_NIF_TERM unborn(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* --- the tracer's callbacks ---------------------------------------------------------- */
 
 /*
- * The VM calls them in the context of the tracee, which cannot go on before they return; those of one tracee never at
- * the same time. `spawned` comes within the parent's call, while the child can neither run nor receive.
+ * The VM calls them in the context of the tracee, which cannot go on before they return. Two callbacks of one tracee never
+ * run at the same time. `spawned` comes within the parent's call, while the child can neither run nor receive.
  */
 static ERL_NIF_TERM enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -288,12 +288,12 @@ static ERL_NIF_TERM enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 }
 
 /*
- * Of what a process was spawned with, more is not recorded than the function and how many arguments there were. A replay takes the
- * arguments from the parent. Where that is not recorded there is nowhere else to take them from, so they are kept whole.
+ * If a process was spawned with larger terms, only the function and the number of arguments are recorded. A replay takes the
+ * arguments from the parent. If the parent is not recorded, they are nowhere else, so they are kept whole.
  */
 #define MOST_SPAWNED 4096u
 
-/* A process that begins with a call that is recorded begins in witness_record_runtime:first/3, with that as arguments. */
+/* If a process begins with a recorded call, it begins in witness_record_runtime:first/3, with that call as arguments. */
 static ERL_NIF_TERM meant(ErlNifEnv *env, ERL_NIF_TERM mfa)
 {
     const ERL_NIF_TERM *elements;
@@ -309,7 +309,7 @@ static ERL_NIF_TERM meant(ErlNifEnv *env, ERL_NIF_TERM mfa)
     return enif_make_tuple3(env, part[0], part[1], part[2]);
 }
 
-/* {Pid, {Module, Function, Arguments | Arity}}. The external form of a part has its version before it. */
+/* {Pid, {Module, Function, Arguments | Arity}}. The external form of a part begins with its version, which is left out. */
 static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
 {
     static const uint8_t pair[] = {131, 104, 2}, triple[] = {104, 3};
@@ -375,7 +375,7 @@ static ERL_NIF_TERM trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_ok;
 }
 
-/* ended(pid(), Reason) -> ok. By a process that knows it, of one that the VM does not report. */
+/* ended(pid(), Reason) -> ok. Called by a process that monitors the other one, which the VM does not report. */
 static ERL_NIF_TERM ended(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifPid pid;
@@ -410,8 +410,8 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* --- start and end ------------------------------------------------------------------- */
 
 /*
- * open(Budget, Order, FullIds, Slots) -> ok | running | memory. Nobody else is in native code of the recorder, but for
- * a flush.
+ * open(Budget, Order, FullIds, Slots) -> ok | running | memory. No other thread runs code of the recorder, except for a
+ * flush.
  */
 static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -434,7 +434,7 @@ static ERL_NIF_TERM close_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
     return am_ok;
 }
 
-/* clear() -> ok. Nobody else is in native code of the recorder, but for a flush. */
+/* clear() -> ok. No other thread runs code of the recorder, except for a flush. */
 static ERL_NIF_TERM clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -450,7 +450,7 @@ static ERL_NIF_TERM verify(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return am_ok;
 }
 
-/* traced(Contents, Hash, Adopting, Node) -> ok | memory. Before anybody is traced. */
+/* traced(Contents, Hash, Adopting, Node) -> ok | memory. Before any process is traced. */
 static ERL_NIF_TERM traced(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifPid pid;
@@ -573,7 +573,7 @@ static int load(ErlNifEnv *env, void **data, ERL_NIF_TERM term)
     return 0;
 }
 
-/* The new version goes on with the recording. */
+/* The new version continues the recording. */
 static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM term)
 {
     (void)term;

@@ -5,7 +5,7 @@
 
 void wr_process_init(wr_process *process, uintptr_t pid, uint32_t id)
 {
-    /* All but its pid, which anybody may look at. */
+    /* All but its pid, which any thread may read. */
     memset((uint8_t *)process + offsetof(wr_process, state), 0, sizeof *process - offsetof(wr_process, state));
     wn_lock_init(&process->lock);
     process->order = process->near;
@@ -45,7 +45,7 @@ static bool sub_trace(wr_output *output, wr_name name, uint32_t id, uint32_t *nu
     return true;
 }
 
-/* The length of a run that was closed, which is the first of these bytes; where the next entry is. */
+/* The length of a closed run, which begins with the first of these bytes. Returns where the next entry is. */
 static const uint8_t *closed_run(const uint8_t *at, uint32_t *length)
 {
     unsigned value = *at++ & 31u, shift = 0;
@@ -61,7 +61,7 @@ static const uint8_t *closed_run(const uint8_t *at, uint32_t *length)
     return at;
 }
 
-/* The lock is held. `state` is the process's, as it is or was. */
+/* Locked. `state` is the process's, as it is or was. */
 static bool write_order(wr_output *output, wr_process *process, uint64_t state)
 {
     uint8_t before[WR_RUN_BYTES], behind[WR_RUN_BYTES];
@@ -86,7 +86,7 @@ static bool write_order(wr_output *output, wr_process *process, uint64_t state)
     return true;
 }
 
-/* The lock is held. With one more item, or none. */
+/* Locked. With one more item, or none. */
 static bool write_data(wr_output *output, wr_process *process, const wr_piece *item)
 {
     wr_piece pieces[] = {{NULL, 0}, {process->data, process->data_used}, item[0], item[1]};
@@ -98,10 +98,10 @@ static bool write_data(wr_output *output, wr_process *process, const wr_piece *i
 
 static const wr_piece nothing[2];
 
-/* The lock is held. Data first, since entries need theirs. */
+/* Locked. Data first, since entries need theirs. */
 static bool write_both(wr_output *output, wr_process *process)
 {
-    /* The state before the data: whatever entry it has, its item is among those. */
+    /* The state is read before the data: so the data has the items of all entries of that state. */
     uint64_t state = atomic_load_explicit(&process->state, memory_order_acquire);
     return write_data(output, process, nothing) && write_order(output, process, state);
 }
@@ -121,7 +121,7 @@ bool wr_write_out(wr_output *output, wr_process *process)
 
 /* --- room ------------------------------------------------------------------------ */
 
-/* The lock is held. */
+/* Locked. */
 static bool grow(wr_output *output, wr_process *process)
 {
     uint32_t room = 2 * process->room < 128 ? 128 : 2 * process->room;
@@ -147,7 +147,7 @@ bool wr_make_room(wr_output *output, wr_process *process)
     } else {
         good = write_both(output, process);
         if (good) {
-            /* All of it was written, the run too: this is the process itself, so nothing has come since. */
+            /* All of it was written, the run too. The process itself runs this, so nothing has been appended since. */
             atomic_store_explicit(&process->state, 0, memory_order_relaxed);
             process->taken = process->emitted = 0;
         }
@@ -158,7 +158,7 @@ bool wr_make_room(wr_output *output, wr_process *process)
 
 /* --- data ------------------------------------------------------------------------ */
 
-/* The lock is held. */
+/* Locked. */
 static bool data_room(wr_output *output, wr_process *process, size_t total)
 {
     uint32_t room = process->data_room ? process->data_room : 64;
@@ -186,7 +186,7 @@ static bool add_item(wr_output *output, wr_process *process, const uint8_t *item
     bool good = true;
     wn_lock_take(&process->lock);
     if (total > WR_DATA_BYTES - process->data_used) {
-        /* What does not fit goes at once, with what was there before it. */
+        /* What does not fit is written at once, after what was there before it. */
         good = write_data(output, process, pieces);
     } else if ((good = data_room(output, process, total))) {
         memcpy(process->data + process->data_used, head, pieces[0].size);
@@ -286,7 +286,7 @@ bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t
     wr_piece pieces[] = {{head, (size_t)(wr_leb(head, size) - head)}, {item, size}};
     bool good = false;
     wn_lock_take(&process->lock);
-    /* The item goes with the data that is there: it needs no room of its own. */
+    /* The item is written with the data that is there: it needs no room of its own. */
     if (wr_is_open(output) && write_data(output, process, pieces)) {
         wn_lock_give(&process->lock);
         bool waited = process->waits;

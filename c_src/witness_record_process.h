@@ -1,28 +1,25 @@
 /*
  * What one process has recorded and not handed over yet: entries of its order, and data.
  *
- * Entries are appended by the process itself, by callbacks of the VM on its thread, or, when it has ended, by whoever was
- * told so: never by two at the same time.
- * So an entry takes no lock and no atomic read-modify-write: its bytes are written behind those that are there, and
- * then `state` says that they are, and how many equal steps have come since (a run, which only becomes bytes when
- * something else comes). Whoever flushes reads `state`, and writes out the bytes and the run *as they are at this
- * moment*:
+ * The process itself appends entries, and callbacks of the VM do so on its thread. When it has ended, the process that
+ * reports the end may append. So two never append at the same time.
+ * So an entry takes no lock and no atomic read-modify-write. Its bytes are written after those that are there, and then
+ * `state` says how many there are. It also counts the equal steps since then (a run), which only become bytes when
+ * something else comes. A flush reads `state`, and writes out the bytes and the run *as they are at this moment*:
  *
  *                       taken           used                      state = used, kind and length of the run
  *   order  | a a a a a a | b b b b b b b |            + run 1..r   (atomic, stored by the process only)
  *            written out    to be written               `emitted` of the r were written out
  *
- * It never changes what the process reads, only `taken` and `emitted`, which are its own. If a run grows after that,
- * it is closed by the process with all its r steps, at the place `taken`: whoever writes out next finds it there, and
- * takes off those that were `emitted`. When there is no room, the process writes out itself, under the lock, and
- * begins anew.
+ * It never changes what the process reads, only `taken` and `emitted`, which are its own. If a run grows after that, the
+ * process closes it with all its r steps, at the place `taken`. The next flush finds it there, and subtracts those that
+ * were `emitted`. If there is no room, the process writes out itself, under the lock, and starts with an empty buffer.
  *
  * A sub-trace is: process id, number (0, 1, .. of this process and file), length, bytes. Items of data are never
- * divided. `again` refers to the sender of the last `from` of the process, whatever stands between, in whichever
- * sub-trace.
+ * divided. `again` refers to the sender of the last `from` of the process, whatever is in between, in any sub-trace.
  *
  * Locking: `lock` protects what is below it, and `order` against growing while it is written out. A stream's lock is
- * taken while it is held.
+ * taken after it.
  */
 #ifndef WITNESS_RECORD_PROCESS_H
 #define WITNESS_RECORD_PROCESS_H
@@ -42,36 +39,36 @@ typedef enum {
 
 typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED } wr_mark;
 
-/* The forms of a result besides 0, an item of data: a number, and then a fixed list of terms. */
+/* The forms of a result: an item of data, a number, and then those of a fixed list of terms. */
 #define WR_FORM_DATA 0u
 #define WR_FORM_NUMBER 1u
 #define WR_FORM_FIXED 2u
 
-/* Entries of most processes that live for a short time fit here. */
+/* The entries of most short-lived processes fit here. */
 #define WR_NEAR 40u
 /* The most bytes of an entry that has no data, and of a run. */
 #define WR_ENTRY_BYTES 24u
 #define WR_RUN_BYTES 6u
 #define WR_DATA_BYTES 4096u
-/* After so many messages a process is asked to look after its heap. What the counter wraps at. */
+/* After so many messages a process is asked to check its heap. The counter wraps at this number. */
 #define WR_LOOK 256
-/* After so many of the first it is worth taking its trace flags off. */
+/* After the first so many messages it is worth taking its trace flags off. */
 #define WR_CALM 64
 _Static_assert(WR_LOOK % WR_CALM == 0, "what is seen at once");
 _Static_assert(WR_LOOK == UINT8_MAX + 1, "a counter of a byte");
 
 typedef struct wr_process {
-    _Atomic(uintptr_t) pid; /* who appends; 0: nobody, it is free */
+    _Atomic(uintptr_t) pid; /* the process that appends; 0: none, it is free */
     atomic_uint_fast64_t state;
     uint8_t *order;
-    uint32_t id;   /* 0: it is not recorded, and is here for its child */
+    uint32_t id;   /* 0: it is not recorded, and is here only for its child */
     uint32_t last; /* sender of the last `from`; 0: there was none */
     uint32_t room; /* of order */
     uint32_t children;
     uint32_t pending; /* the id of its next child; 0: none */
     bool spawning;    /* a child with that id may come now */
-    uint8_t messages; /* that it has said to have taken, modulo WR_LOOK */
-    bool calm : 1;    /* it has been asked to have its flags taken off */
+    uint8_t messages; /* how many it has taken, modulo WR_LOOK */
+    bool calm : 1;    /* it was told to have its flags taken off */
     bool waits : 1;   /* it has begun a `receive`, and has appended nothing since; only the process changes the two */
     wn_lock lock;
     uint32_t taken, emitted;
@@ -83,9 +80,9 @@ typedef struct wr_process {
 } wr_process;
 _Static_assert(sizeof(wr_process) <= 128 || sizeof(void *) != 8, "what one takes");
 
-/* A process that nobody else knows yet. */
+/* A process that no other thread knows yet. */
 void wr_process_init(wr_process *process, uintptr_t pid, uint32_t id);
-/* Frees what it holds. Nobody else knows it any more. */
+/* Frees its buffers. No other thread knows it any more. */
 void wr_process_clear(wr_output *output, wr_process *process);
 
 /* --- state: bytes used (20 bits), kind of the run (3 bits), its length ------------------- */
@@ -145,7 +142,7 @@ static inline uint8_t *wr_head_id(const wr_output *output, uint8_t *at, wr_kind 
 /* Makes room for an entry and a run. Changes `state`. */
 bool wr_make_room(wr_output *output, wr_process *process);
 
-/* Room for an entry, behind the run, which is closed; NULL: the recording has ended. */
+/* Room for an entry, after the run, which is closed; NULL: the recording has ended. */
 static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
@@ -159,7 +156,7 @@ static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
     return WR_RUN(state) ? wr_head(at, (wr_kind)WR_RUN_KIND(state), WR_RUN(state)) : at;
 }
 
-/* The entry is there. */
+/* The entry is complete. */
 static inline void wr_done(wr_process *process, const uint8_t *end)
 {
     atomic_store_explicit(&process->state, WR_STATE(end - process->order, 0, 0), memory_order_release);
@@ -199,19 +196,19 @@ bool wr_result_fixed(wr_output *output, wr_process *process, uint64_t call, unsi
 bool wr_named(wr_output *output, wr_process *process, uint32_t to);
 bool wr_hash(wr_output *output, wr_process *process, uint64_t hash);
 
-/* With an item of data, which is there before its entry is: who finds the entry finds the item. */
+/* With an item of data, which is added before its entry: a reader that finds the entry finds the item. */
 bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, size_t size);
 bool wr_result_data(wr_output *output, wr_process *process, uint64_t call, const uint8_t *item, size_t size);
 bool wr_raise(wr_output *output, wr_process *process, uint64_t call, const uint8_t *item, size_t size);
 /* WR_SENT, WR_CONTENTS. */
 bool wr_marked(wr_output *output, wr_process *process, wr_mark mark, const uint8_t *item, size_t size);
 
-/* The last entry, behind WR_WAITED if it waits: it is not in any table any more. All that it had is in the streams then. */
+/* The last entry, after WR_WAITED if it waits. It is in no table any more. Afterwards all that it had is in the streams. */
 bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t size);
 
 /* --- handing over ---------------------------------------------------------------- */
 
-/* By any thread. What could not be handed over, since the recording has just ended, can be afterwards. */
+/* By any thread. If this fails since the recording has just ended, a second call can succeed. */
 bool wr_write_out(wr_output *output, wr_process *process);
 
 #endif

@@ -55,7 +55,7 @@ void *wr_charged(wr_output *output, size_t bytes)
             wr_end(output, WR_BUDGET);
             return NULL;
         }
-        /* What moves now was charged where it was, and nothing new comes. */
+        /* What is moved now was charged before, and nothing new comes. */
         atomic_fetch_add_explicit(&output->budget.used, bytes, memory_order_relaxed);
     }
     void *memory = wr_alloc(bytes);
@@ -118,7 +118,7 @@ static void seal(wr_stream *stream)
     stream->open = NULL;
 }
 
-/* Large pieces have a block of their own, so that they are not copied while others wait. */
+/* Large pieces have a block of their own, so that no other thread waits while they are copied. */
 static bool add_large(wr_output *output, wr_stream *stream, const wr_piece *pieces, unsigned count, size_t total)
 {
     wr_block *block = block_new(output, total);
@@ -150,7 +150,7 @@ bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsi
             fresh = NULL;
             break;
         }
-        /* Memory is not asked for while others wait; one of them may be faster. */
+        /* Memory is allocated without the lock; meanwhile another thread may have added a block. */
         wn_lock_give(&stream->lock);
         fresh = block_new(output, WR_BLOCK_BYTES);
         if (!fresh)

@@ -1,16 +1,16 @@
 /*
- * What a recording hands to its writer: three streams of blocks, and the one budget for all that is held.
+ * What a recording hands to its writer: three streams of blocks, and one budget for all its memory.
  *
- * A block has whole sub-traces, or whole records, one after the other; they are in their stream in the order in which
- * they were added, so that sub-traces of one process come in their order, whichever thread added them.
+ * A block has whole sub-traces, or whole records, one after the other. They are in their stream in the order in which they
+ * were added. So the sub-traces of one process come in their order, whichever thread added them.
  *
  *            add                  no room, or flush                take
  *   bytes ---------> open block ---------------------> sealed ---------> the writer's
  *
- * Ownership: a block belongs to its stream until it is taken; then its memory is the taker's. It stays charged until
- * the next one that is taken says that those before were handled.
- * Locking: each stream by its lock, in which nothing but bytes of small pieces is copied; the sum of what the writer
- * has by `taking`. A process's lock may be held, never the other way round.
+ * Ownership: a block belongs to its stream until it is taken; then its memory is the taker's. It stays charged until the
+ * next take, which says that the blocks before were handled.
+ * Locking: each stream by its lock, under which only bytes of small pieces are copied; the sum of what the writer has by
+ * `taking`. The lock of a process may be taken before these, never after them.
  *
  * The end: when the budget is exceeded (or for another reason) the recording ends, once, for the first reason. Nothing
  * is appended after it. What processes held at that moment can still be written out: it was charged, and so is
@@ -32,10 +32,10 @@ extern void (*wr_free)(void *memory);
 typedef enum { WR_PROCESSES, WR_DATA, WR_ORDER } wr_name;
 #define WR_STREAMS 3
 
-/* WR_VERIFY: recording, but who has sent a message is not what its label says. */
+/* WR_VERIFY: recording, but the label of a message may not be its sender's. */
 typedef enum { WR_CLOSED, WR_OPEN, WR_VERIFY } wr_mode;
 
-/* WR_IDS: there are no more ids. WR_SENDER: a message was said to be from somebody who cannot be. */
+/* WR_IDS: there are no more ids. WR_SENDER: the id of a sender was invalid. */
 typedef enum { WR_RUNNING, WR_BUDGET, WR_MEMORY, WR_IDS, WR_SENDER, WR_STOPPED } wr_reason;
 
 typedef struct wr_block {
@@ -49,15 +49,15 @@ typedef struct wr_block {
 typedef struct {
     wn_lock lock;
     wr_block *open, *first, *last; /* the one that is added to; those that are sealed, oldest first */
-    uint64_t sealed;               /* so many there are of those */
-    uint64_t bytes;                /* that were added in all */
+    uint64_t sealed;               /* how many are sealed */
+    uint64_t bytes;                /* added in all */
     char apart[64];
 } wr_stream;
 
 typedef struct {
     atomic_int mode;   /* wr_mode */
     atomic_int reason; /* wr_reason */
-    uint32_t order;    /* bytes of entries that a process holds at most; set before there are processes, as is: */
+    uint32_t order;    /* most bytes of entries of a process; this and `full_ids` are set before there are processes */
     bool full_ids;
     char apart[64];
     wn_budget budget;
@@ -66,9 +66,9 @@ typedef struct {
     size_t lent;
 } wr_output;
 
-/* Nobody else uses it. What it had must have been cleared. */
+/* No other thread uses it. What it had must have been cleared. */
 void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids);
-/* Nobody else uses it. Drops what was not taken. */
+/* No other thread uses it. Drops what was not taken. */
 void wr_output_clear(wr_output *output);
 
 static inline bool wr_is_open(wr_output *output)
@@ -85,7 +85,7 @@ static inline wr_reason wr_ended(wr_output *output)
 /* From now on `wr_mode` is WR_VERIFY, unless the recording has ended. */
 void wr_verify(wr_output *output);
 
-/* Memory within the budget; NULL: the recording has ended. After its end what was held may still move. */
+/* Memory within the budget; NULL: the recording has ended. After its end what was charged before may still move. */
 void *wr_charged(wr_output *output, size_t bytes);
 void wr_uncharged(wr_output *output, void *memory, size_t bytes);
 
@@ -99,13 +99,13 @@ bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsi
 /* What is in the open block can be taken. */
 void wr_stream_seal(wr_output *output, wr_name name);
 
-/* That were added in all. */
+/* Bytes that were added in all. */
 uint64_t wr_stream_bytes(wr_output *output, wr_name name);
 
 /*
- * The writer comes: what it had taken was handled. It takes at most so many blocks. Births and data that an entry
- * refers to were added before it, so blocks of entries that are there when the writer comes are taken after all that
- * has been added to the other streams by then; not at all, if those are too many.
+ * The writer comes: what it had taken was handled. It takes at most so many blocks. Births and data that an entry refers
+ * to were added before it. So the blocks of entries that are there when the writer comes are taken after all that was
+ * added to the other streams by then; if those are too many, none is taken.
  */
 typedef struct {
     unsigned most;
@@ -114,7 +114,7 @@ typedef struct {
 } wr_taking;
 
 wr_taking wr_take_begin(wr_output *output, unsigned most);
-/* The next block, which is the caller's to free with `wr_free`, and of which stream; NULL: that is all. */
+/* The next block, and its stream. The caller frees it with `wr_free`. NULL: there are no more. */
 wr_block *wr_take_next(wr_output *output, wr_taking *taking, wr_name *name);
 
 #endif

@@ -38,7 +38,7 @@ static void clear(wr_recorder *recorder)
             wr_process_clear(&recorder->output, process);
     free(recorder->slots);
     recorder->slots = NULL;
-    /* No id is larger than the last one that was given away. */
+    /* No id is larger than the last one that was allocated. */
     for (uint32_t i = 0; i <= recorder->ids / WR_LEAF_SIZE; i++) {
         wr_leaf *leaf = atomic_load(&recorder->leaves[i]);
         if (leaf)
@@ -208,7 +208,7 @@ static wr_process **link_of(wr_slot *slot, uintptr_t pid)
     return link;
 }
 
-/* Whoever asks for himself may go on with what he finds: nobody else ends him. */
+/* The process itself may go on with what it finds: no other thread ends it. */
 wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid)
 {
     if (!recorder->slots)
@@ -243,7 +243,7 @@ uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid)
 
 /* --- births ---------------------------------------------------------------------- */
 
-/* As a parent that is perhaps not recorded. NULL: there is no memory. */
+/* As a parent, which may not be recorded. NULL: there is no memory. */
 static wr_process *parent_of(wr_recorder *recorder, uintptr_t pid)
 {
     wr_process *process = wr_tracee(recorder, pid);
@@ -300,7 +300,7 @@ bool wr_expects(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid
         wr_gone(recorder, old, NULL, 0);
     if (!wr_is_open(&recorder->output))
         return false;
-    /* A child of somebody outside is outside, unless it was announced. */
+    /* A child of a process outside is outside, unless it was announced, or the parent is the one that adopts. */
     wr_process *parent = wr_tracee(recorder, parent_pid);
     return parent && (parent->spawning || parent->id != 0 || parent_pid == recorder->adopting);
 }

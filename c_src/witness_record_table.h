@@ -1,17 +1,17 @@
 /*
- * The recorder: who is recorded, by id and by pid, and the births and ends.
+ * The recorder: the processes that are recorded, by id and by pid, and their births and ends.
  *
- * An id is a small number that no other process ever has. The table by id has two levels, of which the lower one (a
- * leaf) is there while one of its processes is. The memory of processes and of leaves is used again, but given back
- * only by `wr_recorder_clear`, when nobody appends: so whatever id somebody asks for, at whatever moment, what is
- * found is a process, and its `pid` tells whether it is the caller's. Whose it is cannot end while he asks.
+ * An id is a small number that no other process ever has. The table by id has two levels. A lower one (a leaf) is there
+ * while one of its processes is. The memory of processes and of leaves is reused. Only `wr_recorder_clear` and
+ * `wr_recorder_open` free it, when no thread appends. So a look-up of any id, at any time, finds a process or nothing, and
+ * the `pid` tells whether it is the caller's. The caller's own process cannot end during the look-up.
  *
- * A process that spawns gets an id for its child first (`wr_child`), which stays reserved until a child comes: if the
- * spawn has failed, the next one uses it.
+ * A process that spawns gets an id for its child first (`wr_child`). The id stays reserved until a child comes: if the
+ * spawn fails, the next child gets it.
  *
- * Ownership: a process that is in a slot belongs to the recorder. Whoever takes it out of its slot has it alone, and
- * gives it back. Appending is its own affair (witness_record_process.h). Locking: `whole`, then a slot, then a
- * process, then a stream. `lock` of the recorder (ids, free memory) by itself.
+ * Ownership: a process in a slot belongs to the recorder. The thread that takes it out of its slot has it alone, and gives
+ * it back. For appending see witness_record_process.h. Locking: `whole`, then a slot, then a process, then a stream. `lock`
+ * of the recorder (ids, free memory) is taken with no other lock.
  */
 #ifndef WITNESS_RECORD_TABLE_H
 #define WITNESS_RECORD_TABLE_H
@@ -36,17 +36,17 @@ typedef struct wr_slab wr_slab;
 
 typedef struct {
     wr_output output;
-    uint32_t most_ids;          /* a multiple of the size of a leaf; as is: */
-    _Atomic(wr_leaf *) *leaves; /* set before anybody else has the recorder, and stay; untouched ones take no memory */
+    uint32_t most_ids;          /* a multiple of the size of a leaf; set before any other thread has the recorder, and stays */
+    _Atomic(wr_leaf *) *leaves; /* set at the same time, and stays; untouched places take no memory */
     wr_slot *slots;
     size_t mask;
-    wn_lock whole; /* who visits every slot; taken before all others */
+    wn_lock whole; /* for a visit to every slot; taken before all others */
     wn_lock lock;  /* of what is below */
     wr_leaf *free_leaves;
     wr_process *free_processes;
     wr_slab *slabs;
-    uintptr_t adopting; /* children of this process are recorded, though it is not; 0: of nobody. Set before anybody is traced */
-    uint32_t ids; /* so many were given away */
+    uintptr_t adopting; /* not recorded, but its children are; 0: there is none. Set before any process is traced */
+    uint32_t ids; /* how many were allocated */
     atomic_uint_fast32_t outside; /* children of processes that are not recorded */
     atomic_uint_fast64_t born, ended;
 } wr_recorder;
@@ -54,7 +54,7 @@ typedef struct {
 /* False: there is no memory. Nothing is recorded yet. */
 bool wr_recorder_init(wr_recorder *recorder, uint32_t most_ids);
 void wr_recorder_free(wr_recorder *recorder);
-/* Nobody else appends, here and below. `slots`: a power of two. False: there is no memory. */
+/* No other thread appends, here and below. `slots`: a power of two. False: there is no memory. */
 bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots);
 /* Forgets all processes; what can be taken stays. */
 void wr_recorder_clear(wr_recorder *recorder);
@@ -74,7 +74,7 @@ static inline wr_process *wr_mine(wr_recorder *recorder, uint64_t id, uintptr_t 
 /* 0: it is not recorded, or has ended. */
 uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid);
 
-/* The process with this pid, or NULL. On its own thread, or in a callback of the VM that tells of it: it cannot end meanwhile. */
+/* The process with this pid, or NULL. On its own thread, or in a callback of the VM about it: it cannot end meanwhile. */
 wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid);
 
 /* From now on children of this process are recorded. False: there is no memory. */
@@ -82,24 +82,23 @@ bool wr_adopt(wr_recorder *recorder, uintptr_t pid);
 
 /* The id of the next process that the caller spawns; 0: nothing is recorded. */
 uint32_t wr_child(wr_recorder *recorder, uintptr_t self);
-/* It did not spawn it. */
+/* It did not spawn that process. */
 void wr_unborn(wr_recorder *recorder, uintptr_t self);
 
-/* Forgets whoever had the child's pid: his end was never reported. Whether the child will be recorded. */
+/* Forgets an earlier process with the child's pid: its end was never reported. Returns whether the child will be recorded. */
 bool wr_expects(wr_recorder *recorder, uintptr_t parent, uintptr_t child);
 /*
- * A child that is expected is there, but has not begun. On its parent's thread, and as its parent. `spawned`: external
- * term of whom and with what. A child that its parent has not announced is not told apart from him by the label of its
- * messages.
+ * An expected child is there, but has not started. On its parent's thread, and as its parent. `spawned`: external term of
+ * the child and its function. If the parent has not announced the child, both have the same label on their messages.
  */
 void wr_born(wr_recorder *recorder, uintptr_t parent, uintptr_t child, const wr_piece *spawned, unsigned count);
 
-/* A process ends. It is nobody's any more, and whoever has it ends it with `wr_gone`. NULL: it is not recorded. */
+/* A process ends. It is in no slot any more, and the caller ends it with `wr_gone`. NULL: it is not in the table. */
 wr_process *wr_remove(wr_recorder *recorder, uintptr_t pid);
-/* With its reason, or NULL, where it is not known. */
+/* With its reason, or NULL, if it is not known. */
 void wr_gone(wr_recorder *recorder, wr_process *process, const uint8_t *reason, size_t size);
 
-/* All that processes hold, and all that streams have, can be taken. */
+/* Afterwards all that processes had buffered, and all that streams have, can be taken. */
 void wr_flush(wr_recorder *recorder);
 
 #endif

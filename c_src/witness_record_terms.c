@@ -29,8 +29,8 @@ bool wr_terms_are_known(ErlNifEnv *env)
 }
 
 /*
- * All below: where the next byte goes, or NULL, where there is no room or the VM must do it. Each tuple or list takes
- * two bytes at least before what is in it is looked at, so however deep a term is, the stack is not.
+ * All below return where the next byte goes, or NULL if there is no room or the VM must do it. Each tuple or list takes at
+ * least two bytes before its contents are written. So the use of the stack is bounded, however deep a term is.
  */
 static uint8_t *number32(uint8_t *at, uint32_t number)
 {
@@ -66,7 +66,7 @@ static uint8_t *integer(uint8_t *at, const uint8_t *end, int64_t number)
 static uint8_t *atom(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM term)
 {
     char name[256];
-    /* With the zero at its end; 0 for those that are longer. */
+    /* The size with the zero at the end; 0 for a longer atom. */
     int size = enif_get_atom(env, term, name, sizeof name, ERL_NIF_UTF8);
     if (size == 0 || end - at < 1 + size)
         return NULL;
@@ -76,7 +76,7 @@ static uint8_t *atom(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TE
     return at + size - 1;
 }
 
-/* A list of bytes is a string. NULL: it is none, or there is no room. */
+/* Writes a list of bytes as a string. NULL: it is no such list, or there is no room. */
 static uint8_t *string(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM list)
 {
     ERL_NIF_TERM head, tail;

@@ -1,7 +1,7 @@
 /*
  * Terms in the external term format. Most that are recorded are small, and made of atoms, integers, tuples, lists and
- * binaries: these are written here, on the stack, in a fraction of the time that the VM takes for a binary of its own.
- * All others are left to the VM. Either way it is the VM's own format, byte by byte.
+ * binaries. These are written here, on the stack, in a fraction of the time that the VM takes for a binary of its own. The
+ * VM writes all others. Either way it is the VM's own format, byte by byte.
  */
 #ifndef WITNESS_RECORD_TERMS_H
 #define WITNESS_RECORD_TERMS_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the VM writes small integers is its own affair, so `load` asks it (wr_terms_are_known). */
+/* How small integers look is internal to the VM, so `load` checks it (wr_terms_are_known). */
 #define WR_SMALL_TAG 15u
 #define WR_IS_SMALL(term) (((term)&15u) == WR_SMALL_TAG)
 #define WR_SMALL(term) ((int64_t)(intptr_t)(term) >> 4)

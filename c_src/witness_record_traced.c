@@ -2,7 +2,7 @@
 
 static ERL_NIF_TERM am_exit, am_down, am_expired, am_extra, am_match_spec_result, am_ok, am_spawn_reply, am_undefined;
 
-/* Set while nobody is traced. */
+/* Set while no process is traced. */
 static bool with_contents, with_hash;
 static ERL_NIF_TERM node;
 
@@ -25,14 +25,14 @@ void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM own)
     with_hash = hash;
 }
 
-/* A pid of this node is its own, which is how the table knows it. */
+/* The table knows a process by the term of its local pid. */
 static wr_process *tracee_of(wr_recorder *recorder, ERL_NIF_TERM tracee)
 {
     wr_process *process = wr_is_open(&recorder->output) ? wr_tracee(recorder, tracee) : NULL;
     return process && process->id ? process : NULL;
 }
 
-/* What the VM says of processes is always there itself: its sender is whom it tells of, who has not sent it. */
+/* Messages of the VM about a process are always recorded themselves: their sender is that process, which sent nothing. */
 static bool is_of_the_vm(ErlNifEnv *env, ERL_NIF_TERM message)
 {
     const ERL_NIF_TERM *elements;
@@ -53,8 +53,8 @@ static bool is_of_the_vm(ErlNifEnv *env, ERL_NIF_TERM message)
 }
 
 /*
- * 0: it is not recorded, or has ended, so that nobody knows any more. Most messages are of the sender before: whether it is,
- * is seen without a lock, since memory of processes stays what it is (witness_record_table.h).
+ * 0: it is not recorded, or has ended, so that its id is not known. Most messages have the same sender as the one before.
+ * That is checked without a lock, since the memory of processes is not freed (witness_record_table.h).
  */
 static uint32_t sender_of(wr_recorder *recorder, const wr_process *process, ErlNifEnv *env, ERL_NIF_TERM from)
 {
@@ -96,7 +96,7 @@ void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM trace
     wr_external_release(&term);
 }
 
-/* Who has the name now, to which something is sent. Of a name with a node: where that is this one, or was in the beginning. */
+/* Finds the process that has the name. A name with a node counts if that was this node when the options were set. */
 static bool is_named(ErlNifEnv *env, ERL_NIF_TERM to, ErlNifPid *found)
 {
     const ERL_NIF_TERM *elements;

@@ -1,5 +1,5 @@
 /*
- * Recording by the VM's tracing alone: messages as they come and as they are sent, and the end of the time of a `receive`.
+ * Recording by the VM's tracing alone: messages as they arrive and as they are sent, and timeouts of `receive`.
  * The VM calls this in the context of the tracee, in the order of what it does.
  */
 #ifndef WITNESS_RECORD_TRACED_H
@@ -19,10 +19,10 @@ static inline uint64_t wr_hash_of(ErlNifEnv *env, ERL_NIF_TERM message)
 }
 
 void wr_traced_set_up(ErlNifEnv *env);
-/* What is recorded of messages besides their senders, and the name of this node. Before anybody is traced. */
+/* What is recorded of messages besides their senders, and the name of this node. Before any process is traced. */
 void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM node);
 
-/* A message came; options: of the callback, with what the pattern of messages (witness_record_traced.erl) says of it. */
+/* A message arrived; options: of the callback, with what the pattern of messages (witness_record_traced.erl) adds to it. */
 void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options);
 /* A message is about to be sent; with contents only. */
 void wr_traced_send(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, ERL_NIF_TERM message, ERL_NIF_TERM options);

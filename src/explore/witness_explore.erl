@@ -2,13 +2,13 @@
 -moduledoc """
 Exhaustive exploration of the choreography: every interleaving of a small system, a source of events and the tracers.
 
-The search is breadth-first, so what it finds is found on a shortest path. A state is known by a hash of 118 bits of its
-canonical form (`m:witness_explore_world`), and kept whole only until its successors are known. With 59 of these bits
-states are looked up; the others are compared, so that two states with the same 59 bits end the search as incomplete.
-That a state is taken for another one by chance has a probability of about N*N/2^119 for N states: 10^-23 for a million.
+The search is breadth-first, so it finds a shortest path. A state is known by a hash of 118 bits of its canonical form
+(`m:witness_explore_world`), and kept whole only until its successors are known. 59 of these bits are the key of a state;
+the others are compared, so two states with the same 59 bits end the search as incomplete. The probability that a state is
+taken for another one by chance is about N*N/2^119 for N states: 10^-23 for a million.
 
-At the end the graph of all states is searched for circles. In a circle the tracers would work for ever without any
-progress of the system, whose own steps are finite; so every run ends if there is none.
+At the end the graph of all states is searched for cycles. In a cycle the tracers would work for ever without any progress
+of the system. The system's own steps are finite, so every run ends if there is no cycle.
 """.
 
 -export([run/2]).
@@ -16,15 +16,16 @@ progress of the system, whose own steps are finite; so every run ends if there i
 -export_type([result/0, stats/0, options/0, path/0]).
 
 -doc """
-What was explored: `steps` counts all steps from all states; `ends` the states without a step, `fingerprint` the hash
-of all of them, by which searches can be compared; `depth` is that of the last layer, `frontier` its states; `rate` is states a second. `estimate` is how many states there will be: layers grow and then
-shrink, much as they grew; as long as they grow, it is at least twice as many as so far.
+What was explored. `steps` counts all steps from all states, `ends` the states without a step; `fingerprint` is the hash of
+all these end states, by which searches can be compared; `depth` is that of the last layer, `frontier` its number of states;
+`rate` is states a second. `estimate` is how many states there will be: layers grow and then shrink, much as they grew. As
+long as they grow, the estimate is at least twice as many as so far.
 """.
 -type stats() :: #{states := non_neg_integer(), steps := non_neg_integer(), ends := non_neg_integer(),
                    fingerprint := non_neg_integer(), depth := non_neg_integer(), frontier := non_neg_integer(),
                    seconds := float(), rate := float(), estimate := {about | at_least, pos_integer()}}.
 
--doc "Each step on the way with what happened in it.".
+-doc "Each step of the path, with what happened in it.".
 -type path() :: [{witness_explore_world:step(), [witness_explore_world:note()]}].
 
 -type result() :: {ok, stats()} | {violation, term(), path(), stats()} | {incomplete, Reason :: term(), stats()}
@@ -157,7 +158,7 @@ stats(S = #search{next = States, steps = Steps, ends = Ends, fingerprint = Finge
       depth => Depth, frontier => Frontier, seconds => Seconds,
       rate => States / max(Seconds, 1.0e-3), estimate => estimate(States, Frontier, S#search.widths)}.
 
-%% Widths: of the layers so far, the last one first.
+%% Widths: of the layers so far, newest first.
 estimate(States, _, []) -> {at_least, 2 * States};
 estimate(States, Frontier, Widths) ->
     Widest = lists:max(Widths),
@@ -166,9 +167,9 @@ estimate(States, Frontier, Widths) ->
         false -> {at_least, 2 * States}
     end.
 
-%% --- the way to a state ----------------------------------------------------------
+%% --- the path to a state ---------------------------------------------------------
 
-%% The places of the steps are known; the states are made once more. More: the places of steps after that state.
+%% The indices of the steps are known; the states are computed again. More: the indices of steps after that state.
 path(World, Index, More, Last, S = #search{setting = Setting}) ->
     {Path, Before} = lists:mapfoldl(
         fun(I, W) ->
@@ -186,11 +187,11 @@ places(Index, Places, S = #search{parents = Parents}) ->
     <<Parent:32, I>> = binary:part(Parents, (Index - 1) * 5, 5),
     places(Parent, [I | Places], S).
 
-%% --- circles ---------------------------------------------------------------------
+%% --- cycles ----------------------------------------------------------------------
 
-%% A state from which the tracers can work for ever, with the places of the steps that lead back to it. States to which
-%% no way is left are taken away, one after the other (Kahn); what remains has a circle, or lies behind one. Going back
-%% from it leads around a circle in the end.
+%% A state from which the tracers can work for ever, with the indices of the steps that lead back to it. States that no
+%% remaining edge leads to are removed, one after the other (Kahn). What remains has a cycle, or is reached from one. Going
+%% back from it ends in a cycle.
 circle(S = #search{next = States}) ->
     Offsets = offsets(S#search.degrees, 0, <<>>),
     Ways = counters:new(States, []),
@@ -228,7 +229,7 @@ first_left(I, Ways) ->
         _ -> I - 1
     end.
 
-%% One of those states from which a remaining state is reached, and which remain themselves.
+%% For each state a predecessor that remains, if there is one.
 predecessors(States, States, _, _, _, Before) -> Before;
 predecessors(I, States, Offsets, Ways, S, Before) ->
     Before1 = case counters:get(Ways, I + 1) of

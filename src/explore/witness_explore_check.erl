@@ -1,7 +1,7 @@
 -module(witness_explore_check).
 -moduledoc """
-What must hold in each state and at the end, apart from what the steps themselves assert (`m:witness_explore_world`: the
-order and the owner of each analysed event) and what the core asserts (I1 to I24).
+What must hold in each state and at the end, apart from what the steps assert (`m:witness_explore_world`: the order and the
+owner of each analysed event) and what the core asserts (I1 to I24).
 """.
 
 -export([hops/2, is_direct/2, routes/1, final/1, is_quiet/1]).
@@ -36,9 +36,9 @@ is_direct(Module, Core) ->
         end.
 
 -doc """
-In each state the routes of a process have no circle, and end at the tracer that owns it or is to own it; or at one
-that has not yet heard of the process, but is about to: its fork is on the way there; or the route is about to go: the
-`discard` of a child that was born in two sessions is on its way to the origin, or the `eof` behind its duplicates.
+In each state the routes of a process have no cycle, and end at the tracer that owns it or is to own it. Two other ends are
+allowed. The tracer there does not know the process yet, but its fork is on the way there. Or the route is about to go: the
+`discard` of a child that was born in two sessions, or the `eof` behind its duplicates, is on its way.
 """.
 -spec routes(witness_explore_world:view()) -> ok.
 routes(View = #{tracers := Tracers, module := Module}) ->
@@ -55,7 +55,7 @@ route(P, T, Way, Hops, View = #{dictated := Dictated}) ->
             ok
     end.
 
-%% Those on the way of the parent get the fork of the child as one of its events.
+%% The tracers on the route of the parent get the fork of the child as one of the parent's events.
 is_coming(P, T, #{mail := Mail, tracers := Tracers}) ->
     lists:any(fun(Message) -> tells_of(P, Message) end, [M || {To, _} := Messages <- Mail, To =:= T, M <- Messages])
         orelse busy_with(P, map_get(T, Tracers)).
@@ -64,7 +64,7 @@ tells_of(P, {routed, _, {_, {fork, _, P, _, _}}}) -> true;
 tells_of(P, {take, P, _, _, _, _}) -> true;
 tells_of(_, _) -> false.
 
-%% It has taken the fork, and is asking who is to own the child.
+%% The tracer has taken the fork, and is asking which tracer is to own the child.
 busy_with(_, {_, _, none}) -> false;
 busy_with(P, {_, _, {Op, Effects, _}}) ->
     is_tuple(Op) andalso tuple_size(Op) > 1 andalso element(2, Op) =:= P orelse
@@ -78,11 +78,14 @@ is_going(P, #{mail := Mail, tracers := Tracers}) ->
                    [M || _ := {_, _, {_, Effects, _}} <- Tracers, {send, _, M} <- Effects]).
 
 -doc """
-Where no step is possible any more. Every process that was seen at all was analysed completely, and those that have
-ended were said to have. Nobody is in the middle of anything, and nothing is undelivered. Who has ended left nothing
-in any map; who lives is on in the session of its owner, and elsewhere only while its tracer there has a route, which
-it has only as long as the owner has not all of it directly. When all have ended, every tracer is done, and every one
-that was lent is free again.
+What must hold if no step is possible any more:
+
+- Every process that was seen at all was analysed completely. If it has ended, its end was reported.
+- No tracer is in the middle of anything, and nothing is undelivered.
+- A process that has ended is in no map.
+- A process that lives is on in the session of its owner. It is on in another session only while the tracer there has a
+  route. No tracer has a route if the owner gets all events of the process directly.
+- When all processes have ended, every tracer is done, and every one that was lent is free again.
 """.
 -spec final(witness_explore_world:view()) -> ok | {violation, term()}.
 final(View) ->
@@ -130,7 +133,7 @@ on(View = #{owner := Owner, source := Source, tracers := Tracers, module := Modu
                                           not is_map_key(P, hops(Module, element(1, map_get(T, Tracers))))]
      end || P <- seen(View), state(P, View) =:= alive].
 
-%% Its owner has everything of it from its own session.
+%% The owner gets all events of the process from its own session.
 owned_directly(P, #{owner := Owner, tracers := Tracers, module := Module}) ->
     {Core, _, _} = map_get(element(P, Owner), Tracers),
     erlang:function_exported(Module, direct, 2) andalso Module:direct(P, Core) =/= no.
@@ -142,8 +145,8 @@ empty(View = #{tracers := Tracers, module := Module}) ->
          [violated({still_kept, P, T}) || P <- kept(Module, Core)]
      end || T := {Core, _, _} <- Tracers].
 
-%% Processes whose birth has not been dealt with completely, though nothing is on its way any more. Where the fork is
-%% kept itself, so is the child: what a living process did waits as long as its handover does.
+%% Processes with a birth that has not been handled completely, although nothing is on its way any more. If the fork itself
+%% is kept, so is the child: what a living process did waits as long as its handover lasts.
 kept(Module, Core) ->
     case erlang:function_exported(Module, maps, 1) of
         true ->

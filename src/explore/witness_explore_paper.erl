@@ -1,13 +1,13 @@
 -module(witness_explore_paper).
 -moduledoc """
 RIARC's choreography as the paper prints it, as pure functions: Algorithms 1 to 4 of the RIARC
-text, with the handover of Algorithm 5 as questions. It is explored, never run: what is run is
+text, with the handover of Algorithm 5 as questions. It is only explored: Witness runs
 `m:witness_outline_core`, and the explorer shows why.
 
 Every function names its algorithm and lines (`A1.13` is Algorithm 1, line 13). The words are the
-paper's: `pi` is the routing map Π, `gamma` the traced map Γ, where a process is `direct` (◦) or
-`priority` (•); a *dispatcher* is a tracer that gathers events of a process that another tracer
-owns; `dtc` is the request of the owner that the dispatcher detach the process, and its
+paper's. `pi` is the routing map Π. `gamma` is the traced map Γ, where a process is `direct` (◦) or
+`priority` (•). A *dispatcher* is a tracer that gathers events of a process that another tracer
+owns. `dtc` is the request of the owner that the dispatcher detach the process, and also its
 acknowledgement, which follows the process's last event along the route.
 
 ```
@@ -23,9 +23,9 @@ O (dispatcher of C)              T (own tracer of C's parent)         N (will ow
 
 ## Interface
 
-That of `m:witness_outline_core`, see there, with other messages and questions. A tracer that TRYGC
-has ended is done; what reaches it later is lost (`lost/1`), as with an Erlang process. Tracers are
-never lent twice.
+That of `m:witness_outline_core`, with other messages and questions. When TRYGC has ended a tracer, it
+is done; messages that reach it later are lost (`lost/1`), as with an Erlang process. Tracers are never
+lent twice.
 
 ## Readings
 
@@ -58,8 +58,8 @@ A defect of the printed form, by the place where it is:
   its way; when it comes, Algorithm 1 has no route for it (the `fail` of line 51);
 - `'A3.51'`: a tracer in priority mode that forwards an acknowledgement keeps its route (against I12), so
   it never ends;
-- `'A5.17'`: a process is traced by nobody between CLEAR and TRACE; what it does then is lost, and its
-  children are never traced. Mended, PREEMPT is one step, which is what section 3 takes it for.
+- `'A5.17'`: no tracer traces a process between CLEAR and TRACE; what it does then is lost, and its
+  children are never traced. Mended, PREEMPT is one step, as section 3 assumes.
 """.
 -type defect() :: 'I4' | 'I8' | 'I16' | 'A3.32' | 'A3.46' | 'A3.47' | 'A3.51' | 'A5.17'.
 
@@ -101,9 +101,9 @@ be a fresh one. The others act on the source, for the tracer that asks, and are 
 
 %% monitor: the label of the first process, which is that of the tracer's monitor ς
 %% mode: of the loop; mailbox: what is left in it by the selective receive of the priority mode, newest first
-%% unacknowledged: requests whose acknowledgement has not come
+%% unacknowledged: requests for which no acknowledgement has come
 %% requests, ended: how many dtc were sent, and how many processes ended; counted for I16 only
-%% known, early: processes whose fork has been seen, events before it, newest first; only with `reorder'
+%% known, early: processes with a fork that has been seen; events before the fork, newest first; only with `reorder'
 -record(paper, {self :: tracer(),
                 assign :: witness_outline_core:assign(),
                 mend :: [defect()],
@@ -165,7 +165,7 @@ defects() -> ['I4', 'I8', 'I16', 'A3.32', 'A3.46', 'A3.47', 'A3.51', 'A5.17'].
 -spec handle(message(), core()) -> result().
 handle(Message, C = #paper{asked = undefined, todo = []}) -> run(C#paper{todo = [Message]}).
 
--doc "Goes on with the answer to the question that was asked last.".
+-doc "Continues with the answer to the question that was asked last.".
 -spec answer(term(), core()) -> result().
 answer(Answer, C = #paper{asked = {_, Why}}) -> run(answered(Why, Answer, C#paper{asked = undefined})).
 
@@ -173,8 +173,8 @@ run(C = #paper{asked = undefined, todo = [Message | Rest]}) -> run(receive_any(M
 run(C = #paper{asked = undefined}) -> {lists:reverse(C#paper.effects), done, i16(C#paper{effects = []})};
 run(C = #paper{asked = {Question, _}}) -> {lists:reverse(C#paper.effects), Question, C#paper{effects = []}}.
 
-%% A1.3 takes any message, A3.3 only routed ones. The first message of a tracer is `take': its name is not known to
-%% anybody else before, and nothing is traced by it.
+%% A1.3 takes any message, A3.3 only routed ones. The first message of a tracer is `take': no other tracer knows its name
+%% before, and it traces nothing.
 receive_any(Message, C = #paper{mode = terminated}) -> leave(Message, C);
 receive_any({take, P, Dispatcher, Fork, Label, _}, C) -> tracer(P, Dispatcher, Fork, Label, C);
 receive_any({routed, Dispatcher, M}, C = #paper{mode = priority}) -> loop_priority(Dispatcher, M, C);
@@ -410,12 +410,12 @@ remove_route(P, C = #paper{pi = Pi}) -> C#paper{pi = maps:remove(P, Pi)}.
 
 mended(Defect, #paper{mend = Mend}) -> lists:member(Defect, Mend).
 
-%% An invariant whose branch this is does not hold as it is printed.
+%% This branch violates the invariant as it is printed.
 as_printed(Invariant, P, C) ->
     mended(Invariant, C) orelse error({invariant, Invariant, P}),
     C.
 
-%% The requests of a tracer are as many as its processes, past ones included.
+%% A tracer has sent as many requests as it has processes, past ones included.
 i16(C = #paper{gamma = Gamma, requests = Requests, ended = Ended}) ->
     case mended('I16', C) of
         true -> C#paper{requests = 0, ended = 0};

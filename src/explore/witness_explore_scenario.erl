@@ -3,8 +3,8 @@
 Scenarios: what the processes of a small system do, and which monitors read them; and those that Witness explores
 itself.
 
-The monitors are given as instrumentation maps, one or several. They go through `m:witness_outline_map`, so who owns a
-process and who reads it is decided by what decides it in a run: a process is `single` (its monitor reads only it),
+The monitors are given as instrumentation maps, one or several. They go through `m:witness_outline_map`. As in a run, this
+decides which tracer owns a process and which monitors read it. A process is `single` (its monitor reads only it),
 `group` (its monitor reads its descendants too, as far as the map does not name them), or `none` (cut out, with its
 descendants). `content/1` says what each monitor reads, in the notation of the paper: `{P},{Q,R}`.
 """.
@@ -19,9 +19,9 @@ descendants). `content/1` says what each monitor reads, in the notation of the p
 -doc """
 `name` and `about` are for people. `processes`: each with its actions. `monitors`: the maps. Optional: `sources`
 (default all three), `stamps` (`always` where there are groups, else `handover`), `pool` (`again`), `first` (`kept`),
-`attach` (`false`), `mortal` (the processes that can die at any moment), `order` (whose events the first tracer takes
-first), `choreography`, `expect` (what the search must come to: `sound`, or a violation), `deep` (not a part of
-`--all`).
+`attach` (`false`), `mortal` (the processes that can die at any moment), `order` (the processes of the events that the first
+tracer takes first), `choreography`, `expect` (the result that the search must have: `sound`, or a violation), `deep` (not a
+part of `--all`).
 """.
 -type scenario() :: #{name := binary(), about := binary(),
                       processes := [{name(), [{spawn | send | recv | kill, name()} | other | exit]}],
@@ -72,7 +72,7 @@ world(Scenario = #{processes := Processes}, Given) ->
 -spec sources(scenario()) -> [witness_explore_source:kind(), ...].
 sources(Scenario) -> maps:get(sources, Scenario, [ideal, birth, vm]).
 
--doc "Whether a search came to what the scenario expects. One that is incomplete did not.".
+-doc "Whether a search had the result that the scenario expects. An incomplete one did not.".
 -spec as_expected(witness_explore:result(), scenario()) -> boolean().
 as_expected({ok, _}, Scenario) -> maps:get(expect, Scenario, sound) =:= sound;
 as_expected({violation, What, _, _}, #{expect := [_ | _] = Expected}) ->
@@ -121,7 +121,7 @@ reached(Roots, Processes) ->
     lists:append([[Root | reached([C || {spawn, C} <- proplists:get_value(Root, Processes, [])], Processes)]
                   || Root <- Roots]).
 
-%% The label of each process, as a run makes it, and whether it is the child's own tracer's.
+%% The label of each process, as in a run, and whether the process has a tracer of its own.
 labels(Scenario = #{processes := Processes, monitors := Maps}) ->
     Instrumentations = [fun({m, Name, []}) -> entries(Name, Map) end || Map <- Maps],
     Spawned = [Child || {_, Script} <- Processes, {spawn, Child} <- Script],
@@ -172,7 +172,7 @@ names(#{processes := Processes}) -> [name(Name) || {Name, _} <- Processes].
 name(Name) when is_atom(Name) -> string:uppercase(atom_to_binary(Name));
 name(Name) -> Name.
 
-%% --- what Witness explores itself ------------------------------------------------
+%% --- the scenarios that Witness explores -----------------------------------------
 
 -doc "The scenario with this name.".
 -spec named(unicode:chardata()) -> {ok, scenario()} | error.
@@ -326,9 +326,8 @@ more() ->
        processes => [{p, [{spawn, q}]}, {q, [{spawn, r}]}, {r, [exit]}],
        monitors => [[{q, single}, {r, single}]], stamps => always}].
 
-%% The paper's own choreography: sound on its ideal source when the defects of the printed form are mended; each
-%% defect by
-%% itself; and on the VM's source, whatever is mended.
+%% The paper's own choreography. It is sound on its ideal source if the defects of the printed form are mended. Then each
+%% defect by itself, and the VM's source, where it is not sound whatever is mended.
 paper() ->
     Defects = witness_explore_paper:defects(),
     Each = [{q, single}, {r, single}],

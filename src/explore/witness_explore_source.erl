@@ -1,22 +1,22 @@
 -module(witness_explore_source).
 -moduledoc """
-Sources of events, as small as they can be: which process is on in whose session, and what is on its way.
+The smallest sources of events: in which sessions each process is on, and what is on its way.
 
-Each process and tracer have a queue of their own: the events of one process reach one tracer in order (S1 of
-`docs/internals/outline.md`), everything else is as late as it likes. A tracer takes from any of its queues.
+There is a queue for each tracer and process: the events of one process reach one tracer in order (S1 of
+`docs/internals/outline.md`), everything else comes at any time. A tracer takes from any of its queues.
 
 - `vm`: the VM's tracing. A process is on in any number of sessions, newest first, and each of its events goes to each
-  of them; a child is born into the sessions of its parent, with their stamps (measured: in reverse). So events of a
+  of them. A child is born into the sessions of its parent, with their stamps (measured: in reverse). So events of a
   child can be taken before its fork, and children of an overlap are born twice.
 - `ideal`: that of the paper. A process is on in one session (A3), which its children inherit (A2), and a fork is taken
   before what its child did (A4). To share a process is to move it, in one step; a mark that is no event follows what is
   on its way (`{other, P}`).
-- `birth`: a process that is to have a tracer of its own is born into its session, and into no other. What is in it
-  waits there until the tracer is told of the process.
+- `birth`: a process that is to have a tracer of its own is born into the session of that tracer, and into no other. Its
+  events wait there until the tracer knows of the process.
 
-Stamps are compared only between events, cuts and moments of one process. So here they count what has happened to it:
-the N-th event in the session at place I has the stamp `16 * N + I` (newer sessions stamp an event earlier: S5), and a
-moment after it is `16 * N + 15`. States that differ in nothing but the time are thereby one state.
+Stamps are compared only between events, cuts and moments of one process. So here they count what has happened to it.
+The N-th event in the session at place I has the stamp `16 * N + I` (newer sessions stamp an event earlier: S5), and a
+moment after it is `16 * N + 15`. So states that differ in nothing but the time are one state.
 """.
 
 -export([new/3, emit/4, born/4, gone/2, heads/1, queues/1, look/2, take/2, now/1]).
@@ -65,7 +65,7 @@ push(Key, Stamped, S = #source{queues = Queues}) ->
                           #{} -> Queues#{Key => [Stamped]}
                       end}.
 
--doc "A process is born; `Own` is the tracer into whose session alone it is born.".
+-doc "A process is born. `Own`: the tracer of the only session into which it is born.".
 -spec born(process(), Parent :: process(), Own :: tracer() | none, source()) -> source().
 born(C, P, none, S = #source{on = On}) -> S#source{on = setelement(C, On, lists:reverse(element(P, On)))};
 born(C, _, Own, S = #source{on = On, stamps = Stamps}) -> S#source{on = setelement(C, On, [{Own, Stamps =:= always}])}.
@@ -75,7 +75,7 @@ born(C, _, Own, S = #source{on = On, stamps = Stamps}) -> S#source{on = seteleme
 gone(P, S = #source{on = On}) -> S#source{on = setelement(P, On, [])}.
 
 -doc """
-The queues from which a tracer can take. Where A4 holds, what a child did waits for its fork.
+The queues from which a tracer can take. If A4 holds, what a child did waits for its fork.
 """.
 -spec heads(source()) -> [{tracer(), process()}].
 heads(#source{kind = vm, queues = Queues}) -> maps:keys(Queues);
@@ -99,7 +99,7 @@ take(Key, S = #source{queues = Queues}) ->
         #{Key := [Stamped | Rest]} -> {Stamped, S#source{queues = Queues#{Key := Rest}}}
     end.
 
--doc "The tracers in whose sessions a process is on, newest first.".
+-doc "The tracers that have a process on in their sessions, newest first.".
 -spec on(process(), source()) -> [tracer()].
 on(P, #source{on = On}) -> [T || {T, _} <- element(P, On)].
 
@@ -125,7 +125,7 @@ switch_on(T, P, Stamped, S = #source{on = On}) ->
 -spec switch_off(tracer(), process(), source()) -> source().
 switch_off(T, P, S = #source{on = On}) -> S#source{on = setelement(P, On, lists:keydelete(T, 1, element(P, On)))}.
 
--doc "Switches the stamps of a process on or off in a session in which it is on.".
+-doc "Switches the stamps of a process on or off in a session where it is on.".
 -spec stamp(tracer(), process(), boolean(), source()) -> source().
 stamp(T, P, Stamped, S = #source{on = On}) ->
     S#source{on = setelement(P, On, lists:keyreplace(T, 1, element(P, On), {T, Stamped}))}.

@@ -2,12 +2,12 @@
 -moduledoc """
 Small systems of processes: what each of them does, and every step that they can take.
 
-A process is a list of actions. It is known by its number; process 1, and any other that nobody spawns, is there from
-the beginning. A step of the system is one action of one process, or the death of one that may die at any moment,
-because it was killed or because it is `mortal`.
+A process is a list of actions. It is known by its number. Process 1, and any other that no process spawns, is there from
+the start. A step of the system is one action or the death of one process. A process may die at any moment if it was killed
+or is `mortal`.
 
-`recv` is the delivery of the next message of a sender: it can happen at any time after the sending. What was sent to a
-process that has ended, or is never received, is no event of anybody.
+`recv` is the delivery of the next message of a sender: it can happen at any time after the sending. If the receiver has
+ended, or never receives the message, that is no event.
 """.
 
 -export([new/3, size/1, roots/1, parent/2, birth/2, start/1, steps/2, step/3, state/2, count/2, moment/3,
@@ -19,7 +19,7 @@ process that has ended, or is never received, is no event of anybody.
 -type process() :: pos_integer().
 
 -doc """
-`kill` makes the other one die at some later moment, and is no event. `other` is something that a source reports of a
+`kill` makes the other process die at some later moment, and is no event. `other` is something that a source reports of a
 process and that is no event either, such as a link.
 """.
 -type action() :: {spawn | send | recv | kill, process()} | other | exit.
@@ -41,11 +41,11 @@ process and that is no event either, such as a link.
 -opaque system() :: #system{}.
 
 -doc """
-For each process: `unborn`; or the place of its next action, the number of its events so far, and how it is.
+For each process: `unborn`; or the place of its next action, the number of its events so far, and its status.
 """.
 -type state() :: tuple().
 
--doc "A system, from the actions of each process, what each is spawned with, and those that can die at any moment.".
+-doc "A system, from the actions and the signature of each process, and the processes that can die at any moment.".
 -spec new([[action()]], Signatures :: [term()], Mortal :: [process()]) -> system().
 new(Scripts, Signatures, Mortal) ->
     Processes = lists:seq(1, length(Scripts)),
@@ -65,7 +65,7 @@ numbered(Script) -> lists:enumerate([Action || Action <- Script, is_event(Action
 is_event({kill, _}) -> false;
 is_event(Action) -> Action =/= other.
 
-%% Who was spawned has `init' before its own actions.
+%% A process that was spawned has `init' before its own actions.
 first(none) -> 0;
 first(_) -> 1.
 
@@ -73,11 +73,11 @@ first(_) -> 1.
 -spec size(system()) -> pos_integer().
 size(#system{scripts = Scripts}) -> tuple_size(Scripts).
 
--doc "The processes that nobody spawns.".
+-doc "The processes that no process spawns.".
 -spec roots(system()) -> [process()].
 roots(S) -> [P || P <- lists:seq(1, ?MODULE:size(S)), parent(P, S) =:= none].
 
--doc "Who spawns a process.".
+-doc "The process that spawns this one.".
 -spec parent(process(), system()) -> process() | none.
 parent(P, #system{parents = Parents}) -> element(P, Parents).
 
@@ -89,19 +89,19 @@ birth(P, #system{births = Births}) -> element(P, Births).
 -spec moment(process(), system(), state()) -> non_neg_integer().
 moment(P, S, State) -> count(P, State) + passed(other, P, S, State).
 
--doc "The processes that never die but by their own `exit`.".
+-doc "The processes that end only by their own `exit`.".
 -spec undisturbed(system()) -> [process()].
 undisturbed(#system{scripts = Scripts, mortal = Mortal}) ->
     Killed = [P || Script <- tuple_to_list(Scripts), {kill, P} <- tuple_to_list(Script)],
     lists:seq(1, tuple_size(Scripts)) -- lists:usort(Mortal ++ Killed).
 
--doc "The beginning: only the roots are there.".
+-doc "The first state: only the roots are there.".
 -spec start(system()) -> state().
 start(S = #system{parents = Parents}) ->
     list_to_tuple([case element(P, Parents) of none -> {1, 0, alive}; _ -> unborn end
                    || P <- lists:seq(1, ?MODULE:size(S))]).
 
--doc "How a process is. Killed ones are alive until they die.".
+-doc "The status of a process. Killed ones are alive until they die.".
 -spec state(process(), state()) -> unborn | alive | dead.
 state(P, State) ->
     case element(P, State) of
@@ -137,7 +137,7 @@ enabled(P, {recv, From}, S, State) -> passed({send, P}, From, S, State) > passed
 enabled(_, {kill, Other}, _, State) -> element(Other, State) =/= unborn;
 enabled(_, _, _, _) -> true.
 
-%% How many actions of this kind are behind a process.
+%% How many actions of this kind a process has done.
 passed(Action, P, #system{scripts = Scripts}, State) ->
     case element(P, State) of
         unborn -> 0;

@@ -2,10 +2,10 @@
 -moduledoc """
 What the explorer found, for people: a path as a message sequence, violations as sentences.
 
-Processes and tracers have a lane each. Events are numbered in their process: `Q2` is the second event of Q. An event
-has its mark in the lane of its process when it happens, and an arrow to the tracer that takes it when that happens,
-which can be much later; messages of tracers are written where they are sent, and drawn where they are taken. A stamp
-`2.1` is that of event 2 in the process's second session, `2+` a moment between the events 2 and 3.
+Each process and each tracer has a column. Events are numbered in their process: `Q2` is the second event of Q. When an event
+happens, it has a mark in the column of its process. When a tracer takes it, which can be much later, it has an arrow to that
+tracer. Messages of tracers are written where they are sent, and drawn where they are taken. A stamp `2.1` is that of
+event 2 in the process's second session, `2+` a moment between the events 2 and 3.
 
 ```
           P       Q      T:P     T:Q
@@ -32,10 +32,10 @@ sequence(Path, Names) ->
     [heading(Lanes, Names) |
      lists:append([drawn(Rows, N, Lanes) || {N, Rows} <- lists:enumerate([Rows || Rows <- Steps, Rows =/= []])])].
 
-%% That a process's end is told to its monitors says nothing new.
+%% The report of a process's end to its monitors adds nothing.
 shown(Notes) -> [Note || Note <- Notes, element(1, Note) =/= ended].
 
-%% Processes first, in their order, then the tracers in that of the processes that they were created for.
+%% Processes come first, in their order, then the tracers, in the order of the processes that they were created for.
 order(A, B) -> {A < 0, abs(A)} =< {B < 0, abs(B)}.
 
 parties({arrow, From, To, _}) -> [From, To];

@@ -1,33 +1,33 @@
 -module(witness_explore_world).
 -moduledoc """
-Everything that there is, as one small term: the system, the source, the tracers, the pool, and what was analysed; and
-every step that can be taken from there.
+The whole state as one small term: the system, the source, the tracers, the pool, and what was analysed; and every step
+that can be taken from there.
 
 The steps are those of the system (`m:witness_explore_system`), and those of the tracers. A tracer that is not busy
 takes the next event of any process, or the next message of any other tracer: a mailbox can be filled in any order
-that keeps the order of each sender. What it does then ends where it would meet the system or the pool, which is a
-step of its own: `off`, `settle`, and the parts of the questions `traced` and `share` lie between any other steps, as
+that keeps the order of each sender. What it does then ends where it would interact with the system or the pool, which is a
+step of its own. `off`, `settle`, and the parts of the questions `traced` and `share` come between any other steps, as
 they do in `m:witness_outline_tracer`. The pool lends a free tracer, or a fresh one.
 
 ## Names
 
 A tracer is named after the process that it was created for: `-3` for process 3. So names do not depend on the order in
-which things happened, and neither do stamps (`m:witness_explore_source`): states that differ in such an order only are
+which things happened, and neither do stamps (`m:witness_explore_source`). States that differ in such an order only are
 one state.
 
 ## Reductions
 
-- `atomic`: a tracer that has taken a message goes on over the first place where it meets the others, unless it has sent
-  something before it; and what it would ask about a dead process is answered at once. Taking can as well happen later
-  (nobody else takes from these queues), sending can as well happen earlier (they only grow), and the dead stay dead; so
-  the steps in between commute with those of all others (Lipton's reduction).
-- `direct`: where a message of a process waits that its tracer analyses at once (`direct/2` of the core), this is the
-  only step that is looked at: it changes nothing that any other step meets, and stays possible.
-- `settled`: where a process is analysed directly by its owner, is on in no other session, and nobody else has
-  anything to do with it any more, its next action is the only step that is looked at. Its events wait in a queue as
-  long as they like, so that it acts later makes no difference. Not for processes that may be killed.
+- `atomic`: a tracer that has taken a message goes on over the first interaction with the others, unless it has sent
+  something before. A question about a dead process is answered at once. Taking can as well happen later (no other tracer
+  takes from these queues), sending can as well happen earlier (they only grow), and the dead stay dead. So the steps in
+  between commute with those of all others (Lipton's reduction).
+- `direct`: if there is a message of a process that its tracer analyses at once (`direct/2` of the core), only this step is
+  explored. It changes nothing that any other step uses, and stays possible.
+- `settled`: a process is settled if its owner analyses it directly, it is on in no other session, and no other tracer has
+  anything to do with it any more. Then only its next action is explored. Its events can wait in a queue for any time, so it
+  makes no difference if it acts later. This is not for processes that may be killed.
 
-The tests of `m:witness_explore` compare the searches with and without them.
+The tests of `m:witness_explore` compare the searches with and without these reductions.
 """.
 
 -export([new/1, steps/2, step/3, begun/2, view/2, assign/2]).
@@ -45,7 +45,7 @@ The tests of `m:witness_explore` compare the searches with and without them.
 -doc """
 What a world is made of: the system; the source with its stamps; how the pool lends (`again`: free tracers too;
 `fresh`: new ones only); `first`: whether the first tracer goes to the pool when it is done, or is kept, as in a run;
-`attach`: the roots are adopted while they run; `order`: the processes whose events the first tracer takes first, in
+`attach`: the roots are adopted while they run; `order`: the processes of the events that the first tracer takes first, in
 this order; the core; the reductions.
 """.
 -type options() :: #{system := witness_explore_system:system(),
@@ -68,9 +68,10 @@ this order; the core; the reductions.
 
 %% mail: messages between tracers, oldest first
 %% tracers: core, whether it was lent, what it is in the middle of
-%% read: the number of the last event of each process that was analysed; ?UNSEEN: nobody has to see the process
+%% read: the number of the last event of each process that was analysed; ?UNSEEN: no tracer has to see the process
 %% closed: the processes that were said to have ended
-%% owner: who has adopted a process; dictated: who was lent for it, or is to adopt it with its parent; 0: nobody
+%% owner: the tracer that has adopted a process; dictated: the one that was lent for it, or is to adopt it with its parent;
+%% 0: none
 -record(world, {system :: witness_explore_system:state(),
                 source :: witness_explore_source:source(),
                 mail = #{} :: #{{tracer(), tracer()} => [term(), ...]},
@@ -82,10 +83,10 @@ this order; the core; the reductions.
                 dictated :: tuple(),
                 order = [] :: [process()]}).
 
-%% What a tracer is in the middle of: where it meets the others, the effects and the question behind it.
+%% What a tracer is in the middle of: where it interacts with others, the effects and the question behind it.
 -type pending() :: {Op :: term(), Effects :: [term()], Next :: term()}.
 
-%% A tracer at work. go: what it may do where it meets the others, see op/6
+%% A tracer at work. go: what it may do where it interacts with others, see op/6
 -record(run, {id :: tracer(), core :: term(), lent :: boolean(), go :: fresh | go | stop, notes = [] :: [note()]}).
 
 -opaque world() :: #world{}.
@@ -109,7 +110,7 @@ in the middle of, or with a tracer that the pool lends to it.
               | {did, tracer(), Op :: term(), Answer :: term()}
               | {given_back, tracer()}.
 
--doc "A world, to be looked at.".
+-doc "A world, to be checked.".
 -type view() :: #{system := witness_explore_system:state(), source := witness_explore_source:source(),
                   mail := map(), tracers := map(), free := [tracer()], read := tuple(), closed := [process()],
                   owner := tuple(), dictated := tuple(), module := module(),
@@ -150,14 +151,14 @@ new_core(T, #setting{module = Module, extra = Extra}) ->
     Module:new(Extra#{self => T, sink => {session, T}, assign => fun ?MODULE:assign/2}).
 
 -doc """
-Who owns a process, from its signature and the label of its parent: that of process P is `P`, or `{P}` before it is
+The owner of a process, from its signature and the label of its parent. The label of process P is `P`, or `{P}` before it is
 adopted.
 """.
 -spec assign({own | shared, process(), process()}, term()) -> {own | shared, {process()}}.
 assign({How, Child, Parent}, Parent) -> {How, {Child}};
 assign({_, Child, Parent}, Label) -> violated({label, Child, Parent, Label}).
 
-%% The first tracer adopts a process. What that did before is nobody's.
+%% The first tracer adopts a process. No tracer gets what it did before.
 attach(P, Core, W = #world{owner = Owner, dictated = Dictated, read = Read, source = Source},
        #setting{module = Module, stamps = Stamps}) ->
     {Module:adopt(P, P, Core),
@@ -190,7 +191,7 @@ idle(T, Tracers) -> element(3, map_get(T, Tracers)) =:= none.
 in_order(-1, P, #world{order = [Q | _]}) -> P =:= Q;
 in_order(_, _, _) -> true.
 
-%% A partition that was there before its tracer waits until the tracer is told of it.
+%% A partition that was there before its tracer waits until the tracer owns a process.
 is_read(T, W, #setting{source = birth, module = Module}) -> Module:owned(core(T, W)) =/= [];
 is_read(_, _, _) -> true.
 
@@ -207,8 +208,8 @@ is_direct({event, T, P}, #world{tracers = Tracers, source = Source, order = Orde
         (T =/= -1 orelse Order =:= []) andalso
         Module:direct(P, element(1, map_get(T, Tracers))) =/= no.
 
-%% The process is analysed directly by its owner, whose session is the only one that it is on in, for good: nobody else
-%% has, or is about to get, a message about it.
+%% The owner analyses the process directly, and the process is on in no other session, for good: no other tracer has, or is
+%% about to get, a message about it.
 is_settled({act, P}, W = #world{owner = Owner, source = Source, tracers = Tracers, mail = Mail},
            #setting{module = Module, settled = Settled, stamps = Stamps}) ->
     T = element(P, Owner),
@@ -240,7 +241,7 @@ going(T, _, _, _) -> [{go, T}].
 lendable(C, #world{free = Free}, #setting{source = Kind, pool = again}) when Kind =/= birth -> [-C | Free];
 lendable(C, _, _) -> [-C].
 
--doc "Takes a step. Throws `{violation, What}` if what must not happen happens in it.".
+-doc "Takes a step. Throws `{violation, What}` if something happens in it that must not happen.".
 -spec step(step(), world(), setting()) -> {world(), [note()]}.
 step({Kind, _} = Step, W = #world{system = State}, S = #setting{system = System}) when Kind =:= act; Kind =:= die ->
     {State1, Happenings} = witness_explore_system:step(Step, System, State),
@@ -261,7 +262,7 @@ step({lend, T, Tracer}, W = #world{tracers = Tracers}, S) ->
     #{T := {Core, Lent, {Op, Effects, Next}}} = Tracers,
     checked(T, W, lend(Op, Tracer, Effects, Next, #run{id = T, core = Core, lent = Lent, go = stop}, W, S), S).
 
--doc "How a step begins that cannot be taken to its end.".
+-doc "The beginning of a step that cannot be taken to its end.".
 -spec begun(step(), world()) -> [note()].
 begun({event, T, P}, #world{source = Source}) ->
     [Stamped | _] = witness_explore_source:look({T, P}, Source),
@@ -280,7 +281,7 @@ handle(T, From, Message, W = #world{tracers = Tracers}, S = #setting{module = Mo
              notes = [{took, T, From, Message}]},
     checked(T, W, result(asserted(fun() -> Module:handle(Message, Core) end), R, W, S), S).
 
-%% The routes are looked at where some have changed.
+%% The routes are checked if some have changed.
 checked(T, Before, {After, Notes}, S = #setting{module = Module, source = Kind}) ->
     Kind =/= birth orelse witness_explore_check:is_direct(Module, core(T, After)) orelse violated({not_direct, T}),
     case witness_explore_check:hops(Module, core(T, Before)) =:= witness_explore_check:hops(Module, core(T, After)) of
@@ -314,7 +315,7 @@ happening({event, Event}, W, Notes, S) -> emitted(element(2, Event), Event, W, N
 happening({other, P}, W, Notes, S) -> emitted(P, {other, P}, W, Notes, S);
 happening({born, C, P, Init}, W0 = #world{source = Source, read = Read, dictated = Dictated}, Notes, S) ->
     {_, _, _, {How, _, _}, _} = Init,
-    %% What nobody watches has children that nobody watches.
+    %% If no tracer watches a process, none watches its children.
     {Own, W} = case S#setting.source =:= birth andalso How =:= own andalso
         witness_explore_source:on(P, Source) =/= [] of
         true -> {-C, start(-C, W0#world{dictated = setelement(C, Dictated, -C)}, S)};
@@ -362,7 +363,7 @@ is_routed_event(_) -> false.
 
 note(Note, R = #run{notes = Notes}) -> R#run{notes = [Note | Notes]}.
 
-%% Here a tracer meets the system, the source or the pool.
+%% Here a tracer interacts with the system, the source or the pool.
 op(Op, Es, Next, R, W, S = #setting{atomic = Atomic}) ->
     case Atomic andalso ((R#run.go =:= fresh andalso not is_choice(Op, W, S)) orelse is_void(Op, W)) of
         true when element(1, Op) =:= tracer -> lend(Op, -element(2, Op), Es, Next, R#run{go = stop}, W, S);
@@ -372,12 +373,12 @@ op(Op, Es, Next, R, W, S = #setting{atomic = Atomic}) ->
         false -> park({Op, Es, Next}, R, W)
     end.
 
-%% What must be a step of its own in any case.
+%% Operations that must be a step of their own in any case.
 is_choice({tracer, C}, W, S) -> length(lendable(C, W, S)) > 1;
 is_choice({await, _}, _, _) -> true;
 is_choice(_, _, _) -> false.
 
-%% What is the same at any time from now on, and changes nothing: the process is dead.
+%% Operations with the same result at any time from now on, which change nothing: the process is dead.
 is_void({Op, P}, W) when Op =:= off; Op =:= settle; Op =:= traced; Op =:= now; Op =:= cut -> not alive(P, W);
 is_void({Op, P, _}, W) when Op =:= traced; Op =:= share; Op =:= on -> not alive(P, W);
 is_void(_, _) -> false.
@@ -494,7 +495,7 @@ stamps(T, P, Stamped, W = #world{source = Source}) ->
 
 %% --- what must hold in each step -------------------------------------------------
 
-%% Each process is adopted once, by the tracer that the map dictates: that which was lent for it, or that of its parent.
+%% Each process is adopted once, by the tracer that the map dictates: the one that was lent for it, or that of its parent.
 adopted(P, {fork, Parent, P, {How, P, Parent}, _}, Label, #run{id = T},
         W = #world{owner = Owner, dictated = Dictated}, _) ->
     Label =:= {P} orelse violated({label, P, Label}),
@@ -506,8 +507,7 @@ adopted(P, {fork, Parent, P, {How, P, Parent}, _}, Label, #run{id = T},
     element(P, Dictated1) =:= T orelse violated({wrong_owner, P, T, element(P, Dictated1)}),
     W#world{owner = setelement(P, Owner, T), dictated = Dictated1}.
 
-%% Definition 1: what was analysed of a process is a beginning of what it did, each event once, by its owner, for its
-%% own
+%% Definition 1: the events of a process that were analysed are a prefix of what it did, each once, by its owner, for its own
 %% monitors; and a fork comes before all events of the child.
 analysed(T, _, {_, {other, P}}, _, _) -> violated({no_event, P, T});
 analysed(T, Label, {_, Event}, W = #world{read = Read, owner = Owner}, #setting{system = System}) ->

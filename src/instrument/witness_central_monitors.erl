@@ -1,24 +1,22 @@
 -module(witness_central_monitors).
 -moduledoc """
-The monitors of a run that are all in one process, as data: mode `central` (RIARC text, appendix C.5.2).
+The monitors of a run as data in one process: mode `central` (RIARC text, appendix C.5.2).
 
-The one tracer of the run has a map from processes to their monitors (the labels of `m:witness_outline_map`), which are
-state machines (`m:witness_monitor_machine`) here and no processes. What happens to a monitor is an *operation*: it
-starts, reads events, ends, has a gap. Operations are added as events come, and worked off together, property by
-property: so the marks of taken actions, which lie in the dictionary of the process, are those of one property at a
-time.
-A monitor is made when its process is born and goes with its verdict; operations for one that has gone are dropped.
+The one tracer of the run has a map from processes to their monitors (the labels of `m:witness_outline_map`). Here these are
+state machines (`m:witness_monitor_machine`), not processes. What happens to a monitor is an *operation*: it starts, reads
+events, ends, has a gap. Operations are added as events come, and performed together, property by property. So the
+dictionary of the process has the marks of taken actions of one property at a time.
+A monitor is made when its process is spawned and goes with its verdict; operations for one that has gone are dropped.
 
-Some monitors read *all* processes: those of properties without `with`. They are there from the beginning, and are given
-every event.
+Some monitors read *all* processes: those of properties without `with`. They exist from the start, and get every event.
 
-The state is pure but for these marks. What the run has to be told comes out of `work/2`.
+The state is pure except for these marks. `work/2` hands out the reports for the run.
 
 ## Order
 
-Events come in an order that agrees with that of each process. Over a source that is not causal (`ordered`), who reads
-several processes, a group or all, has its events held back and sorted by their strict time stamps
-(`m:witness_monitor_order`). All events of those that read everything are held once, under the name `all`.
+Events come in an order that agrees with that of each process. If the source is not causal (`ordered`) and a
+monitor reads several processes, a group or all, its events wait and are sorted by their strict time stamps
+(`m:witness_monitor_order`). The events for all monitors that read all processes are kept once, under the name `all`.
 """.
 
 -export([new/1, renew/1, start/4, events/3, complete/2, gap/3, clock/3, clocks/2, pending/1, work/2, stop/1,
@@ -27,19 +25,19 @@ several processes, a group or all, has its events held back and sorted by their 
 
 -doc """
 `host`: the process that answers for the monitors to the run; `all`: properties over all processes; `ordered`: whether
-events have stamps, by which those of several processes are put in order.
+events have stamps, which put those of several processes in order.
 """.
 -type config() :: #{host := pid(), all := [witness_outline_map:entry()], ordered := boolean(),
                     explain := pos_integer(), max_slices => pos_integer(), slice_idle => pos_integer() | infinity,
                     atom() => term()}.
 
--doc "A monitor: the property that it is one of, and its number in the run.".
+-doc "A monitor: the number of its property, and its number in the run.".
 -type reader() :: {Property :: pos_integer(), Id :: pos_integer()}.
 
--doc "Whose events are held back: those of a group's monitor, or those of the monitors that read all processes.".
+-doc "The monitors that have events held back: that of a group, or all that read all processes.".
 -type clock() :: reader() | all.
 
--doc "What the run is told: a monitor was started, a slice was decided, a monitor has ended.".
+-doc "A report to the run: a monitor was started, a slice was decided, a monitor has ended.".
 -type report() :: {monitor, {Host :: pid(), Id :: pos_integer()}, Meta :: map()}
                 | {slice, {Host :: pid(), Id :: pos_integer()}, witness_monitor_sliced:outcome()}
                 | {verdict, {Host :: pid(), Id :: pos_integer()}, witness_monitor_runner:outcome()}.
@@ -57,8 +55,8 @@ events have stamps, by which those of several processes are put in order.
                    operations = [] :: [{Id :: pos_integer(), operation()}]}).
 
 %% numbers: of properties that start monitors; property: the last number
-%% marked: the property whose marks are in the dictionary
-%% all: who reads all processes, and what is held back for them; undefined: one has come too late
+%% marked: the property that has its marks in the dictionary
+%% all: the monitors that read all processes; held: their events that wait; undefined: none any more, after a gap
 %% reports: newest first
 %% pending: events that were added since the last work
 -record(monitors, {config :: config(),
@@ -74,7 +72,7 @@ events have stamps, by which those of several processes are put in order.
 
 -opaque monitors() :: #monitors{}.
 
--doc "No process was born yet. Monitors that read all processes are started here.".
+-doc "No process was spawned yet. The monitors that read all processes are started here.".
 -spec new(config()) -> monitors().
 new(#{all := Entries} = Config) ->
     lists:foldl(fun(Entry = #{spec := Spec, name := Name}, M) ->
@@ -84,8 +82,8 @@ new(#{all := Entries} = Config) ->
     end, #monitors{config = Config}, Entries).
 
 -doc """
-Other specifications take the place of those before. Names of their modules are used again, so nothing that is known by
-them stays, but for monitors that go on.
+Other specifications replace those before. Their modules reuse names, so nothing that is keyed by such a name stays, except
+for monitors that go on.
 """.
 -spec renew(monitors()) -> monitors().
 renew(M = #monitors{properties = Properties, marked = Marked}) ->
@@ -127,7 +125,7 @@ number(Monitor, M = #monitors{numbers = Numbers, property = Last, properties = P
                                 properties = Properties#{Number => Property}}}
     end.
 
--doc "Events of processes that have these readers, in order. They go to them, and to those who read all processes.".
+-doc "Events of processes that have these readers, in order. They go to these, and to the monitors that read all processes.".
 -spec events([reader()], [stamped()], monitors()) -> monitors().
 events([], _, M = #monitors{all = []}) -> M;
 events(Readers, Stamped, M = #monitors{pending = Pending}) ->
@@ -154,7 +152,7 @@ complete(Readers, M) -> each(Readers, complete, M).
 -spec gap([reader()], Reason :: term(), monitors()) -> monitors().
 gap(Readers, Reason, M = #monitors{all = All}) -> each(Readers ++ All, {gap, Reason}, M#monitors{held = undefined}).
 
--doc "No event of theirs from before this time, in nanoseconds, is on its way any more.".
+-doc "No event for these monitors from before this time, in nanoseconds, is on its way any more.".
 -spec clock(clock(), integer(), monitors()) -> monitors().
 clock(all, _, M = #monitors{held = undefined}) -> M;
 clock(all, Time, M = #monitors{held = Held, all = All}) ->
@@ -162,18 +160,18 @@ clock(all, Time, M = #monitors{held = Held, all = All}) ->
     each(All, {events, stamped(Events)}, M#monitors{held = Held1});
 clock(Reader, Time, M) -> add(Reader, {clock, Time}, M).
 
--doc "Who of these, that were given events, needs to be told the time: groups are told apart by who calls.".
+-doc "The clocks of these readers, which were given events. The caller knows which of them are groups.".
 -spec clocks([reader()], monitors()) -> [clock()].
 clocks(Readers, #monitors{all = []}) -> Readers;
 clocks(Readers, #monitors{}) -> [all | Readers].
 
--doc "How many events wait to be worked off.".
+-doc "How many events are pending.".
 -spec pending(monitors()) -> non_neg_integer().
 pending(#monitors{pending = Pending}) -> Pending.
 
 -doc """
-Works off what was added. `Tell` is given the reports for the run, in order: first which monitors were started, then
-what these and others have found. So the run knows of whoever does not come to an end.
+Performs the operations that were added. `Tell` is called with the reports for the run, in order: first which monitors were
+started, then what these and others have found. So the run knows of a monitor even if it does not come to an end.
 """.
 -spec work(fun(([report(), ...]) -> term()), monitors()) -> monitors().
 work(Tell, M) -> told(Tell, worked(told(Tell, M))).
@@ -193,7 +191,7 @@ worked(Number, M0 = #monitors{config = #{host := Host}}) ->
     {Machines, Reports} = perform(lists:reverse(Operations), Machines0, Reports0, {Host, P}),
     M#monitors{reports = Reports, properties = Properties#{Number := P#property{machines = Machines, operations = []}}}.
 
-%% The dictionary has the marks of one property.
+%% The dictionary has the marks of one property at a time.
 marked(Number, M = #monitors{marked = Number}) -> M;
 marked(Number, M = #monitors{marked = none}) -> M#monitors{marked = Number};
 marked(Number, M = #monitors{marked = Other, properties = Properties}) ->
@@ -221,7 +219,7 @@ perform([{Id, Operation} | Operations], Machines, Reports, Of) ->
         #{} -> perform(Operations, Machines, Reports, Of)
     end.
 
-%% What was prepared is for machines of processes that are seen from their births.
+%% `config' and `choice' were prepared for processes that are seen from their births.
 spec(#{attached := _}, Spec) -> maps:without([config, choice], Spec);
 spec(_, Spec) -> Spec.
 
@@ -264,17 +262,17 @@ verdict(Id, ignored, Reports, {Host, _}) -> [{verdict, {Host, Id}, ignored} | Re
 verdict(Id, Final, Reports, {Host, #property{covered = Covered}}) ->
     [{verdict, {Host, Id}, Final#{covered => Covered bor witness_monitor_machine:covered()}} | Reports].
 
--doc "Watching has ended, and all events were added: whoever is undecided is told so.".
+-doc "Watching has ended, and all events were added: undecided monitors are notified.".
 -spec stop(monitors()) -> monitors().
 stop(M = #monitors{all = All, held = Held}) ->
     Rest = case Held of undefined -> []; _ -> witness_monitor_order:release_all(Held) end,
     everybody(stopped, each(All, {events, stamped(Rest)}, M#monitors{held = undefined})).
 
--doc "From here on events are missing, of whom is not known: nobody who is undecided can be judged.".
+-doc "From here on events of unknown processes are missing: no undecided monitor can be judged.".
 -spec missing(Reason :: term(), monitors()) -> monitors().
 missing(Reason, M) -> everybody({gap, Reason}, M).
 
-%% Those that start with what is still to be worked off are in no map yet.
+%% Pending operations are performed first, since monitors that start with them are in no map yet.
 everybody(Operation, M0) ->
     M = #monitors{properties = Properties} = worked(M0),
     each([{Number, Id} || Number := #property{machines = Machines} <- Properties, Id := _ <- Machines], Operation, M).

@@ -3,11 +3,11 @@
 The one tracer of a run in mode `central` over the native source: all processes have one partition, and all monitors are
 machines in this process (`m:witness_central_monitors`).
 
-The source has put everything in order already: a fork comes before the events of the child, a send before the receive
-that it causes. So who reads a process is decided when its `init` comes, from the label of its parent, if that is known.
+The source has ordered everything already: a fork comes before the events of the child, a send before the receive that it
+causes. So the monitors of a process are decided when its `init` comes, from the label of its parent, if that is known.
 
-Events wait in the bounded partition. When it is full, events of everybody are missing: every monitor that is undecided
-has the gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so that gathering is given up.
+Events wait in the bounded partition. When it is full, events of all processes are missing: every undecided monitor has the
+gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so that gathering is given up.
 """.
 
 -export([start_link/2]).
@@ -17,7 +17,7 @@ has the gap `overflow`, and the process ends with `{shutdown, {given_up, overflo
 -type config() :: #{run := pid(), maps := [witness_outline_map:instrumentation()],
                     central := [witness_outline_map:entry()], explain := pos_integer(), _ => _}.
 
-%% Events after which the run is told what was found, within a batch.
+%% Events after which results are reported to the run, within a batch.
 -define(MANY, 1024).
 
 -record(tracer, {source :: witness_trace_native:partition(),
@@ -27,7 +27,7 @@ has the gap `overflow`, and the process ends with `{shutdown, {given_up, overflo
                  alive = #{} :: witness_outline_readers:alive(),
                  monitors :: witness_central_monitors:monitors()}).
 
--doc "Reads the partition.".
+-doc "Starts the tracer that reads the partition.".
 -spec start_link(witness_trace_native:partition(), config()) -> pid().
 start_link(Partition, Config) ->
     Pid = spawn_opt(?MODULE, init, [Partition, Config], [link, {message_queue_data, off_heap}, {fullsweep_after, 20} | witness_monitor_runner:bounded(Config)]),
@@ -49,7 +49,7 @@ loop(T) ->
     receive
         {witness_batch, Events, Status} -> status(Status, work(0, events(Events, T)));
         witness_data -> take(T);
-        %% As to any tracer of a partition (`witness_outline_partition:replace/3').
+        %% The same message as for any tracer of a partition (`witness_outline_partition:replace/3').
         {replace, From, Tag, Maps} ->
             From ! {replaced, self(), Tag},
             loop(T#tracer{maps = Maps, monitors = witness_central_monitors:renew(T#tracer.monitors)});
@@ -72,7 +72,7 @@ work(Events, T = #tracer{monitors = M, run = Run}) ->
 
 %% --- events ----------------------------------------------------------------------
 
-%% Consecutive messages of a process are given together.
+%% Consecutive messages of a process are handed over together.
 events([], T) -> T;
 events([E | Events], T) when element(1, E) =:= send; element(1, E) =:= recv -> messages(element(2, E), [E], Events, T);
 events([E | Events], T) -> events(Events, event(E, T)).
@@ -90,7 +90,7 @@ give(Events, Label, T = #tracer{monitors = M}) ->
     Stamped = [{none, E} || E <- Events],
     T#tracer{monitors = witness_central_monitors:events(witness_outline_map:label(readers, Label), Stamped, M)}.
 
-%% A process that is not known has hidden itself before, or its parent was there before the run.
+%% An unknown process has hidden itself before. An unknown parent was there before the run, or has hidden itself.
 event({init, P, Parent, Raw, Ts}, T = #tracer{maps = Maps, labels = Labels, alive = Alive, monitors = M}) ->
     Signature = witness_event_signature:resolve(Raw),
     Label = case Labels of
@@ -117,7 +117,7 @@ known({gap, P, Reason, _, _}, Label, T = #tracer{labels = Labels, monitors = M})
     Readers = witness_outline_map:label(readers, Label),
     Left = case Reason of
         message_size -> Labels;
-        %% No end of it is told.
+        %% Its end is not reported.
         _ -> maps:remove(P, Labels)
     end,
     T#tracer{labels = Left, monitors = witness_central_monitors:gap(Readers, Reason, M)}.

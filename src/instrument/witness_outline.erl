@@ -2,11 +2,10 @@
 -moduledoc """
 Outline instrumentation: the tracers of one run and the pool that lends them.
 
-The pool creates tracers on demand, takes them back when their partition has ended, and
-lets those go that were not needed for a while. It is the parent of every tracer. A tracer
-that ends without having been told to is a fault of Witness: events are lost from then on,
-so the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
-In the same way gathering is given up when there is not enough memory (`m:witness_outline_budget`).
+The pool creates tracers on demand, takes them back when their partition has ended, and ends those that were idle for a
+while. It is the parent of every tracer. If a tracer ends without having been told to, that is a fault of Witness, and
+events are lost from then on. So the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
+The same happens when gathering is given up for lack of memory (`m:witness_outline_budget`).
 """.
 -behaviour(gen_server).
 
@@ -16,20 +15,20 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
 
 -export_type([chosen/0]).
 
--doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be asked again and again.".
+-doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
 
-%% Every so many milliseconds tracers that were idle all the time go, but only so many:
+%% Milliseconds between two sweeps, and the most tracers that one sweep ends, of those that were idle since the last one:
 %% ending a session blocks code loading for about a millisecond.
 -define(SWEEP, 1000).
 -define(SWEPT, 100).
 
-%% More rounds than this are made by a system that does not stand still.
+%% The most rounds of `settled/3' (a system that never stands still would need more), and how many in a row have to agree.
 -define(ROUNDS, 30).
 -define(AGREEING, 2).
 
-%% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle
-%% ones that were told to go; replacing: who waits until these tracers have the new maps
+%% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle tracers that were told to stop;
+%% replacing: the call that waits until these tracers have the new maps
 -record(pool, {config :: witness_outline_tracer:config(),
                root :: witness_outline_tracer:handle(),
                free = [] :: [witness_outline_tracer:handle()],
@@ -41,9 +40,9 @@ In the same way gathering is given up when there is not enough memory (`m:witnes
                most = 1 :: pos_integer()}).
 
 -doc """
-Starts the instrumentation of a run, which is the calling process. The configuration is that
-of `m:witness_outline_tracer`, but for the pool itself and with `memory`, in bytes, in place of the budget. With `central`
-there is one tracer only; one whose monitors have not come to an end `drain` milliseconds after the last event ends too.
+Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,
+without `pool`, and with `memory`, in bytes, in place of `budget`. With `central` there is one tracer only. If its monitors
+have not come to an end `drain` milliseconds after the call of `stop/1`, the pool ends the tracer and itself.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -53,7 +52,7 @@ start_link(Config) ->
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
 
--doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
 -spec parents(pid(), [pid()]) -> ok.
 parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
 
@@ -61,7 +60,7 @@ parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
 -spec alive(pid()) -> [pid()].
 alive(Pool) -> gen_server:call(Pool, alive, infinity).
 
--doc "What says of a process whether it is observed, where there are no monitors: then no process is handed over.".
+-doc "A function that tells whether a process is observed; only for runs without monitors, where no process is handed over.".
 -spec observed(pid()) -> fun((pid()) -> boolean()).
 observed(Pool) ->
     #{source := Source, session := Session} = gen_server:call(Pool, session, infinity),
@@ -72,16 +71,16 @@ observed(Pool) ->
 adopt_node(Pool, Own) -> witness_outline_tracer:adopt_node(root(Pool), Own).
 
 -doc """
-Observes the processes that are chosen, which run already, those that they have spawned where a group reads them, and all
-that they spawn from now on; their monitors begin with an `attached`. `Held`: whether the run is to wait for their end. Gives
-the processes that were not chosen. If there may be more of these, the run is told of `orphans`.
+Observes the chosen processes, which run already, and all that they spawn from now on; if a group reads them, also those
+that they have spawned before. Their monitors begin with an `attached`. `Held`: whether the run waits for their end. Returns
+the observed processes that were not chosen. If groups may lack further processes, the tracer sends `orphans` to the run.
 """.
 -spec attach(pid(), chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
 -doc """
-From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it
-returns, no monitor is started by the old ones any more, and the run was told of every one that was.
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When the call
+returns, no monitor is started by the old maps any more, and each one that was has been reported to the run.
 """.
 -spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
 replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
@@ -89,14 +88,14 @@ replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
 root(Pool) -> gen_server:call(Pool, root, infinity).
 
 -doc """
-Ends observation in good order. When it returns, every event that was gathered has been
-handed to its monitors, those of new processes included, and every monitor has been told that
-watching has ended. A system that goes on spawning meanwhile is cut off somewhere.
+Ends observation in good order. When the call returns, all gathered events have been handed to
+their monitors, also to those of new processes, and every monitor has been notified that
+watching has ended. If the system goes on spawning meanwhile, it is cut off at an arbitrary point.
 """.
 -spec stop(pid()) -> ok.
 stop(Pool) -> gen_server:call(Pool, stop, infinity).
 
--doc "How many tracers own a partition now, wait for one, and owned one at most.".
+-doc "How many tracers own a partition now, how many are idle, and how many owned one at most at the same time.".
 -spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
 info(Pool) -> gen_server:call(Pool, info, infinity).
 
@@ -132,7 +131,7 @@ handle_call(tracer, _, P = #pool{config = Config}) ->
     {reply, Handle, lent(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
-%% Tracers may wait for this process meanwhile, so it does not wait for them.
+%% A tracer may be waiting for the pool at this time, so the pool does not wait for tracers.
 handle_call({replace, Maps}, From, P = #pool{config = Config}) ->
     {noreply, replace(1, From, P#pool{config = Config#{maps := Maps}})};
 handle_call(session, _, P = #pool{config = #{source := Source}, root = {_, Session, _}}) ->
@@ -151,7 +150,7 @@ handle_call(stop, _, P0 = #pool{config = Config}) ->
     ok = await_all(Pids, Tag),
     {stop, normal, ok, P}.
 
-%% The tracer may see events of its new partition before it is told of it.
+%% Set before the tracer receives `take': it may see events of its new partition earlier than that.
 lent({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
     ok = atomics:put(Lent, 1, 1),
     Busy1 = Busy#{Pid => Session},
@@ -166,7 +165,7 @@ handle_cast({give_back, Handle = {Pid, _, _}}, P = #pool{busy = Busy, free = Fre
 -spec handle_info(term(), #pool{}) -> {noreply, #pool{}} | {stop, term(), #pool{}}.
 handle_info(sweep, P = #pool{free = Free, idle = Idle, least = Least, going = Going}) ->
     erlang:send_after(?SWEEP, self(), sweep),
-    %% The oldest were given back first: they are at the end.
+    %% The tracers that were given back first are at the end.
     {Kept, Gone} = lists:split(Idle - min(Least, ?SWEPT), Free),
     Tag = make_ref(),
     lists:foreach(fun({Pid, _, _}) -> witness_outline_tracer:stop(Pid, Tag) end, Gone),
@@ -191,9 +190,9 @@ handle_info({'EXIT', Pid, Reason}, P) ->
 ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
 ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
-%% What tracers have gathered may name new processes, which need tracers of their own, to which what was gathered is
-%% routed; and what the VM tells of a process that has ended may come a little later. Between two tracers a message may
-%% be on its way while both have nothing left to do: the next round comes after it, so two rounds in a row have to
+%% Events that tracers have gathered may name new processes. These need tracers of their own, to which their events are
+%% routed. The VM may also report a little later what an ended process did. A message may be on its way between two
+%% tracers while both have nothing left to do. The next round comes after that message, so two rounds in a row have to
 %% agree.
 settled(?AGREEING, _, P) -> P;
 settled(_, 0, P) -> P;
@@ -228,9 +227,8 @@ restless(_, moved) -> moved;
 restless(waiting, _) -> waiting;
 restless(settled, Other) -> Other.
 
-%% When all tracers have said that they have the new maps, none assigns a process by the old ones any more. But one may
-%% have been given a process that another has assigned before: when all have said it once more, they have also read
-%% that.
+%% When all tracers have answered, none assigns a process by the old maps any more. But a tracer may have been given a
+%% process that another one assigned before. When all have answered a second time, they have handled that too.
 replace(Round, From, P = #pool{config = #{maps := Maps}}) ->
     Pids = tracers(P),
     Tag = make_ref(),
@@ -240,15 +238,15 @@ replace(Round, From, P = #pool{config = #{maps := Maps}}) ->
 -doc false.
 -spec terminate(term(), #pool{}) -> ok.
 terminate(_, P) ->
-    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2').
+    %% After a good end no tracer is left. If the reason is `normal' (`sys:terminate/2'), links alone do not end tracers.
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, tracers(P)).
 
 tracers(#pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
     [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free].
 
-%% The end of the run: all tracers have been told to stop and are awaited. One that dies
-%% instead ends the pool, as it would at any other time. One that waits for a tracer for a
-%% new process is told that there will be none: its own `stop' is in its mailbox.
+%% The end of the run: all tracers have been told to stop and are awaited. If one dies instead, the pool ends, as it would
+%% at any other time. A tracer that asks for another one for a new process gets `stopping': its own `stop' is in its
+%% mailbox.
 await_all([], _) -> ok;
 await_all([Pid | Pids], Tag) ->
     receive

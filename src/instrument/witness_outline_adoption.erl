@@ -1,22 +1,25 @@
 -module(witness_outline_adoption).
 -moduledoc """
-Which of the processes that run already a tracer adopts, and in which groups they are.
+Decides which running processes a tracer adopts, and to which groups they belong.
 
-The processes that were chosen are adopted. If one of them is read by a group, the group reads what that process has spawned
-before, directly or not, as it reads what it will spawn. So these processes are adopted too, chosen or not, and each is
-assigned below its parent (`witness_outline_map:assign/3`), as if its birth had been seen.
+The chosen processes are adopted. If a group reads one of them, the group reads what that process has spawned before,
+directly or not, as it reads what it will spawn. So these processes are adopted too, chosen or not. Each is assigned below
+its parent (`witness_outline_map:assign/3`), as if its birth had been seen.
 
-## Why none is missed
+## Why no process is missed
 
-Each look at all processes may show new ones whose parents were not on yet. When it shows none, every process is on that
-should be, and what comes later inherits the session. What a process that is on has spawned is on by birth, and stays so
-until its fork is read, which is after this: it is not adopted twice.
+Each scan of all processes may find new ones with parents that were not on yet. When a scan finds none, every process that
+should be is on, and later ones inherit the session. The children of a process that is on are on by birth, and stay so
+until their forks are read, which is after this. So they are not adopted twice.
 
-If an ancestor of a process has ended before it was seen, the process may belong to a group or not
-(`m:witness_outline_origins`). Such an *orphan* is told to the caller: no group is complete then. There are three exceptions.
-An ancestor beyond that is known, and in no group. Or the process has another group leader than all processes of groups, as
-those of other applications have: group leaders are inherited. Or it is adopted, and a property names it: then it is in no
-group that another process has begun in the same map.
+If an ancestor of a process ended before it was seen, the process may belong to a group or not
+(`m:witness_outline_origins`). Such an *orphan* is reported to the caller, since no group is complete then. There are three
+exceptions:
+
+- An ancestor beyond that is known, and in no group.
+- The process has another group leader than all processes of groups, as processes of other applications have: group
+  leaders are inherited.
+- The process is adopted, and a property names it: then it is in no group that another process has begun in the same map.
 """.
 
 -export([adopt/3]).
@@ -24,16 +27,16 @@ group that another process has begun in the same map.
 -export_type([rules/1]).
 
 -doc """
-`adopt` switches a process on, with the label of its parent if that one was adopted, and gives its own label. `groups`:
-in so many of the first maps properties may be for groups; if it is 0, origins make no difference.
+`adopt` switches a process on, with the label of its parent if that was adopted, and returns the label of the process.
+`groups`: so many of the first maps may have properties for groups; if it is 0, origins make no difference.
 """.
 -type rules(T) :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean()), groups := non_neg_integer(),
                     traced := fun((pid(), T) -> boolean() | dead),
                     adopt := fun((pid(), witness_outline_map:label() | none, T) -> {witness_outline_map:label() | dead, T})}.
 
 %% labels: of the processes that were adopted
-%% seen: the others that this look has come to. `unknown': a group may have it, or not
-%% orphans: processes that are, or may be, descendants of an unknown process
+%% seen: the other processes that this scan has come to. `unknown': the process may belong to a group or not
+%% orphans: processes that are, or may be, descendants of an unknown process, with their group leaders
 -record(adoption, {rules :: rules(term()),
                    origins = witness_outline_origins:new() :: witness_outline_origins:origins(),
                    labels = #{} :: #{pid() => witness_outline_map:label()},
@@ -41,8 +44,8 @@ in so many of the first maps properties may be for groups; if it is 0, origins m
                    orphans = #{} :: #{pid() => Leader :: pid()}}).
 
 -doc """
-Adopts all that should be. `Processes` lists those of the node. Gives the labels of the adopted processes, and the groups that
-may not be complete, with the orphans that they may lack.
+Adopts all processes that should be. `Processes` lists those of the node. Returns the labels of the adopted processes, and
+the groups that may be incomplete, with the orphans that they may lack.
 """.
 -spec adopt(fun(() -> [pid()]), rules(T), T) ->
     {#{pid() => witness_outline_map:label()}, {[witness_outline_map:reader()], [pid()]}, T}.
@@ -68,7 +71,7 @@ place(P, A = #adoption{labels = Labels}, T) when is_map_key(P, Labels) -> {map_g
 place(P, A = #adoption{seen = Seen}, T) when is_map_key(P, Seen) -> {map_get(P, Seen), A, T};
 place(P, A = #adoption{rules = #{traced := Traced}}, T) ->
     case Traced(P, T) of
-        %% Born into the session by one that is on, as its children are: its label is not asked for.
+        %% A process that is on has spawned it into the session, and so are its own children: its label is not needed.
         true -> seen(P, unknown, A, T);
         _ ->
             {Parent, A1, T1} = parent(P, A, T),
@@ -80,7 +83,7 @@ parent(P, A = #adoption{origins = Origins}, T) ->
     case witness_outline_origins:of_process(P, Origins) of
         outside -> {none, A, T};
         unknown -> {unknown, A, T};
-        %% If a group has the ancestor, one of those between may have been cut out of it.
+        %% If the ancestor belongs to a group, a process between the two may have been cut out of that group.
         {beyond, Ancestor} ->
             {Label, A1, T1} = place(Ancestor, A, T),
             {case Label =:= unknown orelse is_grouped(Label, A) of true -> unknown; false -> none end, A1, T1};
@@ -96,7 +99,7 @@ below(Parent, P, A = #adoption{rules = #{chosen := Chosen, own := Own}}, T) ->
 adopted(Parent, P, A = #adoption{rules = #{adopt := Adopt}, labels = Labels}, T) ->
     case Adopt(P, case Parent of unknown -> none; _ -> Parent end, T) of
         {dead, T1} ->
-            %% What it has spawned is a stranger's, or belongs to a group from which this process would perhaps have cut it.
+            %% Its children are in no group, or in one from which this process may have cut them.
             seen(P, case is_grouped(Parent, A) of true -> unknown; false -> none end, A, T1);
         {Label, T1} ->
             {Label, (orphan(Parent, P, A))#adoption{labels = Labels#{P => Label}}, T1}
@@ -111,7 +114,7 @@ left(_, P, A, T) -> seen(P, none, A, T).
 
 seen(P, What, A = #adoption{seen = Seen}, T) -> {What, A#adoption{seen = Seen#{P => What}}, T}.
 
-%% One that has ended meanwhile does nothing that a group could miss.
+%% A process that has ended meanwhile does nothing that a group could miss.
 orphan(unknown, P, A = #adoption{orphans = Orphans}) ->
     case process_info(P, group_leader) of
         {group_leader, Leader} -> A#adoption{orphans = Orphans#{P => Leader}};
@@ -127,7 +130,7 @@ incomplete(A = #adoption{rules = #{groups := Maps}}) ->
 incomplete(N, #adoption{labels = Labels, orphans = Orphans}) ->
     Groups = #{P => Readers || P := Label <- Labels, Readers <- [readers(N, Label)], Readers =/= []},
     Leaders = #{process_info(P, group_leader) => [] || P := _ <- Groups},
-    %% The leader of a member that has ended is not known any more.
+    %% The group leader of a member that has ended is unknown.
     Any = is_map_key(undefined, Leaders),
     case [P || P := Leader <- Orphans, Any orelse is_map_key({group_leader, Leader}, Leaders), not is_named(P, N, Labels)] of
         [] -> {[], []};
@@ -136,7 +139,7 @@ incomplete(N, #adoption{labels = Labels, orphans = Orphans}) ->
 
 readers(N, Label) -> [Reader || {I, Reader, true} <- witness_outline_map:label(members, Label), I =:= N].
 
-%% An orphan inherits nothing: it is read by what names it.
+%% An orphan inherits nothing: only properties that name it read it.
 is_named(P, N, Labels) ->
     case Labels of
         #{P := Label} -> lists:keymember(N, 1, witness_outline_map:label(members, Label));

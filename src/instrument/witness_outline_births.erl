@@ -1,18 +1,18 @@
 -module(witness_outline_births).
 -moduledoc """
-Outline instrumentation over the native source: gives each partition to those who read it.
+Outline instrumentation over the native source: gives each partition to its readers.
 
-The source gives every new process that somebody names its own partition before it can act, and tells of the birth here.
-So nothing is ever handed over or routed (RIARC's choreography is for sources that cannot do this, see
-`m:witness_outline_core`); what is left of it is the assignment, Algorithm 2, which is made once for each birth:
+The source gives every new process that a property may name its own partition before the process can act, and reports the
+birth to this process. So no process is ever handed over, and no event is routed. (RIARC's choreography is for sources that
+cannot do this, see `m:witness_outline_core`.) What is left of it is the assignment, Algorithm 2, once for each birth:
 
-- only bounded monitors may read the process: its partition is one of a lane, which assigns it itself
-  (`m:witness_outline_lane`), and no birth is told here;
-- the instrumentation maps do not name the process after all: nobody reads the partition;
-- exactly one monitor reads it, which is no group: its runner takes the events by itself;
-- otherwise a tracer reads it and hands the events on (`m:witness_outline_partition`).
+- If only bounded monitors may read the process, its partition belongs to a shard, which makes the assignment
+  (`m:witness_outline_lane`). The birth is not reported here.
+- If the instrumentation maps do not name the process after all, no monitor reads the partition.
+- If exactly one monitor reads it, and that is no group, its runner takes the events by itself.
+- Otherwise a tracer reads it and hands the events on (`m:witness_outline_partition`).
 
-Events wait in their partition meanwhile, so however late a birth is dealt with, nothing is missed.
+Events wait in their partition meanwhile, so nothing is missed, however late a birth is handled.
 
 ```
 source                 births                 run          runner, or tracer
@@ -23,14 +23,15 @@ source                 births                 run          runner, or tracer
   |-- batch ---------------------------------------------------> |
 ```
 
-In mode `central` all processes have one partition, which one tracer reads with all monitors (`m:witness_central_tracer`):
-no birth is told of here, only how many processes are left and who has hidden itself.
+In mode `central` all processes have one partition, which one tracer reads with all monitors (`m:witness_central_tracer`).
+Then no birth is reported here, only that the last process has ended, and which processes have hidden themselves.
 
-## When something dies
+## When a process dies
 
-A runner's verdict is inconclusive, the monitors of a tracer have a gap and those of a lane are inconclusive (and the run
-knows, since what these had not read yet may have named further ones; a lane has a successor), and without this process the run
-ends every monitor with a gap.
+- If a runner dies, its verdict is inconclusive.
+- If a tracer dies, its monitors have a gap. The run is notified, since unread events may have named further processes.
+- If a shard dies, its monitors are inconclusive, the run is notified likewise, and the shard gets a successor.
+- If this process dies, the run ends every monitor with a gap.
 """.
 -behaviour(gen_server).
 
@@ -40,19 +41,19 @@ ends every monitor with a gap.
 -export_type([config/0]).
 
 -doc """
-`source_options` are those of `witness_trace_native:open/1`, which also say how many lanes there are. `central`: there is one tracer, and these properties are over
-all processes; `drain`: how long it is waited for at the end.
+`source_options` are those of `witness_trace_native:open/1`, which also set the number of shards. `central`: there is one
+tracer, and these properties are over all processes; `drain`: the milliseconds that `stop/1` waits for that tracer.
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_outline_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
                     memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_turns:turns(), central => [witness_outline_map:entry()], drain => timeout()}.
 
-%% runners: how many read a partition by themselves
+%% runners: how many runners read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
-%% most: partitions that were read at the same time
-%% lanes: whose process each of them is
-%% replacing: who waits until these tracers and lanes have the new maps
-%% kinds: of events that a monitor reads, for those that have been started
+%% most: the most partitions that were read at the same time
+%% lanes: the process of each shard, with its shard
+%% replacing: the call that waits until these tracers and shards have the new maps
+%% kinds: the kinds of events that a monitor reads, for the monitors that have been started
 -record(births, {config :: config(),
                  session :: witness_trace_native:session(),
                  births :: witness_trace_native:partition(),
@@ -66,14 +67,14 @@ all processes; `drain`: how long it is waited for at the end.
 -doc "Starts the instrumentation of a run, which is the calling process.".
 -spec start_link(config()) -> gen_server:start_ret().
 start_link(Config) ->
-    %% What goes through here is garbage at once, and holds partitions of the source until it is collected.
+    %% Births are garbage at once, and keep partitions of the source alive until they are collected.
     gen_server:start_link(?MODULE, Config, [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 0}]}]).
 
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
 
--doc "Observes what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
 -spec parents(pid(), [pid()]) -> ok.
 parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
 
@@ -81,7 +82,7 @@ parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity
 -spec alive(pid()) -> [pid()].
 alive(Births) -> gen_server:call(Births, alive, infinity).
 
--doc "What says of a process whether it is observed.".
+-doc "A function that tells whether a process is observed.".
 -spec observed(pid()) -> fun((pid()) -> boolean()).
 observed(Births) ->
     Session = session(Births),
@@ -92,28 +93,28 @@ observed(Births) ->
 adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
 
 -doc """
-From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When it
-returns, no monitor is started by the old ones any more, and the run was told of every one that was.
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When the call
+returns, no monitor is started by the old maps any more, and each one that was has been reported to the run.
 """.
 -spec replace(pid(), [witness_outline_map:instrumentation()]) -> ok.
 replace(Births, Maps) -> gen_server:call(Births, {replace, Maps}, infinity).
 
 -doc """
-Ends observation in good order. When it returns, the run was told of every monitor, and every monitor is told, by its
-partition, that watching has ended.
+Ends observation in good order. When the call returns, every monitor has been reported to the run. Each partition notifies
+its monitors that watching has ended.
 """.
 -spec stop(pid()) -> ok.
 stop(Births) -> gen_server:call(Births, stop, infinity).
 
--doc "How many partitions are read now, and were read at most. None is kept for later.".
+-doc "How many partitions are read now, and how many at most at the same time. No tracer is kept idle.".
 -spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
 info(Births) -> gen_server:call(Births, info, infinity).
 
--doc "What `counts/1` is asked for; it stays when this process has ended.".
+-doc "The session that `counts/1` takes; it stays valid when this process has ended.".
 -spec session(pid()) -> witness_trace_native:session().
 session(Births) -> gen_server:call(Births, session, infinity).
 
--doc "How many processes and events were seen, and how many processes are alive of those that the run waits for.".
+-doc "How many processes and events were seen, and how many of the processes that the run waits for are alive.".
 -spec counts(witness_trace_native:session()) ->
     #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer()}.
 counts(Session) -> maps:with([processes, events, held], witness_trace_native:counts(Session)).
@@ -129,7 +130,7 @@ init(Given = #{source_options := Options, run := Run}) ->
     {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session),
                  lanes = Lanes, tracers = central(Session, Config)}, {continue, take}}.
 
-%% The one tracer, that is there from the beginning. It has to be told of births and ends.
+%% The one tracer, which runs from the start. It needs `init' and `exit', whatever kinds of events its monitors read.
 central(Session, #{central := _, grouped := Grouped, kinds := Kinds} = Config) ->
     Partition = witness_trace_native:central(Session, Grouped),
     _ = Kinds =:= all orelse witness_trace_native:narrow(Partition, [init, exit | Kinds]),
@@ -155,7 +156,7 @@ handle_call(alive, _, B = #births{session = Session}) ->
 handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, B};
-%% The names of modules of specifications are used again, so nothing that is known by them stays.
+%% Modules of specifications reuse names, so nothing that is keyed by such a name stays.
 handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers, lanes = Lanes}) ->
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
@@ -198,11 +199,11 @@ handle_info(_, B) ->
 -doc false.
 -spec terminate(term(), #births{}) -> ok.
 terminate(_, #births{tracers = Tracers}) ->
-    %% After a good end there are none. Links alone do not end them where the reason is `normal' (`sys:terminate/2'); lanes
-    %% hear of that too.
+    %% After a good end no tracer is left. If the reason is `normal' (`sys:terminate/2'), links alone do not end tracers.
+    %% Shards trap exits, so they end then too.
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
 
-%% A report of a crash would hold the arguments of processes.
+%% A crash report would contain the arguments of processes.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).
@@ -211,7 +212,7 @@ take(B = #births{births = Births}) ->
     _ = witness_trace_native:take(Births),
     B.
 
-%% Closed, the source tells the rest of the births, however many batches these are.
+%% After `close/1' the source delivers the rest of the births, in any number of batches.
 work_off(B) ->
     receive
         {witness_batch, Items, open} -> work_off(take(births(Items, open, B)));
@@ -221,7 +222,7 @@ work_off(B) ->
         {'DOWN', _, process, _, _} -> work_off(B)
     end.
 
-%% Their partitions have ended too, and the run has to know of every monitor that they start until then.
+%% The partitions of tracers have ended too. The run has to know of every monitor that a tracer starts before it ends.
 await_tracers(#births{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
 await_tracers(B) ->
     receive
@@ -230,7 +231,7 @@ await_tracers(B) ->
         {'DOWN', _, process, _, _} -> await_tracers(B)
     end.
 
-%% Every partition of a lane has ended. One that has finished may stay for monitors that have moved out of it.
+%% Every partition of a shard has ended. A shard that has finished may stay for monitors that have moved out of it.
 await_lanes(B = #births{lanes = Lanes}) ->
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_lane:finish(Pid, Tag) end, maps:keys(Lanes)),
@@ -241,7 +242,7 @@ await_lanes([Pid | Pids], Tag, B) ->
     receive
         {finished, Pid, Tag} -> await_lanes(Pids, Tag, B);
         {'EXIT', Pid, Reason} ->
-            %% Its successor has what was not told to it.
+            %% Its successor gets the partitions that it has not been given.
             B1 = ended(Pid, Reason, B),
             [Next] = maps:keys(B1#births.lanes) -- maps:keys(B#births.lanes),
             ok = witness_outline_lane:finish(Next, Tag),
@@ -251,7 +252,7 @@ await_lanes([Pid | Pids], Tag, B) ->
 %% --- births ----------------------------------------------------------------------
 
 births(Items, Status, B) ->
-    %% Births are never left out but where the source has no memory: then processes are unread that nobody knows.
+    %% The source loses births only if it has no memory. Then the run does not know which processes are unread.
     Status =:= open orelse exit({births_lost, Status}),
     B1 = #births{most = Most} = lists:foldl(fun item/2, B, Items),
     B1#births{most = max(Most, busy(B1))}.
@@ -283,7 +284,7 @@ item(ended, B = #births{config = #{run := Run}}) ->
     Run ! {ended, self()},
     B.
 
-%% The source leaves out what the only reader would skip.
+%% The source leaves out the events that the only reader would skip.
 narrow(Partition, Monitor, B = #births{kinds = Kinds}) ->
     case Kinds of
         #{Monitor := all} -> B;
@@ -291,10 +292,10 @@ narrow(Partition, Monitor, B = #births{kinds = Kinds}) ->
         #{} -> narrow(Partition, Monitor, B#births{kinds = Kinds#{Monitor => witness_monitor_alphabet:kinds(Monitor)}})
     end.
 
-%% --- processes that there were before --------------------------------------------
+%% --- processes that ran before ---------------------------------------------------
 
-%% Each look at all processes may show new ones whose parents were not on yet. When it shows none, every process is on,
-%% and what comes later inherits. To switch on a process that is on already changes nothing.
+%% Each scan of all processes may find new ones with parents that were not on yet. When a scan finds none, every process is
+%% on, and later ones inherit the session. To switch on a process that is on already changes nothing.
 adopt_all(Own, Seen, Session) ->
     case [P || P <- processes(), not is_map_key(P, Seen), not Own(P)] of
         [] -> ok;
@@ -310,7 +311,7 @@ replaced(B) -> B.
 
 %% --- deaths ----------------------------------------------------------------------
 
-%% A tracer that dies takes nobody with it: the source drops what it would have read, its monitors know by themselves.
+%% If a tracer dies, others go on: the source drops what it would have read, and its monitors notice by themselves.
 ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
     case Tracers of
         #{Pid := _} when is_map_key(central, B#births.config), Reason =/= normal ->
@@ -323,7 +324,7 @@ ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
         #{} -> exit({process_ended, Pid, Reason})
     end.
 
-%% What the source has not told it of waits for the next one.
+%% Partitions that the shard has not been given wait for its successor.
 lane_ended(Pid, Reason, B = #births{lanes = Lanes, config = #{run := Run} = Config}) ->
     {Lane, Others} = maps:take(Pid, Lanes),
     Run ! {tracer_lost, Reason},

@@ -1,18 +1,17 @@
 -module(witness_outline_budget).
 -moduledoc """
-Keeps the tracers and monitors of a run over mailboxes within their budget of memory.
+Keeps the tracers and monitors of a run within a budget of memory, if events come to mailboxes.
 
-Nothing bounds a mailbox, so they are looked at, by a process that goes before all others: every 20 milliseconds, less
-often where a look takes long. When all together take more than the budget,
+The VM does not bound mailboxes. So a process of maximum priority measures them: every 20 milliseconds, less often if that
+takes long. If all together take more than the budget:
 
-- the largest monitors are ended, inconclusive with the gap `memory`, if it is the monitors that take it: also one that
-  never returns to its mailbox. Nobody else notices;
-- otherwise the system does more than can be traced: **all gathering is given up**. The tracers are ended, and with them
-  their sessions and what waits for them; every monitor that is undecided has the gap `memory`. The system goes on
-  unobserved.
+- If tracers take at most half of the budget, the largest monitors are ended, inconclusive with the gap `memory`. That
+  includes a monitor that never returns to its mailbox. All others go on.
+- Otherwise the system does more than can be traced: **all gathering is given up**. The tracers are ended, with their
+  sessions and their queued events. Every undecided monitor has the gap `memory`. The system goes on unobserved.
 
-Before that, when tracers have fallen behind, they are given a higher priority than the system, which thereby slows down
-to what can be analysed (`is_pressed/1`).
+Before that, when tracers have fallen behind, they get a higher priority than the system. So the system slows down to what
+can be analysed (`is_pressed/1`).
 
 The process ends when the pool of tracers has ended and no monitor is left.
 """.
@@ -25,13 +24,13 @@ The process ends when the pool of tracers has ended and no monitor is left.
 -doc "What tracers know of the budget.".
 -opaque budget() :: {New :: ets:table(), Pressure :: atomics:atomics_ref()}.
 
-%% Milliseconds between two looks, and how many times as long as a look takes it rests.
+%% Milliseconds between two measurements, and the least pause after one, as a multiple of the time that it took.
 -define(EVERY, 20).
 -define(REST, 20).
-%% Milliseconds that measuring may take at each look, and how many are measured whether that is called for or not.
+%% Milliseconds that one measurement may take, and how many processes it measures in turn, even if nothing calls for it.
 -define(SLICE, 4).
 -define(TURN, 16).
-%% A tracer before the system's processes holds them up: what they catch up with at a time is limited.
+%% Bytes queued for tracers before they get priority. A tracer with priority blocks the system, so this is limited.
 -define(BEHIND, 1 bsl 26).
 
 -record(budget, {memory :: pos_integer(),
@@ -51,13 +50,13 @@ start_link(#{memory := Memory, run := Run}) ->
         {'EXIT', Pid, Reason} -> exit(Reason)
     end.
 
--doc "From now on this process counts.".
+-doc "From now on the memory of this process counts.".
 -spec watch(witness_outline_usage:kind(), pid(), budget()) -> ok.
 watch(Kind, P, {New, _}) ->
     true = ets:insert(New, {P, Kind}),
     ok.
 
--doc "Whether tracers have to go before the system.".
+-doc "Whether tracers have to run at a higher priority than the system.".
 -spec is_pressed(budget()) -> boolean().
 is_pressed({_, Pressure}) -> atomics:get(Pressure, 1) =:= 1.
 
@@ -86,7 +85,7 @@ loop(Pause, B = #budget{pool = Pool, run = Run}) ->
         end
     end.
 
-%% --- looking ---------------------------------------------------------------------
+%% --- measuring -------------------------------------------------------------------
 
 joined(B = #budget{new = New, usage = Usage}) ->
     Joined = ets:tab2list(New),
@@ -103,7 +102,7 @@ waiting(P) ->
         undefined -> undefined
     end.
 
-%% What has no message may have grown nevertheless: all are measured in turn.
+%% A process without messages may have grown too, so all processes are measured in turn.
 turn(B = #budget{turn = [], usage = Usage}, Begun) -> turn_of(witness_outline_usage:processes(Usage), B, Begun);
 turn(B = #budget{turn = Turn}, Begun) -> turn_of(Turn, B, Begun).
 
@@ -132,14 +131,14 @@ judged(B = #budget{memory = Memory, usage = Usage}) ->
         fine -> pressed(B);
         {end_monitors, Largest, Until} -> pressed(B#budget{usage = end_monitors(Largest, Until, Usage)});
         give_up ->
-            %% The pool is told by its links, and tells the run. Tracers that it starts meanwhile end with it.
+            %% The pool ends by its links, which notifies the run. Tracers that it starts meanwhile end with it.
             Tracers = witness_outline_usage:processes(tracer, Usage),
             lists:foreach(fun(P) -> exit(P, {shutdown, {given_up, memory}}) end, Tracers),
             lists:foreach(fun erlang:is_process_alive/1, Tracers),
             B
     end.
 
-%% Before one is ended it is measured: it may have caught up, or never been as large.
+%% A monitor is measured before it is ended: it may have caught up, or was never as large as estimated.
 end_monitors([P | Ps], Until, Usage) ->
     Usage1 = measure(P, Usage),
     {Tracers, Monitors} = witness_outline_usage:totals(Usage1),
@@ -149,14 +148,14 @@ end_monitors([P | Ps], Until, Usage) ->
     end;
 end_monitors([], _, Usage) -> Usage.
 
-%% The run is told by its link. To ask whether the process is alive waits until the signal has been handled, at once and
-%% not when the process has its turn. A monitor may have made its process one that an exit signal does not end.
+%% The run notices by its link. `is_process_alive/1' waits until the signal has been handled, which is at once, not when the
+%% process is scheduled. The monitor may have made its process trap exits: then it is killed.
 ended(P, Usage) ->
     exit(P, {shutdown, {gap, memory}}),
     _ = is_process_alive(P) andalso exit(P, kill) andalso is_process_alive(P),
     witness_outline_usage:remove(P, Usage).
 
-%% Raised late, and lowered early enough that the system is not held up for long at a time.
+%% The priority is raised late, and lowered early enough that the system is not blocked for long at a time.
 pressed(B = #budget{memory = Memory, pressure = Pressure, usage = Usage}) ->
     Behind = witness_outline_usage:behind(Usage),
     Much = min(Memory div 4, ?BEHIND),

@@ -1,18 +1,18 @@
 -module(witness_outline_checkpoint).
 -moduledoc """
-A position in a log with everything that was known there, in a file: to go on later as if nothing had been between.
+A position in a log, with everything that was known there, in a file: a later run goes on as if there had been no break.
 
-The file is written beside its final place and then renamed, so that there is always a whole one, and nobody else may
-read it. It is bound to what was checked: going on with other specifications is refused.
+The file is written beside its final place and then renamed, so that a complete file always exists. No other user may read
+it. It is bound to what was checked: going on with other specifications is refused.
 
-A position is data, but trusted as much as the programs of its owner: terms in it are made as they are.
+A position is data, but it is trusted as much as the programs of its owner: its terms are decoded as they are.
 """.
 
 -export([write/3, read/2]).
 
 -define(MAGIC, "witness position 2\n").
 
--doc "Writes a position. The identity stands for what is checked, and how.".
+-doc "Writes a position. The identity represents what is checked, and how.".
 -spec write(file:name_all(), Identity :: binary(), term()) -> ok | {error, unicode:chardata()}.
 write(File, Identity, State) ->
     Data = term_to_binary(State, [compressed, {minor_version, 2}]),

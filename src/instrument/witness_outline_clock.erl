@@ -2,18 +2,18 @@
 -moduledoc """
 The clock of a tracer, for readers that put the events of several processes in order (`m:witness_monitor_order`).
 
-They release what they hold when nothing from before a time can come any more. A tick carries the time at which it was
-due: when it is handled, everything that was in the mailbox at that time has been handled, however late the tracer is. So
-a reader may release up to that time less the window. Ticks come every half window, as long as they are needed: some
-after the last event of a reader. While a process of the partition is being handed over its events may be on a detour, so
-ticks wait for that, but not for ever.
+A reader releases the events that it keeps when no earlier event can come any more. A tick carries the time at which it was
+due. When the tracer handles the tick, it has handled everything that was in its mailbox at that time, however late it is.
+So a reader may release events up to that time less the window. Ticks come every half window as long as they are needed: a
+few after the last event of a reader. While a process of the partition is being handed over, its events may be on a detour.
+So ticks wait for that, but not for ever.
 """.
 
 -export([new/1, given/3, keep/2, rung/1, tick/3]).
 -export_type([clock/0, reader/0]).
 
-%% How many ticks the clock of a partition waits for a handover to end, and how many come after its last event: two cover
-%% the window, since a tick is half of it.
+%% How many ticks a clock waits for a handover to end, and how many come after the last event of a reader: two cover the
+%% window, since a tick is half of it.
 -define(PATIENCE, 40).
 -define(TICKS, 3).
 
@@ -27,11 +27,11 @@ ticks wait for that, but not for ever.
 
 -type reader() :: pid() | witness_central_monitors:clock().
 
--doc "Nobody needs it yet. The window is in milliseconds.".
+-doc "A clock that no reader needs yet. The window is in milliseconds.".
 -spec new(pos_integer()) -> clock().
 new(Window) -> #clock{window = Window}.
 
--doc "Events were given to these readers; those of them that read several processes, some of which are `alive`, need ticks.".
+-doc "Events were given to these readers. Those in `Alive` read several processes, some of which are alive, and need ticks.".
 -spec given([reader()], Alive :: #{reader() => term()}, clock()) -> clock().
 given(Readers, Alive, C) when map_size(Alive) > 0 ->
     Ticking = lists:foldl(fun(Reader, A) when is_map_key(Reader, Alive) -> A#{Reader => ?TICKS};
@@ -40,7 +40,7 @@ given(Readers, Alive, C) when map_size(Alive) > 0 ->
     schedule(C#clock{ticking = Ticking});
 given(_, _, C) -> C.
 
--doc "Others than these need no ticks any more.".
+-doc "Only these readers still need ticks.".
 -spec keep(Alive :: #{reader() => term()}, clock()) -> clock().
 keep(Alive, C = #clock{ticking = Ticking}) -> C#clock{ticking = maps:intersect(Alive, Ticking)}.
 
@@ -48,7 +48,7 @@ keep(Alive, C = #clock{ticking = Ticking}) -> C#clock{ticking = maps:intersect(A
 -spec rung(clock()) -> clock().
 rung(C) -> C#clock{timer = undefined}.
 
--doc "Whom a tick tells which time, in nanoseconds. `Settling`: a process of the partition is being handed over.".
+-doc "The readers that a tick notifies, with a time in nanoseconds. `Settling`: a process of the partition is being handed over.".
 -spec tick(Due :: integer(), Settling :: boolean(), clock()) -> {[{reader(), integer()}], clock()}.
 tick(_, true, C = #clock{patience = Patience}) when Patience > 0 ->
     {[], schedule(C#clock{patience = Patience - 1})};

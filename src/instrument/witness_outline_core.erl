@@ -2,7 +2,7 @@
 -moduledoc """
 RIARC's choreography as pure functions: what one tracer knows and does.
 
-A tracer owns a partition: a set of processes whose events it analyses. Children inherit
+A tracer owns a partition: it analyses the events of a set of processes. Children inherit
 the tracer of their parent (assumption A2), so a tracer also gathers events of processes
 that belong to other tracers, and routes these to the next hop. A *handover* moves such a
 process from the tracer that its events reach (its **origin**) to the tracer that owns it.
@@ -27,43 +27,43 @@ source keeps the order of one process for one tracer. The `eof` travels along th
 and is the acknowledgement that `dtc` is in the paper. Where T is the origin, it shares at
 once, without waiting for the `switch`.
 
-Direct events may still be on their way when `eof` has come, and before `take` has. So what
-was routed is dropped until the first event beyond it, and a tracer that is lent but does
-not know yet what for keeps what it does not know.
+Direct events may still be on their way when `eof` has come, and may come before `take`. So
+events that were routed are dropped until the first event beyond them. A tracer that is lent and
+has not received `take` yet keeps events of processes that it does not know.
 
 ## Overlaps
 
 A process that forks while it is on in two sessions has its child born in both. The owner
-takes such a child from its own session, and the origin is told, or sees by itself, to
-`discard` it: to switch it off and to drop its events, with the children of the child.
+takes such a child from its own session. The origin is told to `discard` it, or finds that out by
+itself: it switches the child off and drops its events, with the children of the child.
 
 Duplicates of an overlap may reach a tracer after its partition has ended, even in its next
-one. Then it may have been the origin of a process that it is to own, it may be on the way
-of a process whose duplicates it also gets (so a hop is for one origin only), and the new
-process may be, or may have been, on in its session by birth. Hence `traced` is asked before
-a process is shared, and events that are older than the answer are dropped.
+one. Then the tracer may have been the origin of a process that it is to own. It may be a hop
+of a process of which it also gets duplicates (so a hop is for one origin only). The new process
+may be, or may have been, on in its session by birth. Hence `traced` is asked before a process
+is shared, and events that are older than the answer are dropped.
 
 ## Interface
 
 `handle/2` takes a message and the state; it returns effects to perform, in order, and
-either `done` or a question whose answer `answer/2` takes before any other message:
+either `done` or a question. `answer/2` takes the answer to it before any other message:
 `{Effects, done | Question, State}`. There is no other interaction, so every
 interleaving of tracers can be explored.
 
 ## What the state means
 
-- `own`, the traced map: a process is `direct`, or `priority` (its origin still routes
-  events that precede those gathered directly, which wait), then `late` (everything was
-  routed that had to be, but some of it may still come directly), or `routed` (it died
-  before the switch: everything comes from its origin);
+- `own`, the traced map. A process is `direct`; or `priority` (its origin still routes
+  earlier events, and those gathered directly wait), then `late` (all that had to be routed
+  was, but some of it may still come directly); or `routed` (it died before the switch, and
+  everything comes from its origin);
 - `route`, the routing map: `live` (own session is the origin), `cut` (the same, after the
   switch), or `hop` (its events come routed and are passed on);
-- `stash`: events of a process whose fork has not come yet (A4 does not hold; `init` is
-  always first, so a stash begins with it), or whose `take` has not come yet;
+- `stash`: events of a process that wait for its fork (A4 does not hold; `init` is always
+  first, so a stash begins with it), or for its `take`;
 - `unpaired`: a process that is born in this session is reported here twice, by the `fork` of
-  its parent and by its `init`, in any order. Of these processes one of the two was done with:
-  analysed, routed, or found to be a duplicate; the other one is still to come. What remains of
-  a process that belongs to another tracer is thereby known when it comes.
+  its parent and by its `init`, in any order. Of these processes one report was handled
+  (analysed, routed, or found to be a duplicate); the other one is still to come. So the tracer
+  recognises the second report of a process that belongs to another tracer.
 
 A process is in at most one of `own`, `route`, `stash` (checked: `{invariant, ...}`
 errors name the invariant of the RIARC text, appendix B.2, see
@@ -82,15 +82,15 @@ errors name the invariant of the RIARC text, appendix B.2, see
 -doc "Which monitors read a process; made and read by the instrumentation map.".
 -type label() :: term().
 
--doc "Who owns a new process, from its signature and the label of its parent.".
+-doc "Which tracer owns a new process, from its signature and the label of its parent.".
 -type assign() :: fun((witness_event:signature(), Parent :: label()) -> {own | shared, label()}).
 
 -doc """
 Messages to a tracer: an event of its own session, an event or `eof` routed to it from an
-origin's session, and the three messages of a handover. `take` says how far the origin is:
-the process has been in the new session alone since its birth, or ended before it was shared,
-or is being shared (events of the new session that are older than the stamp are duplicates), or
-waits for `switch`.
+origin's session, and the three messages of a handover. `take` says how far the origin is.
+`born`: the process has been in the new session alone since its birth; `dead`: it ended before
+it was shared; `shared`: it is being shared, and events of the new session that are older than
+the stamp are duplicates; `ask`: the origin waits for `switch`.
 """.
 -type message() ::
     {own, witness_trace:stamped()}
@@ -117,7 +117,7 @@ Questions, with their answers:
 
 - `{tracer, C}`: a tracer for `C` that owns nothing; `{tracer(), sink()}`;
 - `{adopt, C, Fork, Label}`: this tracer owns `C` from now on; its label with the monitors;
-- `lent`: has this tracer been named to somebody since its last partition ended; a boolean;
+- `lent`: has the pool named this tracer to another one since its last partition ended; a boolean;
 - `{traced, C}`: is `C` on in the own session; `true`, `dead`, or `{false, Stamp}` with a
   stamp after all events so far;
 - `{traced, C, Sink}`: the same for another session; or `born`: `C` has had its own partition
@@ -132,7 +132,7 @@ Questions, with their answers:
   | {traced, witness_event:proc(), sink()}
   | {share, witness_event:proc(), sink()}.
 
--doc "What handling a message comes to.".
+-doc "The result of handling a message.".
 -type result() :: {[effect()], done | question(), core()}.
 
 -type own() ::
@@ -168,11 +168,11 @@ Questions, with their answers:
 new(#{self := Self, sink := Sink, assign := Assign}) ->
     #core{self = Self, sink = Sink, assign = Assign}.
 
--doc "Owns a process without a handover: the first ones, which are on in the own session only.".
+-doc "Owns a process without a handover: one of the first, which are on in the own session only.".
 -spec adopt(witness_event:proc(), label(), core()) -> core().
 adopt(P, Label, C) -> own(P, {direct, Label}, C).
 
--doc "The same for a process that has just been spawned: its `init` is still to come, its `fork` is nobody's.".
+-doc "The same for a process that has just been spawned: its `init` is still to come, and no tracer gets its `fork`.".
 -spec adopt_newborn(witness_event:proc(), label(), core()) -> core().
 adopt_newborn(P, Label, C) -> paired(P, adopt(P, Label, C)).
 
@@ -185,8 +185,8 @@ is_done(#core{own = Own, route = Route}) -> map_size(Own) =:= 0 andalso map_size
 owned(#core{own = Own}) -> [{P, label(O)} || P := O <- Own].
 
 -doc """
-All that a tracer keeps of processes: `own` and `route` of those that live or whose events
-are still to come; `stash` and `unpaired` of those whose birth has not been reported completely.
+The processes that a tracer keeps. `own` and `route` have those that live or have events still
+to come; `stash` and `unpaired` have those with a birth that has not been reported completely.
 """.
 -spec maps(core()) -> #{own := #{witness_event:proc() => own()}, route := #{witness_event:proc() => route()},
                         stash := #{witness_event:proc() => [witness_trace:stamped()]},
@@ -198,7 +198,7 @@ maps(#core{own = Own, route = Route, stash = Stash, unpaired = Unpaired}) ->
 -spec reassign(assign(), core()) -> core().
 reassign(Assign, C) -> C#core{assign = Assign}.
 
--doc "A tracer that owns nothing yet, with what `maps/1` has given of one that was between two messages.".
+-doc "A tracer with the maps that `maps/1` has returned of one between two messages.".
 -spec with_maps(#{own := #{witness_event:proc() => own()}, route := #{witness_event:proc() => route()},
                   stash := #{witness_event:proc() => [witness_trace:stamped()]},
                   unpaired := #{witness_event:proc() => []}}, core()) -> core().
@@ -211,8 +211,8 @@ settling(#core{own = Own}) ->
     lists:any(fun({direct, _}) -> false; ({late, _, _}) -> false; (_) -> true end, maps:values(Own)).
 
 -doc """
-The label of a process whose own events are analysed at once. For such a process
-`handle({own, E})` of a `send` or `recv` comes to exactly `[{analyse, Label, E}]` and an
+The label of a process if its own events are analysed at once. For such a process
+`handle({own, E})` of a `send` or `recv` returns exactly `[{analyse, Label, E}]` and an
 unchanged state; a caller may do that by itself.
 """.
 -spec direct(witness_event:proc(), core()) -> {ok, label()} | no.
@@ -226,7 +226,7 @@ direct(P, #core{own = Own}) ->
 -spec handle(message(), core()) -> result().
 handle(Message, C = #core{asked = undefined, todo = []}) -> run(C#core{todo = [Message]}).
 
--doc "Goes on with the answer to the question that was asked last.".
+-doc "Continues with the answer to the question that was asked last.".
 -spec answer(term(), core()) -> result().
 answer(Answer, C = #core{asked = {_, Why}}) -> run(answered(Why, Answer, C#core{asked = undefined})).
 
@@ -284,8 +284,8 @@ acknowledge(P, Next, C) ->
     C1 = send(Next, {routed, C#core.self, {eof, P}}, C),
     remove_route(P, effect({off, P}, C1)).
 
-%% The process's tracer has this event from elsewhere. A child was born in this session with it,
-%% and is discarded unless it was claimed.
+%% The owner of the process gets this event from elsewhere. The child of a fork was born in this
+%% session with it, and is discarded unless it was claimed.
 duplicate({_, E}, C0) ->
     C = #core{own = Own, route = Route} = done_with(E, C0),
     case E of
@@ -298,14 +298,14 @@ duplicate({_, E}, C0) ->
         _ -> C
     end.
 
-%% What was stashed of a process that belongs to another tracer are duplicates.
+%% Stashed events of a process that belongs to another tracer are duplicates.
 unstashed(P, C = #core{stash = Stash}) ->
     case maps:take(P, Stash) of
         {Stashed, Rest} -> lists:foldl(fun duplicate/2, C#core{stash = Rest}, lists:reverse(Stashed));
         error -> C
     end.
 
-%% `init' is always first. If the fork was done with, the process belongs to another tracer, or
+%% `init' is always first. If the fork was handled, the process belongs to another tracer, or
 %% has ended. Otherwise, since A4 does not hold, the fork is still on its way.
 unknown(P, S = {_, {init, _, _, _, _}}, C = #core{stash = Stash, unpaired = Unpaired}) ->
     case Unpaired of
@@ -320,8 +320,8 @@ unknown(P, S, C = #core{stash = Stash}) ->
         #{} -> duplicate(S, C)
     end.
 
-%% What came between being lent and `take', other than of the process that is to be taken:
-%% duplicates from an earlier partition.
+%% Events that came after this tracer was lent and before `take', except those of the process to be
+%% taken, are duplicates from an earlier partition.
 overdue(P, C = #core{stash = Stash}) ->
     Others = [Q || Q := Stashed <- Stash, Q =/= P, element(1, element(2, lists:last(Stashed))) =/= init],
     lists:foldl(fun unstashed/2, C, Others).
@@ -349,8 +349,8 @@ routed(S = {U, E}, O, C = #core{own = Own, route = Route}) ->
             end
     end.
 
-%% The process was born in this tracer's session as well, which is not known to the origin
-%% yet, or it has ended: what the origin routes is a duplicate, and so are the children.
+%% The process was born in this tracer's session as well, which the origin does not know yet, or it
+%% has ended. So what the origin routes is a duplicate, and so are the children.
 overlap({_, {fork, _, Child, _, _}}, O, C) -> send(O, {discard, Child}, C);
 overlap(_, _, C) -> C.
 
@@ -389,8 +389,8 @@ analyse(S = {_, E}, From, Label, C0) ->
         _ -> C
     end.
 
-%% Here: whether the child is on in the own session. A child whose fork was routed may
-%% nevertheless have been born in the own session, during the overlap.
+%% Here: whether the child is on in the own session. During an overlap a child may have been born
+%% in the own session although its fork was routed.
 place(Child, Fork, Parent, true, {origin, O}, C) ->
     place(Child, Fork, Parent, true, own, send(O, {discard, Child}, C));
 place(Child, Fork = {fork, _, _, Signature, _}, Parent, Here, From, C) ->
@@ -400,13 +400,13 @@ place(Child, Fork = {fork, _, _, Signature, _}, Parent, Here, From, C) ->
         {shared, Label} -> take(Child, Fork, Label, Here, From, C)
     end.
 
-%% What is on here by birth is complete here. Of what has ended, its origin has everything,
-%% and children that were born here are taken when their fork comes routed.
+%% If a process is on here by birth, all its events are here. If it has ended, its origin has all of
+%% them, and children that were born here are taken when their fork comes routed.
 take(P, Fork, Label, true, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct}, C);
 take(P, Fork, Label, dead, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {own, P, {routed, O}}, C);
 take(P, Fork, Label, {false, Now}, {origin, O}, C) -> ask({adopt, P, Fork, Label}, {switch, P, O, Now}, C).
 
-%% Its fork was done with by its parent's tracer.
+%% The tracer of its parent has handled its fork.
 taken(P, Fork, Label, born, _, C) -> ask({adopt, P, Fork, Label}, {own, P, direct}, paired(P, C));
 taken(P, Fork, Label, ask, O, C) -> ask({traced, P}, {take, P, Fork, Label, O}, C);
 taken(P, Fork, Label, dead, O, C) -> take(P, Fork, Label, dead, {origin, O}, C);
@@ -462,8 +462,8 @@ discard_routed(P, C = #core{route = Route}) ->
         #{} -> C
     end.
 
-%% The tracers on the way to the owner have a route too, which `eof' ends; to the owner,
-%% which has the process directly, it says nothing.
+%% `eof' also ends the routes of the tracers on the way to the owner. The owner ignores it, since
+%% it has the process directly.
 unroute(P, Next, C) -> remove_route(P, send(Next, {routed, C#core.self, {eof, P}}, C)).
 
 %% --- the maps, with their invariants ---------------------------------------------
@@ -473,7 +473,7 @@ own(P, Mode, C = #core{own = Own, route = Route}) ->
     is_map_key(P, Route) andalso error({invariant, 'I22', P}),
     C#core{own = Own#{P => Mode}}.
 
-%% If the exit was routed, what waited are duplicates.
+%% If the exit was routed, the waiting events are duplicates.
 disown(P, C = #core{own = Own}) ->
     case maps:take(P, Own) of
         {{priority, _, _, Waiting, _}, Rest} ->
@@ -490,8 +490,8 @@ remove_route(P, C = #core{route = Route}) ->
     is_map_key(P, Route) orelse error({invariant, 'I7', P}),
     C#core{route = maps:remove(P, Route)}.
 
-%% Of what the own session reports nothing is left to do with this. Each fork and `init' comes here
-%% once, so the second of a pair takes away the note of the first.
+%% This report of the own session is handled. Each fork and `init' comes here once, so the second of
+%% a pair removes the entry of the first.
 done_with({init, P, _, _, _}, C) -> paired(P, C);
 done_with({fork, _, Child, _, _}, C) -> paired(Child, C);
 done_with(_, C) -> C.

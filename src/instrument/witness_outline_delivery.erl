@@ -1,7 +1,7 @@
 -module(witness_outline_delivery).
 -moduledoc """
-How the monitors of a tracer are given what it analyses: those of outline monitoring are processes of their own
-(`m:witness_monitor_runner`), those of central monitoring machines in the tracer (`m:witness_central_monitors`).
+Gives the monitors of a tracer the events that it analyses. In outline monitoring a monitor is a process
+(`m:witness_monitor_runner`); in central monitoring it is a machine in the tracer (`m:witness_central_monitors`).
 """.
 
 -export([new/1, renew/1, readers/2, start/6, events/3, complete/2, gap/3, clock/3, clocks/2, work/2, stop/2]).
@@ -11,24 +11,24 @@ How the monitors of a tracer are given what it analyses: those of outline monito
 
 -type reader() :: pid() | witness_central_monitors:reader().
 
--doc "Who reads a process; `nobody`: not even who reads all processes.".
+-doc "The monitors that read a process. The atom: none does, not even a monitor that reads all processes.".
 -type readers() :: [reader()] | nobody.
 
-%% Events that are worked off together.
+%% Events after which central monitors handle what is pending.
 -define(MANY, 256).
 
--doc "Without monitors. `central`: properties over all processes, where the monitors are to be in the calling process.".
+-doc "A delivery without monitors. `central`: the properties over all processes, if the calling process holds the monitors.".
 -spec new(#{central => [witness_outline_map:entry()], run := pid(), _ => _}) -> delivery().
 new(#{central := All, run := Run} = Config) ->
     {Run, witness_central_monitors:new(Config#{host => self(), all => All})};
 new(#{}) -> runners.
 
--doc "Other specifications take the place of those before.".
+-doc "Other specifications replace those before.".
 -spec renew(delivery()) -> delivery().
 renew(runners) -> runners;
 renew({Run, M}) -> {Run, witness_central_monitors:renew(M)}.
 
--doc "Who reads a process with this label.".
+-doc "The monitors that read a process with this label.".
 -spec readers(witness_outline_map:label(), delivery()) -> readers().
 readers(Label, runners) -> witness_outline_map:label(readers, Label);
 readers(Label, {_, _}) ->
@@ -37,7 +37,7 @@ readers(Label, {_, _}) ->
         false -> nobody
     end.
 
--doc "Starts the monitors that a label names, which are announced to the run.".
+-doc "Starts the monitors that a label names, and reports them to the run.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:label(),
             witness_outline_readers:config(), witness_outline_readers:alive(), delivery()) ->
     {{witness_outline_map:label(), witness_outline_readers:alive()}, delivery()}.
@@ -55,14 +55,14 @@ events(Readers, Events, runners) ->
     runners;
 events(Readers, Events, {Run, M}) -> work(?MANY, {Run, witness_central_monitors:events(Readers, Events, M)}).
 
--doc "All that these read has ended.".
+-doc "All processes that these monitors read have ended.".
 -spec complete([reader()], delivery()) -> delivery().
 complete(Readers, runners) ->
     lists:foreach(fun witness_monitor_runner:complete/1, Readers),
     runners;
 complete(Readers, {Run, M}) -> {Run, witness_central_monitors:complete(Readers, M)}.
 
--doc "These miss events from here on.".
+-doc "These monitors miss events from here on.".
 -spec gap(readers(), Reason :: term(), delivery()) -> delivery().
 gap(nobody, _, Delivery) -> Delivery;
 gap(Readers, Reason, runners) ->
@@ -77,13 +77,13 @@ clock(Runner, Time, runners) ->
     runners;
 clock(Reader, Time, {Run, M}) -> {Run, witness_central_monitors:clock(Reader, Time, M)}.
 
--doc "Who may have to put in order what was given to these readers.".
+-doc "The clocks of these readers: they may have to put events in order.".
 -spec clocks(readers(), delivery()) -> [pid() | witness_central_monitors:clock()].
 clocks(nobody, _) -> [];
 clocks(Readers, runners) -> Readers;
 clocks(Readers, {_, M}) -> witness_central_monitors:clocks(Readers, M).
 
--doc "Has what was given worked off, if it is so much.".
+-doc "Has the monitors handle what is pending, if that is at least so many events.".
 -spec work(Events :: non_neg_integer(), delivery()) -> delivery().
 work(_, runners) -> runners;
 work(Events, {Run, M}) ->
@@ -94,7 +94,7 @@ work(Events, {Run, M}) ->
 
 tell(Run) -> fun(Reports) -> Run ! {reports, Reports} end.
 
--doc "Watching ends: those who are undecided are told. `Readers`: those of the processes that have not ended.".
+-doc "Watching ends: undecided monitors are notified. `Readers`: those of the processes that have not ended.".
 -spec stop([reader()], delivery()) -> ok.
 stop(Readers, runners) -> lists:foreach(fun witness_monitor_runner:stop/1, Readers);
 stop(_, {Run, M}) ->

@@ -1,36 +1,37 @@
 -module(witness_outline_lane).
 -moduledoc """
-Runs the monitors of very many processes in one: a *lane* of the native source (`m:witness_trace_native`).
+Runs the monitors of very many processes in one process: a *shard* of the native source (`m:witness_trace_native`, where it is
+called a lane).
 
-A process that only bounded monitors may read (`m:witness_monitor_bounded`) is born into a partition of a lane. It has no
-tracer, no runner and no message of its own: the lane takes what any of its partitions have, many at a time, decides by the
-first event of a process who reads it (Algorithm 2, as `m:witness_outline_births`), and holds its monitors as data
-(`m:witness_monitor_machine`). To the run it speaks in `reports`, one message for each time that it has taken something. A
-monitor of a lane is known there as `{Lane, Number}`.
+If only bounded monitors may read a process (`m:witness_monitor_bounded`), it is born into a partition of a shard. It has no
+tracer, no runner and no message of its own. The shard takes what its partitions have, many at a time. By the first event of
+a process it decides which monitors read it (Algorithm 2, as in `m:witness_outline_births`). It holds these monitors as data
+(`m:witness_monitor_machine`). Each time that it has taken something, it sends the run one message, `reports`. The run knows
+a monitor of a shard as `{Lane, Number}`, with the process of the shard.
 
-## Why no monitor of a lane harms another one
+## Why a monitor does not harm the others of its shard
 
-A monitor that loops, waits, ends its process or keeps it busy for long would hold up all others of the lane, so only those
-are let in of which their code says that they cannot: a step ends after a bounded time, and does nothing but to compute.
-One that crashes is `inconclusive`, and no one else. What remains is size: the garbage collector moves all that a lane
-holds. So a monitor that has grown beyond what most of them have, or that has slices, moves out, to a process of its
-own (`m:witness_monitor_runner`), which goes on from its state. The lane answers for it still, and says so when that dies.
+A monitor that loops, waits, ends its process or keeps it busy for long would block all others of the shard. So a shard runs
+a monitor only if its code shows that it cannot: a step ends after a bounded time, and only computes. If a monitor crashes,
+it alone is `inconclusive`. What remains is size: the garbage collector moves all that a shard holds. So a monitor that is
+larger than most, or has slices, moves to a process of its own (`m:witness_monitor_runner`), which goes on from its state.
+The shard still answers for it, and reports it if that process dies.
 
-## When a lane dies
+## When a shard dies
 
-Its monitors are inconclusive, since the run is linked to it. What the source had not told it of waits for the next one.
+Its monitors are inconclusive, since the run is linked to it. Partitions that it has not been given wait for its successor.
 """.
 
 -export([start_link/2, replace/3, finish/2]).
 -export([init/3]).
 
-%% monitors: what all machines of one have in common, and the kinds of events that it reads; for the present maps
-%% live: who reads the partitions that are not undone
+%% monitors: what all machines of a monitor share, and the kinds of events that it reads; for the present maps
+%% live: the monitors of the partitions that are still read
 %% count: of the monitors so far
-%% told: for the run, the last one first
-%% marks: the property whose marks are in the process dictionary; covered: those of all others
-%% grown: partitions whose monitors have to move out
-%% moved: monitors that have
+%% told: reports for the run, newest first
+%% marks: the property that has its marks in the process dictionary; covered: the marks of all others
+%% grown: partitions with monitors that have to move out
+%% moved: the processes of monitors that have moved out
 -record(lane, {lane :: witness_trace_native:lane(),
                births :: pid(),
                config :: witness_outline_births:config(),
@@ -46,17 +47,17 @@ Its monitors are inconclusive, since the run is linked to it. What the source ha
 -type reader() :: {pid(), pos_integer()}.
 -type property() :: {Monitor :: {module(), term()}, Version :: pos_integer()}.
 
-%% Its number, what it is, its process, and after how many batches its size is looked at again.
+%% Its number, its property, the process that it reads and its signature, the batches until its size is checked, its state.
 -type member() :: {pos_integer(), property(), witness_event:proc(), witness_event:signature(), pos_integer(),
                    witness_monitor_machine:machine()}.
 
-%% In words: what comes in at a time, several times.
+%% Words: several times what is taken at once.
 -define(HEAP, 100_000).
-%% Batches after which the size of a monitor is looked at, and the words that it may have.
+%% Batches after which the size of a monitor is checked, and the words that it may have.
 -define(LOOK, 32).
 -define(LARGE, 8_000).
 
--doc "Starts the process that takes from a lane; the caller is its run's `m:witness_outline_births`.".
+-doc "Starts the process that takes from a shard; the caller is the `m:witness_outline_births` of its run.".
 -spec start_link(witness_trace_native:lane(), witness_outline_births:config()) -> pid().
 start_link(Lane, Config) ->
     Pid = spawn_opt(?MODULE, init, [Lane, Config, self()], [link, {priority, high}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP},
@@ -64,13 +65,13 @@ start_link(Lane, Config) ->
     true = is_pid(Pid),
     Pid.
 
--doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when; then the run knows of all before.".
+-doc "From now on new processes have these maps. The answer is `{replaced, Pid, Tag}`; then the run knows of all monitors before.".
 -spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
 replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
 -doc """
-The source was closed. `{finished, Pid, Tag}` says that the run was told of everything that was gathered; monitors that
-have moved out go on.
+The source was closed. The answer is `{finished, Pid, Tag}`, when everything that was gathered has been reported to the run;
+monitors that have moved out go on.
 """.
 -spec finish(pid(), Tag :: reference()) -> ok.
 finish(Pid, Tag) -> Pid ! {finish, self(), Tag}, ok.
@@ -98,7 +99,7 @@ loop(L = #lane{config = Config}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, L)
     end.
 
-%% Others may have sent something meanwhile, so what there is next is not taken at once.
+%% Other messages may be queued, so the next pieces are not taken at once.
 take(L = #lane{lane = Lane}) ->
     case witness_trace_native:take_lane(Lane) of
         [] -> loop(L);
@@ -122,7 +123,7 @@ await_moved(L) ->
     end.
 
 -spec lost(pid(), #lane{}) -> no_return().
-%% Nobody adopts what comes now. The run is to know whom that concerns, and why.
+%% From now on no process takes what comes. The run has to know which monitors that concerns, and why.
 lost(Births, L = #lane{births = Births, lane = Lane}) ->
     _ = worked(witness_trace_native:take_lane(Lane), L),
     exit({shutdown, {gap, tracer_lost}});
@@ -185,7 +186,7 @@ known({Monitor, _} = Property, L = #lane{monitors = Monitors, config = Config}) 
     Prepared = witness_monitor_machine:prepare((maps:with([explain, max_slices, slice_idle], Config))#{monitor => Monitor}),
     L#lane{monitors = Monitors#{Property => {Prepared, witness_monitor_alphabet:kinds(Monitor)}}}.
 
-%% The source leaves out what the only reader would skip.
+%% The source leaves out the events that the only reader would skip.
 narrowed([{_, Property, _, _, _, _}], Place, L = #lane{lane = Lane, monitors = Monitors}) ->
     case Monitors of
         #{Property := {_, all}} -> L;
@@ -195,7 +196,7 @@ narrowed(_, _, L) -> L.
 
 %% --- monitors --------------------------------------------------------------------
 
-%% Where one monitor reads a partition, as most often.
+%% The most frequent case: one monitor reads the partition.
 read({N, Property, P, Signature, Look, Machine}, Place, Events, open, L0) ->
     L = #lane{live = Live} = marked(Property, L0),
     case witness_monitor_machine:run(Events, Machine) of
@@ -263,8 +264,8 @@ verdict(N, Property, Final, L = #lane{told = Told}) ->
 
 %% --- marks -----------------------------------------------------------------------
 
-%% Monitors mark their actions in the process dictionary, without saying whose they are. So whose turn it is has the
-%% dictionary for itself.
+%% Monitors mark their actions in the process dictionary, without naming their property. So the dictionary has the marks of
+%% one property at a time.
 marked(Property, L = #lane{marks = Property}) -> L;
 marked(Property, L = #lane{marks = none}) -> L#lane{marks = Property};
 marked(Property, L = #lane{marks = Other, covered = Covered}) ->
@@ -276,7 +277,7 @@ covered(Property, #lane{covered = Covered}) -> maps:get(Property, Covered, 0).
 
 %% --- moving out ------------------------------------------------------------------
 
-%% Between two takes, so that nothing of their partitions is in hand.
+%% Between two takes, when this process has no event of their partitions.
 move_out(L = #lane{grown = []}) -> L;
 move_out(L = #lane{grown = Grown}) ->
     lists:foldl(fun move_out/2, L#lane{grown = []}, lists:usort(Grown)).
@@ -286,7 +287,7 @@ move_out(Place, L = #lane{lane = Lane, live = Live}) ->
         #{Place := [Member]} ->
             Partition = witness_trace_native:detach(Lane, Place),
             moved(Member, witness_outline_readers:taking(Partition), dropped(Place, L));
-        %% Those that read a partition together stay together.
+        %% Monitors that read a partition together stay together.
         #{} -> L
     end.
 

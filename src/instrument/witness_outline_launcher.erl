@@ -1,9 +1,9 @@
 -module(witness_outline_launcher).
 -moduledoc """
-Starts the system's first process, as a child of a process that is Witness's own.
+Starts the system's first process, as a child of a process of Witness.
 
-The launcher is traced while it spawns, so that its child is traced from birth, and for nothing else. How the child
-ends comes to the run as `{system_ended, Reason}`.
+The launcher is traced only while it spawns, so that its child is traced from birth. When the child ends, the launcher sends
+`{system_ended, Reason}` to the run.
 """.
 
 -export([start_link/3, launch/1, launch_known/1]).
@@ -13,11 +13,11 @@ ends comes to the run as `{system_ended, Reason}`.
 -spec start_link({module(), atom(), [term()]}, GroupLeader :: pid(), Run :: pid()) -> pid().
 start_link(MFA, GroupLeader, Run) -> spawn_link(?MODULE, init, [MFA, GroupLeader, Run]).
 
--doc "Has the process started. The source tells of it: the launcher itself does nothing else while it is traced.".
+-doc "Has the process started. The source reports it: the launcher does nothing else while it is traced.".
 -spec launch(pid()) -> ok.
 launch(Launcher) -> Launcher ! {launch, []}, ok.
 
--doc "Has the process started, where the source does not tell of launchers.".
+-doc "Has the process started, if the source does not report launchers, and returns it.".
 -spec launch_known(pid()) -> pid().
 launch_known(Launcher) ->
     Ref = monitor(process, Launcher),

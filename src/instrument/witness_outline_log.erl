@@ -2,17 +2,18 @@
 -moduledoc """
 RIARC over a log: the tracers of a run as data, in one process.
 
-The source (`m:witness_trace_log`) gives one item after the other to the tracer that owns its process. What that tracer,
-a `m:witness_outline_core`, sends to another one is handled at once, before the next item; so nothing is ever on its way
-between two items. The source can give a new process to its own tracer before the first event of the process: each
-process is `born` into its partition, no route is ever made, and a tracer whose partition has ended has nothing left.
+The source (`m:witness_trace_log`) gives each item to the tracer that owns its process, one item after the other. If that
+tracer, a `m:witness_outline_core`, sends something to another one, it is handled at once, before the next item. So no
+message is on its way between two items. The source can give a new process to its own tracer before the first event of the
+process. So each process is `born` into its partition, no route is ever made, and a tracer has nothing left when its
+partition has ended.
 
-What comes out are *operations* for monitors, in the order of the log: start, event, end, gap (`t:witness_monitor_lane:op/0`).
-A monitor is named by a number, and belongs to one of the *lanes* of its property (`lane/1`): the operations of a lane can
-be performed beside those of the others.
+The results are *operations* for monitors, in the order of the log: start, event, end, gap (`t:witness_monitor_lane:op/0`).
+A monitor is named by a number, and belongs to one of the shards of its property (`t:lane/0`). Shards can perform their
+operations in parallel.
 
 In mode `central` one tracer owns everything; monitors see the same. Properties over all processes are for that mode:
-their monitors are started first and read every event that is delivered, in the order in which that happens.
+their monitors are started first and read every event, in the order of delivery.
 """.
 
 -export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
@@ -22,33 +23,33 @@ their monitors are started first and read every event that is delivered, in the 
 -export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0, missing/0]).
 
 -doc """
-Instrumentation maps; all properties that they name; those of them that are over all processes; in how many lanes the monitors of each are spread; and what the source
-needs (`witness_trace_log:new/1`).
+`maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
+`spread`: the number of shards for the monitors of each property. The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_outline_map:instrumentation()], properties := [witness_outline_map:entry()],
                     all => [witness_outline_map:entry()], mode := outline | central, spread := pos_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
--doc "A lane of the monitors of one property (`property/2`).".
+-doc "A shard of the monitors of one property (`property/2`).".
 -type lane() :: non_neg_integer().
 
 -doc "What is known of a monitor.".
 -type meta() :: #{process => witness_event:proc(), signature => witness_event:signature(),
                   spec := binary(), name := binary() | undefined}.
 
--doc "A birth or an end; `there`: a process that the log shows from its beginning, or from its middle, on.".
+-doc "A birth or an end. `there`: the log shows a process from its beginning, or from its middle, on.".
 -type life() :: witness_event:event() | {there, witness_event:proc(), witness_event:signature() | undefined}.
 
 -doc """
-Operations since the last `take/1`, for each lane in order, and the monitors that were started with them; births and ends
-with their lines, if they are wanted (`with_lives/1`).
+For each shard the operations since the last `take/1`, in order, and the monitors that were started with them; births and
+ends with their lines, if they are wanted (`with_lives/1`).
 """.
 -type batch() :: #{operations := #{lane() => [witness_monitor_lane:op(), ...]},
                    started := [{witness_monitor_lane:id(), lane(), meta()}], lives := [{line(), life()}]}.
 
 -doc """
-Where an operation stems from: the line of its item. Where that had to wait for its spawn, also the line with which it could
-be delivered. The latter never goes back, so that operations can be put in an order (`place/1`).
+Where an operation stems from: the line of its item. If the item had to wait for its spawn, also the line with which it could
+be delivered. The latter never decreases, so operations can be put in an order (`place/1`).
 """.
 -type place() :: line() | {Delivered :: line(), line()}.
 
@@ -56,12 +57,12 @@ be delivered. The latter never goes back, so that operations can be put in an or
 -type tracer() :: non_neg_integer().
 -type line() :: non_neg_integer().
 
-%% plain: the readers of processes whose sends and receives go nowhere else, whatever happens to others
-%% all: who reads all processes
+%% plain: the readers of processes that have sends and receives for these readers only, whatever other processes do
+%% all: the monitors that read all processes
 %% alive: how many processes of a group its monitor still waits for
-%% properties: by their place
-%% place: of what is delivered
-%% gaps: how many there were; hiding: which may hide births; missing: the first of them, the latest first
+%% properties: with their numbers
+%% place: that of the item that is delivered
+%% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
 %% operations: newest first
 -record(log, {config :: config(),
               source :: witness_trace_log:log(),
@@ -85,16 +86,16 @@ be delivered. The latter never goes back, so that operations can be put in an or
 
 -opaque state() :: #log{}.
 
--doc "A gap: whose events are missing, why, and how many.".
+-doc "A gap: the process that misses events, why, and how many.".
 -type missing() :: {witness_event:proc(), Reason :: atom(), pos_integer() | unknown}.
 
-%% So many gaps are named.
+%% The most gaps that are listed.
 -define(MISSING, 20).
 
 %% The tracer that owns the first processes, for as long as the log lasts.
 -define(TOP, 0).
 
--doc "Nothing was read.".
+-doc "The state before anything was read.".
 -spec new(config()) -> state().
 new(Config) -> lists:foldl(fun start_all/2, unread(Config), maps:get(all, Config, [])).
 
@@ -115,15 +116,15 @@ core(Tracer, #{maps := Maps, mode := Mode}) ->
     witness_outline_core:new(#{self => Tracer, sink => Tracer, assign => Assign}).
 
 -doc """
-Takes items, whose lines are counted from the line `Base`. An item that cannot be is refused, with its line; those behind
-it were not taken.
+Takes items. Their lines are counted from the line `Base`. An impossible item is refused, with its line; the items after it
+were not taken.
 """.
 -spec items([{line(), witness_event:item()}], Base :: non_neg_integer(), state()) ->
     {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_event:item()}], state()}.
 items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Events}) ->
     items(Items, Base, Plain, Operations, Events, L).
 
-%% The hot path: what changes with each message travels as arguments.
+%% The hot path: what changes with each message is passed as arguments.
 items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
     P = element(2, E),
     case Plain of
@@ -152,12 +153,12 @@ give([{Lane, Id} | Readers], Line, What, Operations) ->
 give(Readers, What, L = #log{place = Place, operations = Operations}) ->
     L#log{operations = give(Readers, Place, What, Operations)}.
 
--doc "What operations are put in order by, and the line that they stem from.".
+-doc "The number by which operations are ordered, and the line that they stem from.".
 -spec place(place()) -> {Order :: line(), line()}.
 place({_, _} = Place) -> Place;
 place(Line) -> {Line, Line}.
 
--doc "After this line events are missing, of whom is not known: nobody who is monitored now can be judged.".
+-doc "Events of unknown processes are missing after this line: no monitor that is undecided now can be judged.".
 -spec problem(Reason :: atom(), line(), state()) -> state().
 problem(Reason, Line, L) -> everybody({gap, Reason}, Line, L).
 
@@ -167,40 +168,40 @@ everybody(What, Line, L = #log{cores = Cores, all = All}) ->
 
 readers(Labels) -> lists:usort(lists:append([witness_outline_map:label(readers, Label) || Label <- Labels])).
 
--doc "Decides which process is the root, if that is open: after this line nothing is there to be read at the moment.".
+-doc "Decides which process is the root, if that is open. Called when there is nothing to read at the moment after this line.".
 -spec settle(line(), state()) -> state().
 settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_trace_log:settle(Source)}).
 
--doc "The log has ended with this line. Items of processes whose spawn was never seen are left over; how many of each.".
+-doc "The log has ended with this line. Returns the processes with items left, as their spawn was never seen, and how many.".
 -spec finish(line(), state()) -> {[{witness_event:proc(), pos_integer()}], state()}.
 finish(Line, L0) ->
     L = #log{source = Source} = settle(Line, L0),
     {Orphans, Source1} = witness_trace_log:finish(Source),
     {Orphans, stop(Line, L#log{source = Source1})}.
 
--doc "Watching ends after this line: what is undecided stays so.".
+-doc "Watching ends after this line: undecided monitors stay so.".
 -spec stop(line(), state()) -> state().
 stop(Line, L) -> everybody(stopped, Line, L).
 
--doc "What is to be done by the monitors.".
+-doc "Takes the operations that monitors have to perform.".
 -spec take(state()) -> {batch(), state()}.
 take(L = #log{operations = Operations, started = Started, lives = Lives}) ->
     {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started),
        lives => case Lives of none -> []; _ -> lists:reverse(Lives) end},
      L#log{operations = #{}, started = [], lives = case Lives of none -> none; _ -> [] end}}.
 
--doc "From now on births and ends are told too.".
+-doc "From now on births and ends are reported too.".
 -spec with_lives(state()) -> state().
 with_lives(L) -> L#log{lives = []}.
 
--doc "The property that a lane is of.".
+-doc "The property that a shard belongs to.".
 -spec property(lane(), state()) -> witness_outline_map:entry().
 property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
     lists:nth(Lane div Spread + 1, Properties).
 
 -doc """
-Processes, events and gaps so far, processes that are alive, and how many tracers there were at most at the same time. `hiding`: gaps that may
-hide the birth of a process, which may have had monitors; `missing`: the first gaps.
+Processes, events and gaps so far, processes that are alive, and the highest number of tracers at one time. `hiding`: gaps
+that may hide the birth of a process, which may have had monitors; `missing`: the first gaps.
 """.
 -spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), gaps := non_neg_integer(),
                            hiding := non_neg_integer(), missing := [missing()],
@@ -208,7 +209,7 @@ hide the birth of a process, which may have had monitors; `missing`: the first g
 counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most}) ->
     #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing), alive => map_size(Plain), tracers => Most}.
 
--doc "The state as plain data. Nothing may be left to take.".
+-doc "The state as plain data. There must be nothing left to take.".
 -spec save(state()) -> term().
 save(#log{config = #{spread := Spread}, operations = Operations, started = [], tracer = Tracer, most = Most} = L)
   when map_size(Operations) =:= 0 ->
@@ -226,7 +227,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
     (unread(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer, most = Most,
                       cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
                       monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
-                      %% What was saved before there were these hides births, perhaps.
+                      %% An older position does not say which gaps may hide births, so all of them may.
                       hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
 %% --- from the source to the tracers ----------------------------------------------
@@ -245,7 +246,7 @@ deliver(Now, L = #log{source = Source}) ->
 place(Now, Now) -> Now;
 place(Line, Now) -> {Now, Line}.
 
-%% A process that the log shows from its middle on has no signature, and so no monitor of its own.
+%% A process that the log shows only from its middle on has no signature, and so no monitor of its own.
 root(P, Signature, L) -> first(P, Signature, life({there, P, Signature}, L)).
 
 first(P, undefined, L) ->
@@ -273,7 +274,7 @@ delivered(E, Tracer, L0) ->
         _ -> plain(element(2, E), Tracer, L)
     end.
 
-%% Births are told also of a process whose messages are missing. Which events other gaps hide is not known here.
+%% A gap with one of these reasons hides no births. Which events other gaps hide is not known here.
 may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
 
 life(_, L = #log{lives = none}) -> L;
@@ -324,7 +325,7 @@ effect({settle, _}, Acc) -> Acc.
 question({tracer, _}, L = #log{config = Config, cores = Cores, tracer = Last, most = Most}) ->
     Cores1 = Cores#{Last + 1 => core(Last + 1, Config)},
     {{Last + 1, Last + 1}, L#log{cores = Cores1, tracer = Last + 1, most = max(Most, map_size(Cores1))}};
-%% No event of the new process was delivered yet, so it changes hands without anything being lost.
+%% No event of the new process was delivered yet, so it can change its tracer without loss.
 question({traced, P, Tracer}, L = #log{source = Source}) ->
     {born, L#log{source = witness_trace_log:on(P, Tracer, Source)}};
 question({adopt, P, {fork, _, P, Signature, _}, Label}, L = #log{processes = Processes}) ->

@@ -3,10 +3,10 @@
 Instrumentation maps: which monitors read a new process, and which tracer owns it
 (RIARC text, section 3.5; Algorithm 2).
 
-Each specification file is one map, and each monitor given by itself another. Maps are
-independent: what one of them names never changes what another one's monitors see. A map
-that does not name a process leaves it to the groups of its parent, one that names it
-starts new monitors, and `none` cuts it, with its descendants, out of them.
+Each specification file is one map, and each monitor given by itself is another. Maps are
+independent: what one map names never changes what the monitors of another one see. A map
+that does not name a process leaves it to the groups of its parent. A map that names it
+starts new monitors. `none` cuts it, with its descendants, out of the groups.
 
 A new process goes to a tracer of its own when it has monitors and shares none of them
 with its parent; otherwise it stays with the tracer of its parent.
@@ -17,32 +17,32 @@ with its parent; otherwise it stays with the tracer of its parent.
 -export_type([instrumentation/0, entry/0, label/0, reader/0, member/0]).
 
 -doc """
-One map. It gives the entries that name a signature; `[]` when none does. `unless_read`: they only count for a process
-that is left to no group of the map. One that is `retired` starts no monitors any more; its groups go on as they began.
+One map: a function that returns the entries that name a signature, `[]` if none does. `unless_read`: they only count for a
+process that no group of the map reads. A `retired` map starts no monitors any more; its groups go on as they began.
 """.
 -type instrumentation() :: match() | {retired, match()}.
 
 -type match() :: fun((witness_event:signature()) -> [entry()] | {unless_read, [entry()]}).
 
 -doc """
-A monitor to start; `none` cuts the process out of the map's groups. The `spec` of what writes a log is `log`; `version`
-counts how often the specifications of the run were replaced, from 2.
+A monitor to start; `none` cuts the process out of the map's groups. The `spec` of a monitor that writes a log is `log`.
+`version` counts how often the specifications of the run were replaced, from 2.
 """.
 -type entry() :: none | #{monitor := {module(), Arg :: term()},
                           spec := binary() | log, name := binary() | undefined, group := boolean(),
                           version => pos_integer()}.
 
--doc "What stands for a monitor that was started: its runner, or whatever else its tracers know it by.".
+-doc "Represents a monitor that was started: its runner, or any other term that its tracers know it by.".
 -type reader() :: term().
 
--doc "A monitor that reads a process: its map's number, what stands for it, whether it reads descendants.".
+-doc "A monitor that reads a process: the number of its map, the term that represents it, whether it reads descendants.".
 -type member() :: {pos_integer(), reader(), Group :: boolean()}.
 
 -doc "A monitor that must be started for a process.".
 -type start() :: {pos_integer(), entry()}.
 
 %% held: the process belongs to the spawn tree that the run waits for.
-%% read: whether somebody who reads all processes reads it.
+%% read: whether monitors that read all processes read it.
 %% readers: the monitors that the process's events go to.
 -record(label, {held :: boolean(),
                 read = true :: boolean(),
@@ -52,7 +52,7 @@ counts how often the specifications of the run were replaced, from 2.
 
 -opaque label() :: #label{}.
 
--doc "The label of a process without a traced parent. One without a signature is there for its children only: nobody reads it.".
+-doc "The label of a process without a traced parent. Without a signature it is there for its children only: no monitor reads it.".
 -spec new([instrumentation()], #{held := boolean(), signature => witness_event:signature()}) -> label().
 new(Maps, #{held := Held, signature := Signature}) ->
     {_, Label} = assign(Signature, #label{held = Held}, Maps),
@@ -60,7 +60,7 @@ new(Maps, #{held := Held, signature := Signature}) ->
 new(_, #{held := Held}) ->
     #label{held = Held, read = false}.
 
--doc "Who owns a child, and which monitors read it.".
+-doc "Which tracer owns a child, and which monitors read it.".
 -spec assign(witness_event:signature(), Parent :: label(), [instrumentation()]) -> {own | shared, label()}.
 assign(Signature, #label{held = Held, members = Members}, Maps) ->
     {Start, Inherited} = assign(Signature, Members, Maps, 1, [], []),
@@ -77,7 +77,7 @@ assign(Signature, Members, [{retired, Match} | Maps], N, Start, Inherited) ->
     case [M || M = {I, _, true} <- Members, I =:= N] of
         [] -> assign(Signature, Members, Maps, N + 1, Start, Inherited);
         Groups ->
-            %% What it names is not of its groups, as ever.
+            %% As always, a process that the map names is in none of its groups.
             Left = case named(Match(Signature), Groups) of [] -> Groups; _ -> [] end,
             assign(Signature, Members, Maps, N + 1, Start, Left ++ Inherited)
     end;
@@ -98,7 +98,7 @@ named({unless_read, Entries}, []) -> Entries;
 named({unless_read, _}, _) -> [];
 named(Entries, _) -> Entries.
 
--doc "A map that starts no monitors any more: others may stand behind it in its place.".
+-doc "A map that starts no monitors any more. Maps that replace it may come behind it.".
 -spec retire(instrumentation()) -> instrumentation().
 retire({retired, _} = Map) -> Map;
 retire(Map) -> {retired, Map}.
@@ -122,6 +122,6 @@ label(read, #label{read = Read}) -> Read;
 label(readers, #label{readers = Readers}) -> Readers;
 label(members, #label{members = Members}) -> Members.
 
--doc "The groups of the first maps, so many, that read the process.".
+-doc "The groups of the first `Maps` maps that read the process.".
 -spec groups(non_neg_integer(), label()) -> [reader()].
 groups(Maps, #label{members = Members}) -> [Reader || {N, Reader, true} <- Members, N =< Maps].

@@ -7,19 +7,19 @@ feed (reads, parses) --blocks--> this process (m:witness_outline_log) --operatio
                                         ^------------- outcomes of each block ---------'
 ```
 
-Blocks are parsed beside each other, and so do lanes work; but a block is only done when all its lanes have answered, and
-what was found in it is told to the run in the order of the log, however many schedulers there are. Only so many blocks
-are on their way at the same time: memory does not grow with the log, and a monitor that needs time holds up the reading.
+Blocks are parsed in parallel, and shards work in parallel. But a block is only done when all its shards have answered. Then
+this process reports the results of the block to the run in the order of the log, however many schedulers there are. The
+number of blocks on their way is bounded. So memory does not grow with the log, and a slow monitor slows down the reading.
 
-What is refused (a line that cannot be read, an event that cannot be) ends the reading: what was found before it stands,
-and monitors that are undecided stay so. With `skip_malformed` such lines are counted and left out.
+A line that cannot be read, or an impossible event, ends the reading. What was found before stands, and undecided monitors
+stay so. With `skip_malformed` such lines are counted and left out.
 
-A lane that dies (its monitors need more than `memory`, or one has ended its process) takes its monitors with it: those that are
-undecided are inconclusive, and processes that begin later have their monitors in another lane.
+A shard dies if its monitors need more than `memory`, or if one has ended its process. Then those of its monitors that are
+undecided are inconclusive, and processes that start later have their monitors in another shard.
 
-To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of which it wants to hear that the world was told
-(`told/2`), before it goes on to more than a few further blocks, or saves a position; and then, once, `{log_ended, How}`
-(`t:ended/0`), with which it ends.
+This process reports `{checked, Number, Checked}` (`t:checked/0`) to the run. The run calls `told/2` for each, when it has
+passed on the results. Without these calls, this process goes on to a few further blocks only, and saves no position. At the
+end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 """.
 -behaviour(gen_server).
 
@@ -29,9 +29,10 @@ To the run it reports `{checked, Number, Checked}` (`t:checked/0`), for each of 
 -export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
 
 -doc """
-The log and how it is read (`t:witness_trace_feed:options/0`), and what is made of it (`t:witness_outline_log:config/0`).
-`file` is how errors name the log. `each`: whether each verdict is told by itself (`each/2`), as without it. With `save`, the
-position is saved in a file now and then and when reading ends; with `from`, reading goes on at a position that was saved with the same `identity`.
+`feed`: the log and how it is read (`t:witness_trace_feed:options/0`); `log`: what is made of it
+(`t:witness_outline_log:config/0`); `file`: how errors name the log; `each`: whether each verdict is reported by itself
+(`each/2`), as by default. With `save`, the position is saved in a file at intervals and when reading ends. With `from`,
+reading goes on at a position that was saved with the same `identity`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_outline_log:config(), file := binary(),
                     each => boolean(), explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
@@ -39,9 +40,10 @@ position is saved in a file now and then and when reading ends; with `from`, rea
                     identity := binary(), save => file:name_all(), from => file:name_all()}.
 
 -doc """
-What a part of the log has shown: how many monitors of each property were started, and which ones, where that is wanted
-(`lives/2`); the actions that monitors of a property have taken; how many monitors and slices were satisfied of which that is all
-there is to tell, how many of them vacuously, and how many slices were left undecided, likewise, for each reason; and verdicts with the place that decided them, in the order of the log.
+What a part of the log has shown. `started`: how many monitors of each property were started; `monitors`: which ones, if that
+is wanted (`lives/2`); `covered`: the actions that monitors of a property have taken; `counted`: how many monitors and slices
+were satisfied, if there is no more to report of them, and how many of them vacuously; likewise, how many slices were left
+undecided, for each reason; `found`: verdicts with the place that decided them, in the order of the log.
 """.
 -type checked() :: #{started := [{Property :: #{spec := binary(), name := binary() | undefined}, pos_integer()}],
                      monitors := [witness_outline_log:meta()],
@@ -54,11 +56,10 @@ there is to tell, how many of them vacuously, and how many slices were left unde
 -type place() :: pos_integer() | {Id :: pos_integer(), Entry :: non_neg_integer()}.
 
 -doc """
-How reading has ended: whether at the end of the log; how many tracers there were at most, and how many gaps, `hiding` of which may hide
-births; `missing`: the first gaps, with signatures where these are known. `orphans`:
-processes whose spawn is nowhere in the log, with the number of their items; `malformed`:
-what was left out, and the first of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the
-position could not be saved.
+How reading has ended. `whole`: whether at the end of the log; `tracers`: how many there were at most; `gaps`: how many,
+`hiding` of which may hide births; `missing`: the first gaps, with signatures where these are known; `orphans`: processes
+without a spawn in the log, with the number of their items; `skipped`: how many lines were left out; `malformed`: the first
+of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the position could not be saved.
 """.
 -type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), hiding := non_neg_integer(),
                    missing := [missing()],
@@ -71,13 +72,13 @@ position could not be saved.
 -type missing() :: #{process := witness_event:proc(), signature := witness_event:signature() | mfa() | undefined, reason := atom(),
                      count := pos_integer() | unknown}.
 
--doc "What counts for a run, read by anybody at any time.".
+-doc "The counters of a run, which any process may read at any time.".
 -opaque counter() :: {counters:counters_ref(), witness_trace_feed:progress()}.
 
-%% Of the events of a recording, after so many others.
+%% The places of the events of a recording, after so many lines before them.
 -type places() :: none | {Before :: non_neg_integer(), tuple()}.
 
-%% waits: lanes that have not answered yet; asked: whether the feed was asked for it
+%% waits: shards that have not answered yet; asked: whether the feed was asked for it
 -record(block, {waits :: #{pid() => []},
                 asked :: boolean(),
                 started :: [{witness_monitor_lane:id(), witness_outline_log:lane(), witness_outline_log:meta()}],
@@ -88,11 +89,11 @@ position could not be saved.
                 covered = [] :: [{witness_outline_log:lane(), non_neg_integer()}]}).
 
 %% early: blocks that have overtaken others; next: the number of the next one to take
-%% blocks: those with the monitors; oldest: the number of the oldest of these
-%% untold: blocks of which the run has not said that they were told
-%% each: 1 where each verdict is told by itself
-%% saving: no block is taken until those with the monitors were told and the position is saved; then that is done
-%% line: lines so far; shift: from these to lines of the file, which begin again when a file is rotated
+%% blocks: those that monitors work on; oldest: the number of the oldest of these
+%% untold: blocks for which the run has not called `told/2'
+%% each: 1 if each verdict is reported by itself
+%% saving: no block is taken until the run has acknowledged the others and the position is saved; then this is done
+%% line: lines so far; shift: from these to lines of the file, which restart when a file is rotated
 -record(offline, {config :: config(),
                   feed :: witness_trace_feed:feed(),
                   counter :: counters:counters_ref(),
@@ -122,49 +123,50 @@ position could not be saved.
 -define(ALIVE, 3).
 -define(LINES, 4).
 
-%% Milliseconds after which the position is saved again.
+%% Milliseconds between two saves of the position.
 -define(SAVE, 5_000).
-%% Malformed lines that are named.
+%% The most malformed lines that are listed.
 -define(NAMED, 10).
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.
 start_link(Config) ->
     Counter = {counters:new(4, [write_concurrency]), witness_trace_feed:progress()},
-    %% What goes through here is garbage soon, and what stays is little.
+    %% Blocks are garbage soon, and the state is small.
     case gen_server:start_link(?MODULE, {Config, Counter}, [{spawn_opt, [{fullsweep_after, 10}]}]) of
         {ok, Pid} -> {ok, Pid, Counter};
         {error, {shutdown, Text}} -> {error, Text}
     end.
 
 -doc """
-Births and ends are to be told to a process as well, by the call `{lives, [{Place, Life}]}`, in the order of the log (`t:witness_outline_log:life/0`).
+From now on births and ends are reported to a process as well, by the call `{lives, [{Place, Life}]}`, in the order of the log
+(`t:witness_outline_log:life/0`).
 """.
 -spec lives(pid(), To :: pid()) -> ok.
 lives(Pid, To) -> gen_server:call(Pid, {lives, To}, infinity).
 
--doc "Begins to read.".
+-doc "Starts to read.".
 -spec launch(pid(), term(), pid()) -> {ok, pid()}.
 launch(Pid, _, _) ->
     ok = gen_server:call(Pid, launch, infinity),
     {ok, Pid}.
 
 -doc """
-Whether each verdict is told by itself from now on. Otherwise what is satisfied is only counted: to explain it, and to take
-the explanation from process to process, costs more than all its events.
+Whether each verdict is reported by itself from now on. Otherwise satisfied ones are only counted: to explain them, and to
+send the explanations between processes, costs more than all their events.
 """.
 -spec each(pid(), boolean()) -> ok.
 each(Pid, Each) -> gen_server:call(Pid, {each, Each}, infinity).
 
--doc "What was found in this block has been told to the world.".
+-doc "The run has passed on what was found in this block.".
 -spec told(pid(), Number :: pos_integer()) -> ok.
 told(Pid, Number) -> Pid ! {told, Number}, ok.
 
--doc "Has reading end in good order: `log_ended` comes after all that was found in what was read.".
+-doc "Ends the reading in good order: `log_ended` comes after all that was found in what was read.".
 -spec stop(pid()) -> ok.
 stop(Pid) -> gen_server:cast(Pid, stop).
 
--doc "Waits no longer for lanes that have not answered: their monitors end as `{crashed, overdue}`.".
+-doc "Stops waiting for shards that have not answered: their monitors end as `{crashed, overdue}`.".
 -spec give_up(pid()) -> ok.
 give_up(Pid) -> gen_server:cast(Pid, give_up).
 
@@ -196,7 +198,7 @@ init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
 
 each_is(Each, Ref) -> atomics:put(Ref, 1, case Each of true -> 1; false -> 0 end).
 
-%% The telemetry of a system may be loaded at any time.
+%% The application `telemetry' may be loaded at any time.
 counted(Ref) -> fun() -> atomics:get(Ref, 1) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3) end.
 
 saved(#{from := File, identity := Identity}) -> witness_outline_checkpoint:read(File, Identity);
@@ -225,7 +227,7 @@ handle_call({lives, To}, _, O = #offline{log = Log}) ->
 handle_call({each, Each}, _, O = #offline{each = Ref}) ->
     {reply, each_is(Each, Ref), O};
 handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, feed = Feed}) ->
-    %% Each parser has one at hand and one to go on with, and the lanes have one or two.
+    %% Each parser has one block at work and one in reserve, and the shards have one or two.
     ok = witness_trace_feed:more(Feed, 2 * Parsers + 2),
     save_later(O),
     {reply, ok, O}.
@@ -264,7 +266,7 @@ handle_info({'EXIT', _, Reason}, O) ->
 handle_info(_, O) ->
     {noreply, O}.
 
-%% A report of a crash would hold the contents of messages.
+%% A crash report would contain the contents of messages.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).
@@ -310,7 +312,7 @@ taken(eof, O) ->
 taken({error, Text}, O) ->
     over(witness_outline_log:stop(O#offline.line, O#offline.log), refuse(Text, O)).
 
-%% With `skip_malformed' an item that cannot be is left out as well.
+%% With `skip_malformed' an impossible item is left out as well.
 items(Items, Base, Log, O) ->
     case witness_outline_log:items(Items, Base, Log) of
         {ok, Log1} -> {ok, Log1, O};
@@ -353,11 +355,11 @@ at(Line, Column, What, #offline{config = #{file := File}, shift = Shift}) ->
 save_later(#offline{config = #{save := _}}) -> erlang:send_after(?SAVE, self(), save);
 save_later(_) -> none.
 
-%% What follows when the position is saved, where one is to be saved.
+%% Continues with `Then' when the position is saved, or at once if none is to be saved.
 saving(Then, O = #offline{config = #{save := _}}) -> O#offline{saving = Then};
 saving(Then, O) -> saved(Then, O).
 
-%% Everything that was read is done with, and nothing of it is on its way.
+%% All that was read is done, and no message about it is on its way.
 save(O = #offline{position = undefined}) -> O;
 save(O = #offline{config = #{save := File, identity := Identity}, log = Log, lanes = Lanes, metas = Metas}) ->
     State = #{position => O#offline.position, log => witness_outline_log:save(Log), metas => Metas,
@@ -383,7 +385,7 @@ saved(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
 %% Nothing more is read.
 over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
 
-%% --- what the lanes do -----------------------------------------------------------
+%% --- the work of the shards ------------------------------------------------------
 
 work(Log, O) -> work(Log, true, O).
 
@@ -400,7 +402,7 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
                metas = maps:merge(O1#offline.metas, #{Id => {Lane, Meta} || {Id, Lane, Meta} <- Started})}.
 
-%% Who wants to know of them may have ended, which is nothing to the monitors.
+%% The process that wants births and ends may have ended, which does not matter to the monitors.
 tell_lives([], _) -> ok;
 tell_lives(Lives, #offline{lives = To, shift = Shift}) ->
     try gen_server:call(To, {lives, [{Place + Shift, Life} || {Place, Life} <- Lives]}, infinity)
@@ -438,8 +440,8 @@ worked(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, numbe
                          covered = New ++ Block#block.covered},
     O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Lane => Covered}}.
 
-%% All that it has answered came before. What it was given and has not answered is not known, so its monitors end in a block of their
-%% own, behind those in which they were started.
+%% All answers of the shard came before. What it has done of the rest is unknown, so its monitors end in a block of their own,
+%% behind those in which they were started.
 dead(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, lanes = Lanes, sequence = Last, line = Line, shift = Shift, places = Places}) ->
     {Lane, Numbers1} = maps:take(Pid, Numbers),
     Ended = [{max(1, Line), Id, verdict, witness_monitor_machine:failed({crashed, Reason})} || Id <- undecided(Lane, O)],
@@ -447,13 +449,13 @@ dead(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, lanes = Lanes
     Answered = #{N => B#block{waits = maps:remove(Pid, Waits)} || N := #block{waits = Waits} = B <- Blocks},
     O#offline{blocks = Answered#{Last + 1 => Block}, sequence = Last + 1, numbers = Numbers1, lanes = maps:remove(Lane, Lanes)}.
 
-%% The monitors of a lane whose verdict is not on its way to the run.
+%% The monitors of a shard that have no verdict on its way to the run.
 undecided(Lane, #offline{metas = Metas, blocks = Blocks}) ->
     Decided = #{Id => [] || _ := #block{found = Found} <- Blocks, Told <- Found, {_, Id, verdict, _} <- Told},
     Counted = #{Id => [] || _ := #block{counted = Of} <- Blocks, {_, {Ids, _, _, _, _}} <- Of, Id <- Ids},
     lists:sort([Id || Id := {L, _} <- Metas, L =:= Lane, not is_map_key(Id, Decided), not is_map_key(Id, Counted)]).
 
-%% Blocks are told in order, and for each that was told another one may come.
+%% Blocks are reported in order. For each that the run has acknowledged, the feed may deliver another one.
 done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, untold = Untold}) ->
     case Blocks of
         #{Oldest := Block = #block{waits = Waits}} when map_size(Waits) =:= 0 ->
@@ -478,7 +480,7 @@ missing(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
 
 tell(_, Block = #block{started = [], found = [], counted = [], covered = []}, O) -> more(Block, O);
 tell(Number, Block = #block{started = Started, found = Found, counted = Counted, shift = Shift, places = Places}, O0) ->
-    %% Stable, so what one operation of a monitor has led to stays in its order.
+    %% The sort is stable, so the results of one operation of a monitor stay in order.
     Ordered = lists:keysort(1, [{{Order, Id}, Line, Kind, Outcome}
                                 || {Place, Id, Kind, Outcome} <- lists:append(Found),
                                    {Order, Line} <- [witness_outline_log:place(Place)]]),
@@ -488,7 +490,7 @@ tell(Number, Block = #block{started = Started, found = Found, counted = Counted,
         none -> [];
         _ -> [Meta || {_, _, Meta} <- Started]
     end,
-    %% What a monitor is called is not needed any more.
+    %% The descriptions of these monitors are not needed any more.
     Gone = lists:append([Ids || {_, {Ids, _, _, _, _}} <- Counted]),
     report(Number, Block, Monitors, Told,
            O#offline{untold = (O#offline.untold)#{Number => Block}, metas = maps:without(Gone, O#offline.metas)}).
@@ -507,7 +509,7 @@ by_property(Started) ->
         maps:update_with(Of, fun(N) -> N + 1 end, 1, Counts)
     end, #{}, Started)).
 
-%% The events of a recording never wait for others; at its end nothing is left of it but the last place.
+%% The events of a recording never wait for others. Beyond its last event, only the last place is left.
 place(Line, {Before, Places}) -> element(max(1, min(Line - Before, tuple_size(Places))), Places);
 place(Line, none) -> Line.
 

@@ -2,10 +2,10 @@
 -moduledoc """
 Which process has spawned which, of those that run already.
 
-The VM knows the parent of each process, also of one whose parent has ended. If the parent has ended before it was seen
-here, an ancestor beyond it is known for processes of OTP only, which keep their ancestors in their dictionary. No process is
-asked anything, so no message is added to what they do. What was seen once is kept, so a process that ends between two looks
-is still known as a parent.
+The VM knows the parent of each process, even if the parent has ended. If the parent ended before it was seen here, an
+ancestor beyond it is known for processes of OTP only, which keep their ancestors in their dictionary. This module sends no
+message to a process, so it does not change what the process does. What was seen once is kept, so a process that ends between
+two looks is still known as a parent.
 """.
 
 -export([new/0, look/2, of_process/2]).
@@ -13,8 +13,8 @@ is still known as a parent.
 -export_type([origins/0, origin/0]).
 
 -doc """
-The parent; or an ancestor, where those between have ended; `outside`: it is the first process of the node, or the boot
-script or another node has spawned it; `unknown`: its parent has ended, and nothing is known of that one.
+The parent; or an ancestor, if those between have ended; `outside`: it is the first process of the node, or the boot script
+or another node has spawned it; `unknown`: its parent has ended, and nothing is known of that parent.
 """.
 -type origin() :: pid() | {beyond, pid()} | outside | unknown.
 
@@ -23,7 +23,7 @@ script or another node has spawned it; `unknown`: its parent has ended, and noth
 -spec new() -> origins().
 new() -> #{}.
 
--doc "Takes in those of these processes that are new and have not ended.".
+-doc "Adds those of these processes that are new and have not ended.".
 -spec look([pid()], origins()) -> origins().
 look(Processes, Known) ->
     New = [{P, direct(Parent)} || P <- Processes, not is_map_key(P, Known), {parent, Parent} <- [process_info(P, parent)]],
@@ -33,7 +33,7 @@ look(Processes, Known) ->
                    ({P, _}, A) -> A#{P := further(P, A)}
                 end, All, [Born || {_, Parent} = Born <- New, is_pid(Parent), not is_map_key(Parent, All)]).
 
-%% The process that has run the boot script, which ends with it. No group has it.
+%% The process that has run the boot script, which ends with it. It is in no group.
 boot() ->
     case whereis(application_controller) of
         undefined -> none;
@@ -45,7 +45,7 @@ boot() ->
 direct(Parent) when is_pid(Parent), node(Parent) =:= node() -> Parent;
 direct(_) -> outside.
 
-%% The first of the ancestors is the parent, by its name if it had one. The others are those that the parent had itself.
+%% The first of the ancestors is the parent, by its name if it had one. The others are the ancestors of the parent.
 further(P, Known) ->
     case process_info(P, {dictionary, '$ancestors'}) of
         {_, [_ | Ancestors]} -> first(Ancestors, Known);
@@ -58,6 +58,6 @@ first([P | _], _) when is_pid(P), node(P) =/= node() -> outside;
 first([_ | Ancestors], Known) -> first(Ancestors, Known);
 first(_, _) -> unknown.
 
--doc "Where a process comes from; `unknown` also of one that was never seen.".
+-doc "Where a process comes from; `unknown` also for one that was never seen.".
 -spec of_process(pid(), origins()) -> origin().
 of_process(P, Known) -> maps:get(P, Known, unknown).

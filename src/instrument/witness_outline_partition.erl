@@ -2,27 +2,27 @@
 -moduledoc """
 The tracer of one partition of the native source that several monitors, or groups, may read.
 
-A process of a *grouped* partition may be read by a group, so its children are born into the same partition; who reads
-whom is decided here, by the label of each process (`witness_outline_map:assign/3`). Any other partition holds a single
-process, all of whose events go to all monitors.
+A group may read a process of a *grouped* partition, so its children are born into the same partition. This process decides
+which monitors read which process, by the label of each process (`witness_outline_map:assign/3`). Any other partition holds
+a single process, and all its events go to all monitors.
 
-The source has put everything in order already: a fork comes before the events of the child, a send before the receive
-that it causes. What has to be seen to is that monitors do not hold each other up. Events wait in the bounded partition
-only until they are taken here; a monitor that falls behind has them in its mailbox. So each runner says what it has
-read, and one whose unread events take more than a partition may hold gets a gap (`overflow`), without the others.
+The source has ordered everything already: a fork comes before the events of the child, a send before the receive that it
+causes. What remains is that monitors must not block each other. Events wait in the bounded partition only until this process
+takes them; a monitor that falls behind has them in its mailbox. So each runner acknowledges what it has read. If its unread
+events take more than a partition may hold, it gets a gap (`overflow`), and the others do not.
 
-The process ends with its partition, and at once when nobody is left who reads it.
+The process ends with its partition. If that is not grouped, it also ends as soon as no reader is left.
 """.
 
 -export([start_link/4, replace/3]).
 -export([init/4]).
 
--doc "A process by which a partition began.".
+-doc "The process with which a partition began.".
 -type first() :: {pid(), witness_event:signature(), witness_outline_map:label()}.
 
-%% labels: of the processes that are alive, where the partition is grouped
+%% labels: of the processes that are alive, if the partition is grouped
 %% alive: how many processes of a group its runner still waits for
-%% unread: of each runner that reads on, the batches that it has not read yet, and the bytes of all of these but a first one
+%% unread: for each runner that still reads, the batches that it has not read, and the bytes of these except a first one
 -record(partition, {source :: witness_trace_native:partition(),
                     config :: witness_outline_readers:config(),
                     run :: pid(),
@@ -32,14 +32,14 @@ The process ends with its partition, and at once when nobody is left who reads i
                     alive = #{} :: witness_outline_readers:alive(),
                     unread = #{} :: #{pid() => {non_neg_integer(), non_neg_integer()}}}).
 
--doc "Reads a partition that begins with this process.".
+-doc "Starts the tracer of a partition that begins with this process.".
 -spec start_link(witness_trace_native:partition(), Grouped :: boolean(), first(), witness_outline_births:config()) -> pid().
 start_link(Partition, Grouped, First, Config) ->
     Pid = spawn_opt(?MODULE, init, [Partition, Grouped, First, Config], [link, {message_queue_data, off_heap}]),
     true = is_pid(Pid),
     Pid.
 
--doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-doc "From now on new processes have these maps. The answer is `{replaced, Pid, Tag}`.".
 -spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
 replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
@@ -85,13 +85,13 @@ loop(T = #partition{unread = Unread}) ->
 status(open, T) ->
     take(T);
 status(complete, #partition{unread = Unread}) ->
-    %% Most know it already, by the end of their own processes.
+    %% Most runners know it already, from the ends of their processes.
     lists:foreach(fun witness_monitor_runner:complete/1, maps:keys(Unread));
 status(stopped, #partition{unread = Unread}) ->
     lists:foreach(fun witness_monitor_runner:stop/1, maps:keys(Unread));
 status({gap, Reason, _}, #partition{unread = Unread, labels = Labels, run = Run}) ->
     lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, maps:keys(Unread)),
-    %% Processes that would have had monitors of their own may be born into this partition.
+    %% Processes that needed monitors of their own may have been born into this partition.
     _ = Labels =:= single orelse (Run ! {unwatched, Reason}),
     ok.
 
@@ -104,7 +104,7 @@ events(Events, T = #partition{labels = single, unread = Unread}) ->
 events(Events, T) ->
     events(Events, none, [], [], T).
 
-%% Consecutive events that go to the same readers are given together. `P' is the process of the last event.
+%% Consecutive events for the same readers are handed over together. `P' is the process of the last event.
 events([E | Events], P, Readers, Batch, T) when element(2, E) =:= P, element(1, E) =:= send;
                                                 element(2, E) =:= P, element(1, E) =:= recv ->
     events(Events, P, Readers, [E | Batch], T);

@@ -2,8 +2,8 @@
 -moduledoc """
 Starts the monitors of a process, and knows when the processes that they read have ended.
 
-A monitor that is no group reads one process. A group's monitor reads those of its partition that its map leaves to it,
-and is told of the end when the last of them has ended.
+A monitor that is no group reads one process. The monitor of a group reads those processes of its partition that its map
+leaves to it. It is notified when the last of them has ended.
 """.
 
 -export([start/4, start/5, taking/1, meta/3, joined/3, ended/2]).
@@ -11,8 +11,8 @@ and is told of the end when the last of them has ended.
 -export_type([config/0, alive/0]).
 
 -doc """
-What the monitors of a run have in common. `ordered` says whether groups have to put events in order by their stamps; there
-may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
+What the monitors of a run have in common. `ordered`: whether groups have to put events in order by their stamps. The other
+keys are for the runners (`t:witness_monitor_runner:spec/0`).
 """.
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
                     slice_idle => pos_integer() | infinity,
@@ -21,7 +21,7 @@ may be more of what a runner has to know (`t:witness_monitor_runner:spec/0`).
 -doc "How many processes the monitor of each group still waits for.".
 -type alive() :: #{witness_outline_map:reader() => pos_integer()}.
 
--doc "Starts a monitor, and announces it to the run.".
+-doc "Starts a monitor, and reports it to the run.".
 -spec start(witness_event:proc(), witness_event:signature(), witness_outline_map:entry(), config()) -> pid().
 start(P, Signature, #{monitor := Monitor, group := Group} = Entry, Config) ->
     #{run := Run, ordered := Ordered} = Config,
@@ -37,7 +37,7 @@ taking(Partition) ->
        (gap) -> witness_trace_native:take_gap(Partition)
     end.
 
--doc "What the run is told of a monitor.".
+-doc "What is reported to the run about a monitor.".
 -spec meta(witness_event:proc(), witness_event:signature(), witness_outline_map:entry()) -> map().
 meta(P, Signature, #{spec := Spec, name := Name} = Entry) ->
     Meta = #{process => P, signature => Signature, spec => Spec, name => Name},
@@ -53,7 +53,7 @@ start(P, Signature, Label, Config, Alive) ->
     joined([{Map, start(P, Signature, Entry, Config), Group}
             || {Map, Entry = #{group := Group}} <- witness_outline_map:starts(Label)], Label, Alive).
 
--doc "Monitors that were started for a process read it, beside those that its label has already.".
+-doc "Monitors that were started for a process read it, besides those that its label has already.".
 -spec joined([witness_outline_map:member()], witness_outline_map:label(), alive()) ->
     {witness_outline_map:label(), alive()}.
 joined(Started, Label, Alive) ->
@@ -64,8 +64,8 @@ joined(Started, Label, Alive) ->
     {Label1, lists:foldl(Count, Alive, witness_outline_map:label(members, Label1))}.
 
 -doc """
-A process with this label has ended, and all its events were given. The readers for which it was the last process are to
-be told that their trace is complete.
+A process with this label has ended, and all its events were handed over. For the readers that are returned it was the last
+process: they are to be notified that their trace is complete.
 """.
 -spec ended(witness_outline_map:label(), alive()) -> {Complete :: [witness_outline_map:reader()], alive()}.
 ended(Label, Alive) -> lists:foldl(fun reader_ended/2, {[], Alive}, witness_outline_map:label(members, Label)).

@@ -4,13 +4,13 @@ The process of a tracer: performs what `m:witness_outline_core` decides.
 
 A tracer owns one session of the source for its whole life and one partition after the
 other: when nothing is left to analyse or to route, it gives itself back to
-`m:witness_outline`. Events are handed to the monitors in batches, at the latest when the
+`m:witness_outline`. It hands events to the monitors in batches, at the latest when its
 mailbox is empty (`m:witness_outline_delivery`).
 
-In mode `central` there is one tracer: whoever is born stays with it, and its monitors are in its own process.
+In mode `central` there is one tracer: every new process stays with it, and its monitors are in its own process.
 
 The tracer never waits for the system or for a monitor that is a process. It waits for the pool when it
-needs a tracer for a new process, which only ever waits for the VM.
+needs a tracer for a new process. The pool only ever waits for the VM.
 """.
 
 -export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, replace/3, sync/2, stop/2]).
@@ -19,9 +19,9 @@ needs a tracer for a new process, which only ever waits for the VM.
 -export_type([config/0, handle/0]).
 
 -doc """
-What all tracers of a run share. `counters`: processes, events; `held`: how many processes
-are alive of those that the run waits for. `central`: there is one tracer, and these properties are over all processes.
-`groups`: in so many of the first maps properties may be for groups; 0: none is.
+What all tracers of a run share. `counters`: processes, events; `held`: how many of the processes
+that the run waits for are alive. `central`: there is one tracer, and these properties are over all processes.
+`groups`: so many of the first maps may have properties for groups; 0: none has.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_outline_map:instrumentation()], explain := pos_integer(),
@@ -31,29 +31,29 @@ are alive of those that the run waits for. `central`: there is one tracer, and t
                     counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 
 -doc """
-A tracer, its session, to switch processes on in, and whether it is lent: 1 from the moment
-when the pool names it to somebody, 0 from the end of the partition.
+A tracer, its session (to switch processes on in), and whether it is lent: 1 from the moment
+when the pool names it to another tracer, 0 from the end of the partition.
 """.
 -type handle() :: {pid(), witness_trace:session(), Lent :: atomics:atomics_ref()}.
 
 -define(PROCESSES, 1).
 -define(EVENTS, 2).
 
-%% More than this waits for nobody.
+%% The most events of a batch.
 -define(BATCH, 256).
 
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
 -define(HEAP, 2000).
 
-%% So many orphans are shown.
+%% The most orphans that are listed.
 -define(SHOWN, 3).
 
-%% flag: what the handle says, unknown to the tracer of the run's first processes
-%% lent: this tracer has been told its partition, which it gives back when it is done
+%% flag: whether the pool has lent it (`Lent' of the handle); unused by the tracer of the run's first processes
+%% lent: this tracer has received its partition, which it gives back when it is done
 %% batch: events for `readers', newest first
-%% handled: messages since the last look at the budget
-%% pressed: it goes before the system
-%% moved: something was sent to another tracer since the pool has asked last
+%% handled: messages since the last check of the budget
+%% pressed: it has a higher priority than the system
+%% moved: something was sent to another tracer since the last `sync' of the pool
 %% limit: bytes beyond which a message is a gap
 %% hidden: processes that the source does not report any more, which are monitored instead
 %% alive: how many processes of a group its runner still waits for
@@ -89,43 +89,43 @@ start_link(Config) ->
     end.
 
 -doc """
-Owns every process of the node but those for which `Own` is true, and all that they spawn.
+Owns every process of the node for which `Own` is false, and all that they spawn.
 """.
 -spec adopt_node(handle(), fun((pid()) -> boolean())) -> ok.
 adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
 
 -doc """
-Owns the processes that are chosen and run already, those that their groups have besides, and all that they spawn. When it
-returns, none of them is left out, whatever they have spawned meanwhile. Gives those that were not chosen.
+Owns the chosen processes, which run already, the others of their groups, and all that they spawn. When the call returns,
+none of them is left out, whatever they have spawned meanwhile. Returns those that were not chosen.
 """.
 -spec attach(handle(), witness_outline:chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
--doc "Owns what these processes will spawn, directly or not. The run waits for them too, but nobody reads them.".
+-doc "Owns what these processes will spawn, directly or not. The run waits for these processes too, but no monitor reads them.".
 -spec parents(handle(), [pid()]) -> ok.
 parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
 
 -doc """
 Spawns the system's first process under observation: traced from birth, so that no
-event is missed (RIARC text, Algorithm 6, which pauses it instead). How it ends comes to
-the run as `{system_ended, Reason}`.
+event is missed (RIARC text, Algorithm 6, which pauses it instead). When it ends, the run
+receives `{system_ended, Reason}`.
 """.
 -spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
 launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
 
--doc "From now on new processes have these maps. `{replaced, Pid, Tag}` says when.".
+-doc "From now on new processes have these maps. The answer is `{replaced, Pid, Tag}`.".
 -spec replace(pid(), [witness_outline_map:instrumentation()], Tag :: reference()) -> ok.
 replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
 -doc """
-The run is to end: says `{synced, Tracer, Tag, State}` when all that has come to it was handled and handed over, and
-from then on goes before a system that is busy. `moved`: other tracers have been sent something since the last time;
-`waiting`: processes have ended whose end was not told yet.
+The run is to end. The answer is `{synced, Tracer, Tag, State}`, when the tracer has handled all earlier messages and handed
+over their events. From then on it has a higher priority than a busy system. `moved`: the tracer has sent something to other
+tracers since the last time; `waiting`: processes have ended, and their end was not reported yet.
 """.
 -spec sync(pid(), Tag :: reference()) -> ok.
 sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
 
--doc "Ends in good order: what was gathered is handed over, monitors are told.".
+-doc "Ends in good order: hands over what was gathered, and notifies the monitors.".
 -spec stop(pid(), Tag :: reference()) -> ok.
 stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
 
@@ -146,7 +146,7 @@ init(Pool, Config = #{source := Source, source_options := Options}) ->
     Pool ! {started, {self(), Session, Flag}},
     loop(#tracer{config = Config, source = Source, session = Session, flag = Flag,
                  limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session),
-                 %% What is held back for all processes waits for its time as a group does that has not ended.
+                 %% Events that wait to be ordered over all processes need the clock, as in a group that has not ended.
                  alive = #{all => 1 || #{central := [_ | _]} <- [Config]},
                  delivery = witness_outline_delivery:new(Config#{ordered => true}),
                  clock = witness_outline_clock:new(maps:get(hold_back, Config))}).
@@ -185,7 +185,7 @@ message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = Core}) 
              delivery = witness_outline_delivery:renew(T#tracer.delivery)};
 message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
 message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
-    %% Nobody reads this exit, but the choreography needs it, and what waits for the process to end.
+    %% No monitor reads this exit, but the choreography needs it, and so does what waits for the process to end.
     recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
 message(Message, T = #tracer{core = Core}) ->
     case decode(Message, T) of
@@ -206,8 +206,8 @@ message(Message, T = #tracer{core = Core}) ->
 decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
 decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:bounded(Source:decode(Message), Limit).
 
-%% The hot path: messages of a process whose events are analysed at once (see
-%% `witness_outline_core:direct/2'), one after the other. Nothing but these is taken here.
+%% The hot path: consecutive messages of a process that has its events analysed at once (see
+%% `witness_outline_core:direct/2'). Any other message ends it.
 gather(P, Batch, Size, T) when Size < ?BATCH ->
     receive
         Message ->
@@ -223,9 +223,9 @@ gather(P, Batch, Size, T) when Size < ?BATCH ->
 gather(_, Batch, Size, T) ->
     keep_up(flush(T#tracer{batch = Batch, size = Size})).
 
-%% The system comes first: tracers have low priority, which costs nothing where the node is
-%% not busy. When they have fallen far behind they go before the system, which thereby slows
-%% down to what can be analysed.
+%% The system comes first: tracers have low priority, which costs nothing if the node is
+%% not busy. When they have fallen far behind, they get a higher priority than the system,
+%% which thereby slows down to what can be analysed.
 keep_up(T = #tracer{pressed = Pressed, config = #{budget := Budget}}) ->
     case witness_outline_budget:is_pressed(Budget) of
         Pressed -> T;
@@ -272,7 +272,7 @@ analyse(S = {_, E}, Label, T) ->
             T1#tracer{readers = Readers, batch = [S], size = 1}
     end.
 
-%% Of a group its whole partition has the gap: what comes later may depend on what is missing.
+%% In a group the whole partition has the gap: later events may depend on what is missing.
 gap(sensitive, P, Label, T) ->
     IsWanted = witness_outline_map:label(readers, Label) =/= [] orelse witness_outline_map:label(held, Label),
     hides(P, IsWanted, Label, T);
@@ -285,12 +285,12 @@ hides(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
 missed(Reason, Label, T = #tracer{delivery = Delivery}) ->
     T#tracer{delivery = witness_outline_delivery:gap(witness_outline_delivery:readers(Label, Delivery), Reason, Delivery)}.
 
-%% Its exit may never be reported. In a handover only one of two tracers may have been told that it is hidden, so the
-%% owner looks by itself as well.
+%% The source may never report its exit. In a handover only one of two tracers may have been notified that it is hidden, so
+%% the owner monitors it as well.
 hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
 hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
 
-%% It has shown itself again, and ended.
+%% The source reports it again, or it has ended.
 seen(P, T = #tracer{hidden = Hidden}) ->
     case Hidden of
         #{P := Ref} ->
@@ -299,9 +299,9 @@ seen(P, T = #tracer{hidden = Hidden}) ->
         #{} -> T
     end.
 
-%% Counted where the parent is analysed, so before the parent's own end is: as long as
-%% one process that the run waits for is alive, or its end not analysed, the count is
-%% above zero.
+%% A child is counted where its parent is analysed, so before the parent's own end is. So the
+%% count is above zero as long as one process that the run waits for is alive, or its end is
+%% not analysed.
 count_fork(Label, #tracer{config = #{counters := Counters, held := Held}}) ->
     counters:add(Counters, ?PROCESSES, 1),
     witness_outline_map:label(held, Label) andalso atomics:add(Held, 1, 1).
@@ -337,7 +337,7 @@ question(lent, T = #tracer{flag = Flag}) ->
     {atomics:get(Flag, 1) =:= 1, T};
 question({traced, P}, T = #tracer{session = Session}) ->
     question({traced, P, Session}, T);
-%% `born' is never said here: with trace sessions a child is always born into those of its parent.
+%% `born' is never the answer: with trace sessions a child is always born into those of its parent.
 question({traced, P, Session}, T = #tracer{source = Source}) ->
     case Source:traced(Session, P) of
         false -> {{false, Source:now()}, T};
@@ -379,8 +379,8 @@ request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session =
     ok = Source:off(Session, Launcher),
     T1.
 
-%% The launcher's fork is the first that is known of the system; its other events are
-%% nobody's.
+%% The launcher's fork is the first known event of the system; its other events are
+%% ignored.
 launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
     receive
         Message when element(2, Message) =:= Launcher ->
@@ -399,18 +399,18 @@ launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
 
 reply({Caller, Ref}, Reply) -> Caller ! {Ref, Reply}, ok.
 
-%% Each look at all processes may show new ones whose parents were not on yet. When it
-%% shows none, every process is on, and what comes later inherits. What a process that is on
-%% has spawned is on by birth, and stays so until its fork is read, which is after this: it
-%% is not taken twice.
+%% Each scan of all processes may find new ones with parents that were not on yet. When a scan
+%% finds none, every process is on, and later ones inherit the session. The children of a process
+%% that is on are on by birth, and stay so until their forks are read, which is after this. So they
+%% are not taken twice.
 adopt_all(Chosen, Adopt, T = #tracer{source = Source, session = Session}) ->
     case [P || P <- processes(), Chosen(P), Source:traced(Session, P) =:= false] of
         [] -> T;
         New -> adopt_all(Chosen, Adopt, lists:foldl(Adopt, T, New))
     end.
 
-%% Nobody reads the process itself. One that is held, as a parent is, is analysed to its end, with all that it has
-%% spawned, before the run can end.
+%% No monitor reads the process itself. If the run waits for it, as for a parent, it is analysed to its end, with all that it
+%% has spawned, before the run can end.
 adopt_unread(P, Held, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Count}}) ->
     case Source:on(Session, P) of
         dead -> T;
@@ -420,7 +420,7 @@ adopt_unread(P, Held, T = #tracer{source = Source, session = Session, config = #
             T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
     end.
 
-%% A process that may belong to a group, or not, is missing in each such group.
+%% If a process may belong to a group or not, each such group has a gap.
 attach_all(#{chosen := Chosen, own := Own}, Held, T0 = #tracer{source = Source, session = Session, config = Config}) ->
     #{groups := Maps} = Config,
     Rules = #{chosen => Chosen, own => Own, groups => Maps,
@@ -435,8 +435,8 @@ orphaned({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
     T = #tracer{delivery = Delivery} = flush(T0),
     T#tracer{delivery = witness_outline_delivery:gap(Groups, orphan, Delivery)}.
 
-%% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then
-%% are nobody's.
+%% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then are
+%% not traced.
 attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
     #{maps := Maps, held := Count, counters := Counters} = Config,
     case witness_event_signature:running(P) of
@@ -457,7 +457,7 @@ attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, 
                     T2 = analyse(Attached, Label1, T1),
                     T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
                     case witness_trace:is_hidden(P) of
-                        %% The VM does not even tell what it was spawned with, so perhaps it should have monitors.
+                        %% The VM does not even report what it was spawned with, so perhaps it should have monitors.
                         true -> {Label1, hides(P, true, Label1, flush(T3))};
                         false -> {Label1, T3}
                     end
@@ -474,9 +474,9 @@ hold_open(true, Fun, T = #tracer{config = #{held := Held, run := Run}}) ->
 
 %% --- the end of a partition, and of a run ----------------------------------------
 
-%% The core stays: duplicates of overlaps may still come, and a process that was born into
-%% this session by an overlap may be taken in the next partition. The tracer of the run's
-%% first processes was never lent.
+%% The core stays: duplicates of overlaps may still come, and the next partition may take a
+%% process that was born into this session by an overlap. The tracer of the run's first
+%% processes was never lent.
 recycle(T = #tracer{lent = false}) -> T;
 recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
     case witness_outline_core:is_done(Core) of

@@ -1,6 +1,6 @@
 -module(witness_record).
 -moduledoc """
-Records a program: runs it in a VM of its own, and keeps what made this run what it was.
+Records a program: runs it in a VM of its own, and records what a replay of this run needs.
 
 ```erlang
 1> witness_record:record(#{run => {shop, demo, [10]}, pa => ["ebin"], dir => "shop.rec"}).
@@ -8,16 +8,15 @@ Records a program: runs it in a VM of its own, and keeps what made this run what
 2> {ok, Recording} = witness_log_recording:open("shop.rec").
 ```
 
-The program is not changed, but its modules and those of OTP are: woven copies of them (`m:witness_weave_cache`) tell
-which message each `receive` has taken, and what calls have returned whose results nobody can compute again. They are
-made once, and kept in a folder of the cache. The VM is a child of this one, with the same standard input, output and
-error, and is told what to do over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; files:
-`docs/internals/record.md`.
+The program is not changed. Its modules and those of OTP run as woven copies (`m:witness_weave_cache`). These record the
+message that each `receive` takes, and the results of calls that cannot be computed again. Witness makes the copies once, and
+keeps them in a folder of the cache. The VM is a child of this one, with the same standard input, output and error. It gets
+its instructions over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; files: `docs/internals/record.md`.
 
 ## Errors
 
-What the user can get wrong is `{error, Reason}`, before anything runs; `format_error/1` makes text of it. How the
-program ends is no error: a crash is recorded like everything else.
+A mistake of the user is returned as `{error, Reason}` before anything runs; `format_error/1` makes text of it. How the
+program ends is not an error: a crash is recorded like everything else.
 """.
 
 -export([record/1, start/1, await/2, stop/1, keep/1, format_error/1]).
@@ -25,29 +24,30 @@ program ends is no error: a crash is recorded like everything else.
 -export_type([options/0, recording/0, summary/0, ended/0, reason/0]).
 
 -doc """
-- `run` or `app`: the function to call, or the application to start with all that it needs. One of them, always;
-- `dir`: the folder of the recording, always. It is made; it may be there if it is empty;
+- `run` or `app`: the function to call, or the application to start with all that it needs. Exactly one of them is required;
+- `dir`: the folder of the recording, required. It is created; it may exist if it is empty;
 - `pa`: folders of compiled modules, the first one first. They are woven;
 - `weave`: applications of OTP that are woven besides `kernel`, `stdlib` and those that the program names (see
   `m:witness_record_code`) or calls (`m:witness_record_needs`);
 - `applications`: started before the function of `run` is called, and recorded too;
 - `outside`: applications that are started before anything is recorded, so that none of their processes is (see
-  `m:witness_record_source`). They are woven, lest they hand on who has sent what;
-- `environment`: parameters of applications, as for `application:set_env/2`. They come before those in files;
+  `m:witness_record_source`). They are woven, so that they do not pass on the sender of a message;
+- `environment`: parameters of applications, as for `application:set_env/2`. They take precedence over those in files;
 - `config`: a `sys.config` file for the VM;
 - `contents`, `hash`: record each message too, or a hash of it;
-- `full_ids`: identifiers of processes with eight bytes each, to measure what short ones save;
-- `tracing_only`: nothing is woven: what there is are births, ends, and the order in which messages came, by the VM's own tracing
-  (`m:witness_record_traced`). Such a recording can be read, monitored with `contents`, and not be replayed;
+- `full_ids`: identifiers of processes take eight bytes each, to measure what short ones save;
+- `tracing_only`: nothing is woven. The recording has births, ends, and the order in which messages arrived, from the VM's own
+  tracing (`m:witness_record_traced`). It can be read, and monitored with `contents`, but not replayed;
 - `compress`: whether the files are compressed (true);
-- `budget`: bytes that may wait to be written. When the disk is slower than the program for so long, the recording ends;
-- `last`: keep the last part only, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory; it is written in the end and by `keep/1`, with
-  contents. Such a recording begins late: it can be read and monitored, and not be replayed;
+- `budget`: bytes that may wait to be written. If more wait, since the disk is slower than the program, the recording ends;
+- `last`: keep only the last part, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory. It is written at the end and
+  by `keep/1`, with contents. Such a recording begins late: it can be read and monitored, but not replayed;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
-- `cache`: the folder that keeps what was woven;
-- `on_progress`: called with what is done meanwhile, as text;
-- `observer`: a module with the behaviour `m:witness_record_node` and its argument: it observes the program in its VM, and
-  is none of it (`m:witness_recording` monitors it so). What it tells `on_told` is called with, which comes with it.
+- `cache`: the folder that keeps woven modules;
+- `on_progress`: called with what has been done, as text;
+- `observer`: a module with the behaviour `m:witness_record_node`, and its argument. It observes the program in its VM, and
+  is not part of it (`m:witness_recording` monitors the program this way). It requires `on_told`, which is called with each
+  term that the observer reports.
 """.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
@@ -57,7 +57,7 @@ program ends is no error: a crash is recorded like everything else.
                      on_progress => fun((unicode:chardata()) -> term()),
                      observer => {module(), term()}, on_told => fun((term()) -> term())}.
 
--doc "A program that is being recorded: the process that looks after its VM.".
+-doc "A program that is being recorded: the process that controls its VM.".
 -type recording() :: pid().
 
 -doc """
@@ -67,17 +67,16 @@ stopped. Reasons are `normal`, or text.
 -type ended() :: {returned, Reason :: term()} | {stopped, application, Reason :: term()} | halted | stopped.
 
 -doc """
-- `outcome`: `recorded`, or `{ended, Reason}` when the recording has ended before the program: what it holds is right,
-  but not all;
-- `ended`: how the program did;
+- `outcome`: `recorded`, or `{ended, Reason}` if the recording ended before the program: then it is correct, but incomplete;
+- `ended`: how the program ended;
 - `vm`: the exit status of its VM; one above 128 is that of a signal;
-- `unwoven`: modules that were loaded as they are, though they have no native code, so that what they do is not
-  recorded: without debug information, from folders that were not named, or made by the program;
-- `refused`: why it cannot be replayed; not known when the VM has ended without notice;
-- `observed`: what an `observer` has seen;
-- `unsealed`: why the recording has no seal, if so: then a replay needs trust (`m:witness_record_seal`);
-- `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known when
-  the VM has ended without notice.
+- `unwoven`: modules without native code that were loaded unwoven, so that what they do is not recorded. They have no debug
+  information, come from folders that were not named, or were made by the program;
+- `refused`: why it cannot be replayed. If the VM ended without notice, only the reasons in the header are known;
+- `observed`: the result of the `observer`;
+- `unsealed`: why the recording has no seal, if it has none: then a replay needs trust (`m:witness_record_seal`);
+- `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known if the VM
+  ended without notice.
 """.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
@@ -93,9 +92,9 @@ stopped. Reasons are `normal`, or text.
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
-%% What goes goes by pieces of some 64 KB.
+%% The least `{bytes, N}` of the option `last`: the oldest data is dropped in pieces of some 64 KB.
 -define(LEAST, 1_000_000).
-%% Bytes that are kept in memory at most, where time is the limit.
+%% Bytes that are kept in memory at most, if the limit is a time.
 -define(MOST, 1 bsl 28).
 
 -doc "Records a program to its end.".
@@ -107,8 +106,7 @@ record(Options) ->
     end.
 
 -doc """
-Weaves what is not in the cache, and starts the program. When the caller ends, the recording is brought to its end, and
-the VM with it.
+Weaves what is not in the cache, and starts the program. If the caller ends, the recording is finished, and its VM ends.
 """.
 -spec start(options()) -> {ok, recording()} | {error, reason()}.
 start(Options) ->
@@ -130,7 +128,7 @@ needed(Options) ->
 code(#{tracing_only := true} = Options) -> witness_record_traced:prepare(Options);
 code(Options) -> witness_record_code:prepare(Options).
 
-%% By time, too, memory has a bound.
+%% A limit by time has a bound in bytes, too.
 last(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
 last(#{last := {seconds, Seconds}} = Options) -> Options#{contents => true, last := #{bytes => ?MOST, time => Seconds * 1000}};
 last(Options) -> Options.
@@ -140,13 +138,14 @@ last(Options) -> Options.
 await(Recording, Timeout) -> witness_record_vm:await(Recording, Timeout).
 
 -doc """
-Has what there is of the last part written, with the option `last`, and returns its folder, `kept-1`, `kept-2` and so on in that of the
-recording. `busy`: something else is being written; `enough`: a hundred were; `ended`: it is over, or there is no last part.
+Writes the last part now, with the option `last`, and returns its folder: `kept-1`, `kept-2` and so on, in that of the
+recording. `busy`: another part is being written; `enough`: a hundred were written; `ended`: the recording is over, or it has
+no last part.
 """.
 -spec keep(recording()) -> {ok, file:filename()} | {error, busy | enough | ended | term()}.
 keep(Recording) -> witness_record_vm:keep(Recording).
 
--doc "Brings the recording to its end, and the program with it. `await/2` then has the summary.".
+-doc "Finishes the recording, and ends the program. `await/2` then returns the summary.".
 -spec stop(recording()) -> ok.
 stop(Recording) -> witness_record_vm:stop(Recording).
 
@@ -216,7 +215,7 @@ empty(Dir) ->
         {error, Reason} -> {error, {dir, Dir, Reason}}
     end.
 
-%% Contents of messages are nobody else's business.
+%% Only this account may read the contents of messages.
 make_folder(#{dir := Dir}) ->
     maybe
         ok ?= filelib:ensure_path(Dir),

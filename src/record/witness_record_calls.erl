@@ -1,25 +1,24 @@
 -module(witness_record_calls).
 -moduledoc """
-The calls that a recording is interested in, as data: what a program learns from outside of its processes, and cannot
+The calls that a recording needs, as data: those by which a program learns from outside of its processes what it cannot
 compute by itself.
 
 | Class | What | In the recording |
 |---|---|---|
 | `result` | functions of the VM: time, names, references, system information, ETS and other memory that processes share | their results and exceptions, by the numbers below |
 | `foreign` | exported functions of modules that are not woven: those of the VM that work on files, sockets and compressed data, and modules with native functions | the same; what happens inside is outside |
-| `leave` | calls that raise an exit, of which the process may end | a result, `ok`, before the call: who ends without it, and without an error, was ended by a signal |
-| `hibernate` | calls after which the process waits for a message before it goes on | a result, `ok`, before the call, and another one, `true`, when the process has woken: one that ends without the second has ended by a signal, in that call |
-| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load`, `digest` | what the recorder has to do in another way | see `m:witness_record_runtime` |
+| `leave` | calls that raise an exit, which may end the process | a result, `ok`, before the call: if a process ends without it, and without an error, a signal has ended it |
+| `hibernate` | calls after which the process waits for a message before it goes on | a result, `ok`, before the call, and another one, `true`, when the process has woken: if it ends without the second, a signal has ended it in that call |
+| `send`, `spawn`, `information`, `dictionary`, `wait`, `token`, `make_fun`, `halt`, `load`, `digest` | calls that the recorder handles in another way | see `m:witness_record_runtime` |
 
-**Numbers.** A function that is listed here has its place in the list as its number; the smallest numbers take one
-byte in a recording, so the most frequent functions come first. Functions of modules that are not woven have the
-numbers after these. Every recording has the whole table in its header: a number means what that table says.
-`version/0` changes when a number of this list gets another meaning; functions are added at the end.
+**Numbers.** The number of a function is its place in this list. The smallest numbers take no byte of their own in a
+recording, so the most frequent functions come first. Functions of modules that are not woven have the numbers after these.
+The header of each recording has the whole table: a number means what that table says. `version/0` changes when a number of
+this list gets another meaning; new functions are added at the end.
 
 **Completeness.** Every function of `erlang`, `ets`, `os`, `persistent_term`, `atomics`, `counters` and
-`erts_internal` either has a row here, or is among those that need none (`left/1`), because what they return follows
-from their arguments and from what the process has done. A function that comes with a later OTP is in neither, and the
-tests say so.
+`erts_internal` either has a row here, or needs none (`left/1`), because its result follows from its arguments and from what
+the process has done. A function that a later OTP adds is in neither, and a test fails.
 """.
 -behaviour(witness_weave_calls).
 
@@ -30,16 +29,16 @@ tests say so.
 version() -> 1.
 
 -doc """
-The plan by which modules are woven for recording, where no modules have native functions but those of the VM. What stands
-under `natives` are functions that a recording takes for such: `code:ensure_loaded/1` with them.
+The plan for weaving modules for recording, if only modules of the VM have native functions. `natives` has the functions that
+a recording treats as native, among them `code:ensure_loaded/1`.
 """.
 -spec plan() -> witness_weave:plan().
 plan() -> plan([]).
 
 -doc """
-The same with the modules of folders that were read: calls of those with native functions are recorded. So is that by which a module is
-loaded when it is needed: the messages that a process takes for that are none of the program's; and what a program reads of
-data sources.
+The same with the modules of folders that were read: calls of modules with native functions are recorded. So is the call that
+loads a module when it is needed, because the messages that a process takes for it are not the program's. So are the calls by
+which a program reads data sources.
 """.
 -spec plan([witness_weave_objects:folder()]) -> witness_weave:plan().
 plan(Folders) ->
@@ -50,8 +49,8 @@ plan(Folders) ->
       except => excepted(),
       natives => maps:from_list(numbered(length(listed()) + length(preloaded()), Natives))}.
 
-%% The VM calls this module when a function is not there. Woven, it could not load the run-time module, which it would
-%% call for that.
+%% The VM calls this module when a function is undefined. If it were woven, it would call the run-time module in order to
+%% load the run-time module.
 excepted() -> [error_handler].
 
 -doc "The numbers of all calls of a plan.".
@@ -70,7 +69,8 @@ numbered(First, Calls) -> [{Call, Number} || {Number, Call} <- lists:enumerate(F
 
 listed() -> [{M, F, A} || {M, Rows} <- results(), {F, Arities} <- Rows, A <- Arities].
 
-%% Modules of the VM that cannot be woven, and do what a recording is interested in. With another OTP they have others.
+%% Modules of the VM that cannot be woven, and do what must be recorded. Their exports, and so their numbers, depend on the
+%% release of OTP.
 preloaded() ->
     [{Module, F, A} || Module <- [erl_prim_loader, erts_code_purger, init, prim_buffer, prim_file, prim_inet, prim_net,
                                   prim_socket, prim_zip, socket_registry, zlib],
@@ -95,18 +95,18 @@ possible(Module, Function, Arity) ->
               end, maps:keys(element(1, tables()))).
 
 -doc """
-Whether this is a function that a recording leaves alone and a replay does in another way. A fun of it is a stand-in in both, so that it is
-the same fun.
+Whether a recording leaves this function alone, but a replay performs it in another way. A fun of it is a stand-in in both, so
+that it is the same fun.
 """.
 -spec is_steered(module(), atom(), arity()) -> boolean().
 is_steered(erlang, Function, Arity) -> lists:member({Function, Arity}, steered());
 is_steered(Module, Function, Arity) -> is_user(Module, Function, Arity).
 
--doc "Whether this is a function that takes what the VM has compiled (`compile_pattern` and the like), and that has no row.".
+-doc "Whether this function takes a term that the VM has compiled (`compile_pattern` and the like), and has no row.".
 -spec is_user(module(), atom(), arity()) -> boolean().
 is_user(Module, Function, Arity) -> lists:member({Module, Function, Arity}, users()).
 
--doc "These functions.".
+-doc "The functions for which `is_user/3` is true.".
 -spec users() -> [mfa()].
 users() ->
     [{Module, F, A} || {Module, Rows} <- [{re, [{run, [2, 3]}, {internal_run, [4]}, {inspect, [2]}]},
@@ -114,7 +114,7 @@ users() ->
                                           {ets, [{match_spec_run_r, [3]}]}],
                        {F, Arities} <- Rows, A <- Arities].
 
--doc "These functions of `erlang`.".
+-doc "The functions of `erlang` for which `is_steered/3` is true.".
 -spec steered() -> [{atom(), arity()}].
 steered() ->
     [{self, 0}, {exit, 2}, {exit, 3}, {exit_signal, 2}, {exit_signal, 3}, {unlink, 1}, {demonitor, 1}, {display, 1}, {display_string, 1},
@@ -126,7 +126,7 @@ number(Module, Function, Arity) ->
     {_, #{{Module, Function, Arity} := Number}} = tables(),
     Number.
 
-%% Made once: two processes that make them at the same time make the same.
+%% Made once. Two processes that make them at the same time make the same tables.
 tables() ->
     case persistent_term:get(?MODULE, none) of
         none ->
@@ -142,11 +142,11 @@ tables() ->
             Tables
     end.
 
-%% `re:compile/2' goes on in Erlang for some patterns, and calls itself.
+%% For some patterns `re:compile/2' continues in Erlang, and calls itself: as `foreign', its inner calls are not recorded.
 listed({Module, _, _}) when Module =:= re; Module =:= binary -> foreign;
 listed(_) -> result.
 
-%% What the recorder does in another way. What spawns or sends has a number too: there are results of it that are
+%% What the recorder handles in another way. A function that spawns or sends has a number too, since some of its results are
 %% recorded.
 others() ->
     [{erlang,
@@ -165,7 +165,7 @@ leaves() -> [{exit, [1]}, {raise, [3]}].
 
 hibernates() -> [{hibernate, [0, 3]}].
 
--doc "Functions that were added to the list: recordings made before have no results of them.".
+-doc "Functions that were added to the list: older recordings have no results of them.".
 -spec added() -> [mfa()].
 added() -> [{M, F, A} || {M, Rows} <- [{erlang, leaves() ++ hibernates()} | compiles()], {F, Arities} <- Rows, A <- Arities].
 
@@ -242,16 +242,16 @@ results() ->
      {erlang, leaves()},
      {erlang, hibernates()} | compiles()].
 
-%% They return what names memory of the VM, or look whether it is there.
+%% They return a reference to memory of the VM, or check that it is there.
 compiles() -> [{re, [{compile, [1, 2]}]}, {binary, [{compile_pattern, [1]}]}, {ets, [{is_compiled_ms, [1]}]}].
 
 -doc """
-The functions of such a module that are left as they are.
+The functions of this module that are left as they are, for one of these reasons:
 
-- What they return follows from their arguments and from what the process has done: arithmetic, conversions, the own
+- Their result follows from their arguments and from what the process has done: arithmetic, conversions, the process's own
   dictionary.
-- They do not return, or have a result that is always the same.
-- They load code, which whoever repeats a run does again.
+- They do not return, or always have the same result.
+- They load code, which a replay does again.
 - They are written in Erlang and only call functions that are woven, or have a row: `ets:tab2list/1`,
   `erlang:get_cookie/0`.
 """.

@@ -1,18 +1,18 @@
 -module(witness_record_calm).
 -moduledoc """
-Takes the trace flag off recorded processes that have taken some messages, and tells their ends in the place of the VM.
+Takes the trace flag off recorded processes that have taken some messages, and reports their ends in place of the VM.
 
-A process with any trace flag costs some 40 nanoseconds where it is scheduled in and out, as much as all else that is recorded of a message.
-The flag is there for the process's end alone: births are reported by the flag that the child is born with. So a process that stays asks this
-one (`ask/1`), which monitors it, and takes the flag off.
+A process with any trace flag costs some 40 nanoseconds each time that it is scheduled in and out. That is as much as all else
+that is recorded of a message. Only the end of the process needs the flag: births are reported by the flag that the child is born
+with. So a process that stays asks this one (`ask/1`), which monitors it, and takes the flag off.
 
-*Why no end is lost.* The monitor is there before the flag is taken off: the process has answered a question that was asked behind it,
-and what comes from one process is handled in order. So it ends with the flag, and the VM tells; or without, and the monitor has its
-reason; or in between, and the recorder takes the first of the two. In the end `settle/1` waits for what monitors have to tell of processes
-that are not alive any more.
+*Why no end is lost.* The monitor is set before the flag is taken off: in between, the process answers a request, and signals from
+one process to another are handled in order. So the process ends with the flag, and the VM reports it; or without, and the monitor
+reports it; or in between, and the recorder takes the first of the two reports. At the end `settle/1` waits for the monitors of
+processes that are not alive any more.
 
-*Why it changes nothing for the program.* What a process says here is said behind its back, and that it is monitored is not
-shown (`m:witness_record_runtime`).
+*Why it changes nothing for the program.* The request of a process is not recorded, and its monitor is hidden from the program
+(`m:witness_record_runtime`).
 """.
 -behaviour(gen_server).
 
@@ -23,17 +23,17 @@ shown (`m:witness_record_runtime`).
                monitored = #{} :: #{reference() => pid()},
                settled = false :: boolean()}).
 
--doc "Of the processes that have the flag in this session.".
+-doc "Starts it for the processes that have the flag in this session.".
 -spec start_link(trace:session()) -> {ok, pid()}.
 start_link(Session) -> {ok, _} = gen_server:start_link(?MODULE, Session, []).
 
--doc "The caller is recorded, and will take more messages.".
+-doc "Asks for the caller's flag to be taken off. The caller is recorded, and will take more messages.".
 -spec ask(pid()) -> ok.
 ask(Pid) ->
     Pid ! {calm, self()},
     ok.
 
--doc "All ends until now have been told. From now on everybody keeps his flag.".
+-doc "Returns when all ends until now are recorded. From now on no process loses its flag.".
 -spec settle(pid()) -> ok.
 settle(Pid) -> gen_server:call(Pid, settle, infinity).
 
@@ -46,7 +46,7 @@ init(Session) ->
 handle_call(settle, _, #calm{monitored = Monitored} = C) ->
     {reply, ok, told(#{Ref => [] || Ref := Pid <- Monitored, not is_process_alive(Pid)}, C#calm{settled = true})}.
 
-%% Those of others are told, too, in the order in which they come.
+%% Ends of other processes are recorded, too, in the order in which they arrive.
 told(Waiting, C) when map_size(Waiting) =:= 0 -> C;
 told(Waiting, C) ->
     receive {'DOWN', Ref, process, Pid, Reason} -> told(maps:remove(Ref, Waiting), ended(Ref, Pid, Reason, C)) end.

@@ -1,34 +1,37 @@
 -module(witness_record_code).
 -moduledoc """
-Which code a recorded program runs: woven modules, in folders that its VM looks into first.
+Which code a recorded program runs: woven modules, in folders that come first in the code path of its VM.
 
 Witness itself is no part of a program, though a project may depend on it and have a copy of it in its folders
-(`m:witness_weave_own`): that folder is left out, and an application that needs Witness finds it running, outside.
+(`m:witness_weave_own`). That folder is left out. An application that needs Witness finds it running, outside.
 
-Woven are `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app`
-files there name, and the applications that the user names. A module that is not woven runs all the same, but the
-messages that it takes are not in the recording, so it is named in the summary.
+These are woven: `kernel` and `stdlib`, the modules in the user's folders, the application that is to run, what the `.app`
+files there name, and the applications that the user names. A module that is not woven runs all the same, but the messages
+that it takes are not recorded, so the summary names it.
 """.
 
 -export([prepare/1, woven/3, user/1, folders/1, objects/2, cache/1, digests/1, outside/1]).
 
 -export_type([code/0, woven/0, digests/0]).
 
--doc "What modules were before they were woven, by the digests of their object code.".
+-doc "The digests of the object code of modules, before they were woven.".
 -type digests() :: #{module() => binary()}.
 
 -doc """
-Folders with woven modules, and those with the modules as they are, the first one first, without those of OTP, which
-every VM knows: while it boots, it would look there first; modules that were left as they are, but
-for those with native functions; the numbers of recorded calls; the folder of a woven `error_handler`, which can be
-loaded when all that the recorder needs has been, where anything is woven; the digests of all modules in these folders; applications that are
-not to be recorded.
+- `woven`, `plain`: folders with woven modules, and those with the modules as they are; the first one takes precedence. `plain`
+  lacks the folders of OTP: every VM knows them, and while it boots, it would search `plain` first;
+- `unwoven`: modules that were left as they are, except those with native functions;
+- `calls`: the numbers of recorded calls;
+- `handler`: the folder of a woven `error_handler`, if anything is woven. It can be loaded when all that the recorder needs is
+  loaded;
+- `digests`: of all modules in these folders;
+- `outside`: applications that are not recorded.
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
                   calls := #{mfa() => non_neg_integer()}, handler => file:filename(), digests := digests(),
                   outside => [atom()]}.
 
--doc "The same, by any plan, with whatever was left as it is and has no native functions.".
+-doc "The same, for any plan. `left`: modules that were left as they are, and have no native functions.".
 -type woven() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(), left := [module()]}.
 
 -doc "Weaves what the cache does not have.".
@@ -44,7 +47,7 @@ prepare(Options) ->
             outside => outside(Options)}}
     end.
 
--doc "Applications that are not to be recorded: those named, and what every program of Elixir finds running.".
+-doc "Applications that are not recorded: those named, `elixir` for a program in Elixir, and `witness` if the program needs it.".
 -spec outside(witness_record:options()) -> [atom()].
 outside(Options) ->
     User = user(Options),
@@ -56,7 +59,7 @@ outside(Options) ->
 -spec user(#{pa => [file:filename()], any() => any()}) -> [file:filename()].
 user(Options) -> witness_weave_own:others([filename:absname(Dir) || Dir <- maps:get(pa, Options, [])]).
 
--doc "The folders of the modules that are woven, as they are.".
+-doc "The folders of the modules that are to be woven.".
 -spec folders(witness_record:options()) -> {ok, [file:filename()]} | {error, witness_record:reason()}.
 folders(Options) ->
     User = user(Options),
@@ -66,11 +69,11 @@ folders(Options) ->
         {ok, lists:uniq(User ++ [Dir || {_, Dir} <- Apps])}
     end.
 
--doc "Of the modules in folders; of those with the same name, the first one.".
+-doc "The digests of the modules in folders; if several have the same name, of the first one.".
 -spec digests([witness_weave_objects:folder()]) -> digests().
 digests(Folders) -> maps:from_list(lists:append([Digests || #{digests := Digests} <- lists:reverse(Folders)])).
 
--doc "What is in these folders.".
+-doc "Reads the modules in these folders.".
 -spec objects([file:filename()], #{cache => file:filename(), any() => any()}) ->
     {ok, [witness_weave_objects:folder()]} | {error, {weave, term()}}.
 objects(Dirs, Options) ->
@@ -79,7 +82,7 @@ objects(Dirs, Options) ->
         {error, Reason} -> {error, {weave, Reason}}
     end.
 
--doc "The modules of folders woven by a plan, `error_handler` by one of its own.".
+-doc "Weaves the modules of folders by a plan, and `error_handler` by a plan of its own.".
 -spec woven([witness_weave_objects:folder()], witness_weave:plan(), #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
     {ok, woven()} | {error, {weave, term()}}.
 woven(Folders, #{natives := Natives} = Plan, Options) ->
@@ -97,11 +100,11 @@ woven(Folders, #{natives := Natives} = Plan, Options) ->
         {error, Reason} -> {error, {weave, Reason}}
     end.
 
-%% Whoever monitors the recording wants to know what was sent.
+%% A monitor of the recording needs the messages that were sent.
 plan(Folders, #{contents := true}) -> (witness_record_calls:plan(Folders))#{sends := announced};
 plan(Folders, _) -> witness_record_calls:plan(Folders).
 
--doc "The folder of what was woven: `cache`, or the one that the user's programs keep such things in.".
+-doc "The folder of woven modules: `cache`, or `woven` in `WITNESS_CACHE` or in the user's cache folder.".
 -spec cache(#{cache => file:filename(), any() => any()}) -> file:filename_all().
 cache(#{cache := Dir}) -> filename:absname(Dir);
 cache(#{}) ->
@@ -116,7 +119,7 @@ wanted(Options, User) ->
         ++ [App || Dir <- User, File <- filelib:wildcard("*.app", Dir), App <- needs(filename:join(Dir, File))].
 
 named(Options) ->
-    %% Who observes may have to compile monitors, and then the program has what it compiles with.
+    %% The observer may have to compile monitors in the VM of the program.
     [App || #{app := App} <- [Options]] ++ [compiler || is_map_key(observer, Options)]
         ++ lists:append([maps:get(Key, Options, []) || Key <- [applications, weave, outside]]).
 
@@ -135,9 +138,9 @@ closure([App | Names], User, Found) ->
     case folder(App, User) of
         {ok, Dir} ->
             Needs = needs(filename:join(Dir, atom_to_list(App) ++ ".app")),
-            %% The applications that Witness needs run with it, and woven they would pass on the sender of each message.
+            %% The applications that Witness needs run with it. Unwoven they would pass on the sender of each message.
             closure(Names ++ Needs, User, Found#{App => case App of witness -> none; _ -> Dir end});
-        %% An optional application that is not there.
+        %% An optional application that is not installed.
         none -> closure(Names, User, Found#{App => none})
     end.
 
@@ -153,7 +156,7 @@ folder(App, User) ->
     case [Dir || Dir <- User, filelib:is_regular(filename:join(Dir, File))] of
         [Dir | _] -> {ok, Dir};
         [] ->
-            %% A folder of the path may have the name of an application, and be none.
+            %% A folder of the path may have the name of an application without being one.
             case code:where_is_file(File) of
                 non_existing -> none;
                 Found -> {ok, filename:absname(filename:dirname(Found))}

@@ -2,18 +2,18 @@
 -moduledoc """
 The table of calls by which `error_handler` is woven.
 
-The VM calls that module when a function is not there, and it has the module loaded. Which process comes first to a module is
-chance, and none of the program's doing, so it is no step of a process, and not in the recording.
+The VM calls that module when a function is undefined, and it loads the module. Which process first needs a module is chance,
+and no step of the program, so it is not recorded.
 """.
 -behaviour(witness_weave_calls).
 
 -export([plan/1, load/1, class/3, possible/3]).
 
--doc "The plan for `error_handler`, made of that for all other modules.".
+-doc "The plan for `error_handler`, made from the plan for all other modules.".
 -spec plan(witness_weave:plan()) -> witness_weave:plan().
 plan(Plan) -> Plan#{calls => ?MODULE, natives => #{}, except => []}.
 
--doc "Loads the woven module of a folder. What that calls has to be loaded already.".
+-doc "Loads the woven module of a folder. The modules that it calls must be loaded already.".
 -spec load(file:filename()) -> ok.
 load(Folder) ->
     File = filename:join(Folder, "error_handler.beam"),

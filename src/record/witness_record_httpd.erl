@@ -1,27 +1,27 @@
 -module(witness_record_httpd).
 -moduledoc """
-The requests of OTP's HTTP server as a data source (`m:witness_record_source`): a module for its option `modules`, which hands
-each request to a process of the program.
+The requests of OTP's HTTP server as a data source (`m:witness_record_source`). This module is for the server's option
+`modules`, and delivers each request to a process of the program.
 
 ```erlang
 inets:start(httpd, [{port, 8080}, {server_name, "shop"}, {server_root, "."}, {document_root, "."},
                     {modules, [witness_record_httpd]}, {witness_record_handler, shop}]).
 ```
 
-The process with the name `shop` takes `{http_request, Event, #{method := Method, path := Path}}`: that is recorded, and
-what it reads of the event besides:
+The process with the name `shop` takes `{http_request, Event, #{method := Method, path := Path}}`. That message is recorded,
+and so are the parts that the process reads of the event:
 
 | Part | |
 |---|---|
-| `query` | what stands behind the `?`, or `""` |
+| `query` | what follows the `?`, or `""` |
 | `headers` | `[{Name, Value}]`; names in lower case |
 | `{header, Name}` | the value of one, or `undefined` |
 | `body` | |
 | `peer` | `{Port, Address}` of the client |
 
-All are strings, as the server has them. The answer is `{Status, Headers, Body}`, where names of headers are what the
-server expects, such as `{content_type, "text/plain"}`. Whoever does not answer in time (`witness_record_timeout`, 30,000
-milliseconds) gets a 504 for it, and a request to a process that is not there, or ends meanwhile, a 503.
+All are strings, as the server has them. The answer is `{Status, Headers, Body}`, with names of headers as the server expects
+them, such as `{content_type, "text/plain"}`. If there is no answer in time (`witness_record_timeout`, 30,000 milliseconds),
+the request gets a 504. If there is no such process, or it ends meanwhile, the request gets a 503.
 
 The application `inets` must be outside: `outside => [inets]` of `m:witness_record`.
 """.

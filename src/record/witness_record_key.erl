@@ -1,9 +1,9 @@
 -module(witness_record_key).
 -moduledoc """
-The secret of this account on this machine, by which a replay knows what was recorded here (`m:witness_record_seal`).
+The secret of this account on this machine. By it a replay knows that a recording was made here (`m:witness_record_seal`).
 
-It is 32 random bytes in the file `key` of the folder that keeps what was woven (`WITNESS_CACHE`), for its owner only. A key that
-somebody else may know or have put there is none: it is told, and never used.
+It is 32 random bytes in the file `key` of the cache folder (`WITNESS_CACHE`), for its owner only. A key that others may read,
+or that another user owns, is never used; the reason is returned.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -22,7 +22,7 @@ with the file, as text.
 
 -define(BYTES, 32).
 
--doc "The key that is there.".
+-doc "Reads the key.".
 -spec find() -> {ok, key()} | {error, reason()}.
 find() ->
     case code:ensure_loaded(crypto) of
@@ -45,7 +45,7 @@ found(Name) ->
         {ok, _} -> {error, {file, Name, ~"it belongs to another user"}}
     end.
 
--doc "The same; makes one if there is none. Of two that make one at the same time both get the same.".
+-doc "Reads the key; makes one if there is none. If two processes make one at the same time, both get the same key.".
 -spec make() -> {ok, key()} | {error, reason()}.
 make() ->
     case find() of
@@ -53,7 +53,7 @@ make() ->
         Found -> Found
     end.
 
-%% The file has its name once it is whole, and never replaces another one. It is empty until no other account may read it.
+%% The file gets its name when it is complete, and never replaces another one. It is empty until no other account may read it.
 made(Name) ->
     Temporary = temporary(Name),
     maybe
@@ -80,7 +80,7 @@ name() -> filename:join(filename:dirname(witness_record_code:cache(#{})), "key")
 
 temporary(Name) -> lists:flatten(io_lib:format("~ts.~s.~b", [Name, os:getpid(), erlang:unique_integer([positive])])).
 
--doc "The number of this VM's user: that of a file that this VM makes.".
+-doc "The number of this VM's user: the owner of a file that this VM makes.".
 -spec own() -> {ok, non_neg_integer()} | {error, file:posix() | badarg | terminated | system_limit}.
 own() ->
     File = temporary(filename:join(filename:dirname(name()), "owner")),

@@ -1,10 +1,10 @@
 -module(witness_record_last).
 -moduledoc """
-Keeps the last part of a recording in memory (`m:witness_record_ring`), and writes it when it is asked to, and in the end: in the
-place of `m:witness_record_writer` for systems that run for long.
+Keeps the last part of a recording in memory (`m:witness_record_ring`), and writes it on request and at the end. It replaces
+`m:witness_record_writer` for systems that run for long.
 
-What is kept on request goes to folders of their own, `kept-1`, `kept-2` and so on, in that of the recording, by a process of its own
-meanwhile; what there is in the end goes to the folder itself. A VM that is killed leaves what was kept before.
+A part that is kept on request goes to a folder of its own, `kept-1`, `kept-2` and so on, in that of the recording. A process of
+its own writes it meanwhile. The part at the end goes to the folder itself. If the VM is killed, the parts kept before remain.
 """.
 -behaviour(gen_server).
 
@@ -13,10 +13,10 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 
 -export_type([options/0, kept/0]).
 
--doc "`last`: how much is kept. Others are those of `m:witness_record_writer`.".
+-doc "`last`: how much is kept. The others are options of `m:witness_record_writer`.".
 -type options() :: #{last := witness_record_ring:limit(), compress => boolean(), native => module(), flush => pos_integer()}.
 
--doc "The folder that it is in. `busy`: something else is being written; `enough`: there are a hundred folders.".
+-doc "The folder of the kept part. `busy`: another part is being written; `enough`: there are a hundred folders.".
 -type kept() :: {ok, file:filename()} | {error, busy | enough | witness_record_writer:reason()}.
 
 -record(last, {dir :: file:filename(),
@@ -33,15 +33,15 @@ meanwhile; what there is in the end goes to the folder itself. A VM that is kill
 -define(FLUSH_MS, 1_000).
 -define(IDLE_MS, 10).
 
--doc "Begins to gather. `Header` is as for the writer.".
+-doc "Starts to gather. `Header` is as for the writer.".
 -spec start_link(file:filename(), Header :: map(), options()) -> {ok, pid()}.
 start_link(Dir, Header, Options) -> {ok, _} = gen_server:start_link(?MODULE, {Dir, Header, Options}, []).
 
--doc "Writes what there is now. The modules are as for `finish/2`.".
+-doc "Writes the part that is in memory now. The modules are as for `finish/3`.".
 -spec keep(pid(), [{module(), binary(), boolean()}]) -> kept().
 keep(Pid, Modules) -> gen_server:call(Pid, {keep, Modules}, infinity).
 
--doc "Ends it, as `witness_record_writer:finish/3` does.".
+-doc "Finishes the recording, as `witness_record_writer:finish/3` does.".
 -spec finish(pid(), [{module(), binary(), boolean()}], More :: map()) ->
     {ok, witness_record_writer:summary()} | {ended, witness_record_writer:reason(), witness_record_writer:summary() | none}.
 finish(Pid, Modules, More) -> gen_server:call(Pid, {finish, Modules, More}, infinity).
@@ -98,7 +98,7 @@ handle_info(_, L) -> {noreply, L}.
 
 -doc false.
 format_status(Status) ->
-    %% What processes say to each other is not for a log.
+    %% Messages of the program must not get into a log.
     maps:map(fun(state, #last{dir = Dir, ended = Ended}) -> {Dir, Ended};
                 (_, Value) -> Value
              end, Status).
@@ -111,7 +111,7 @@ replied(Result, #last{writing = {_, From}} = L) ->
     end),
     L#last{writing = none}.
 
-%% What is being written comes to its end.
+%% Waits for the part that is being written.
 settled(#last{writing = none} = L) -> L;
 settled(#last{writing = {Ref, _}} = L) -> receive {'DOWN', Ref, process, _, Result} -> replied(Result, L) end.
 
@@ -120,7 +120,7 @@ take(#last{native = Native, ring = Ring, ended = Ended} = L) ->
     Flat = [{Kind, iolist_to_binary(Part)} || {Kind, Part} <- Parts],
     {lists:sum([byte_size(Part) || {_, Part} <- Flat]),
      L#last{ring = witness_record_ring:add(Flat, erlang:monotonic_time(millisecond), Ring),
-            %% It was told to stop: that is no end before the program's.
+            %% The recorder ended because it was told to stop: that is no early end of the recording.
             ended = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end}}.
 
 gathered(#last{native = Native} = L) ->

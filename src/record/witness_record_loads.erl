@@ -1,20 +1,20 @@
 -module(witness_record_loads).
 -moduledoc """
-Notices code that is loaded while a program is recorded and was not woven: from folders that nobody has named, or made
-by the program itself.
+Notices code that is loaded unwoven while a program is recorded: from folders that were not named, or made by the program
+itself.
 
 All code comes into the VM by `erlang:prepare_loading/2` or `erlang:load_module/2`. Woven code, that of the code server
-included, asks `notice/2` first (`m:witness_record_runtime`), in whatever process. So a module is known before any of it can run,
-and stays known when it is deleted or replaced. From the first one on the recorder believes no label of a message by
-itself: code that is not woven passes them on.
+included, calls `notice/2` first (`m:witness_record_runtime`), in any process. So a module is known before any of it can run,
+and stays known when it is deleted or replaced. From the first one on the recorder does not trust the label of a message by
+itself: code that is not woven passes labels on.
 
-Whatever has the run-time module of recording in its attribute `witness_weave` is woven. Modules whose functions are
-recorded as calls need not be: those with native functions, `error_handler`, and Witness itself.
+A module is woven if its attribute `witness_weave` names the run-time module of recording. Modules with functions that are
+recorded as calls need not be woven: those with native functions, `error_handler`, and Witness itself.
 """.
 
 -export([start/1, notice/2, unwoven/0, noticed/0]).
 
--doc "From now on; the caller owns what is noticed. These calls are recorded, so that their modules need not be woven.".
+-doc "Starts to notice modules, in a table of the caller. Modules of `Calls` need not be woven, since their calls are recorded.".
 -spec start(Calls :: #{mfa() => non_neg_integer()}) -> ok.
 start(Calls) ->
     ?MODULE = ets:new(?MODULE, [named_table, public]),
@@ -24,10 +24,10 @@ start(Calls) ->
     true = ets:insert(?MODULE, [{Module, known} || Module <- [error_handler | Known]]),
     ok.
 
--doc "This object code is about to be loaded.".
+-doc "Must be called before this object code is loaded.".
 -spec notice(module(), binary()) -> ok.
 notice(Module, Code) ->
-    %% Without a table nothing is recorded any more.
+    %% Without the table nothing is recorded any more.
     try is_woven(Code) orelse is_monitor(Module) orelse ets:member(?MODULE, Module) of
         true ->
             case ets:lookup(?MODULE, Module) of
@@ -41,10 +41,10 @@ notice(Module, Code) ->
         error:badarg -> ok
     end.
 
-%% Witness makes these of specifications, for processes that are none of the program's.
+%% Witness compiles specifications to these modules; they run in processes that are not the program's.
 is_monitor(Module) -> lists:prefix("witness_spec_code_", atom_to_list(Module)).
 
-%% What is no object code will not be loaded.
+%% Invalid object code will not be loaded.
 is_woven(Code) ->
     case erts_internal:beamfile_chunk(Code, "Attr") of
         Attributes when is_binary(Attributes) ->
@@ -52,17 +52,17 @@ is_woven(Code) ->
         undefined -> false
     end.
 
-%% Of what is no object code there is none.
+%% Invalid object code has no digest.
 digest(Code) ->
     case erts_internal:beamfile_module_md5(Code) of
         MD5 when is_binary(MD5) -> MD5;
         _ -> unknown
     end.
 
--doc "The modules that were loaded as they are, since `start/1`.".
+-doc "The modules that were loaded unwoven since `start/1`.".
 -spec unwoven() -> [module()].
 unwoven() -> [Module || {Module, _} <- noticed()].
 
--doc "The same, with the digest of what was loaded first.".
+-doc "The same, with the digest of the object code that was loaded first.".
 -spec noticed() -> [{module(), MD5 :: binary() | unknown}].
 noticed() -> lists:sort([{Module, MD5} || {Module, {unwoven, MD5}} <- ets:tab2list(?MODULE)]).

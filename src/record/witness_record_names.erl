@@ -1,12 +1,12 @@
 -module(witness_record_names).
 -moduledoc """
-What processes are called that were spawned with funs. A fun has a name only where its module is loaded, which is in the
-recorded VM: so it is looked up while births are written, for those who read them elsewhere.
+The signatures of processes that were spawned with funs. A fun has a name only where its module is loaded, in the recorded VM.
+So the name is looked up when births are written, for programs that read them elsewhere.
 """.
 
 -export([signatures/1]).
 
--doc "For whole records of the file `processes`: the records to be written behind them.".
+-doc "For whole records of the file `processes`: the records to write after them.".
 -spec signatures(binary()) -> [binary()].
 signatures(<<1, Rest/binary>>) ->
     {[Id, _, _, Size], Rest1} = witness_log_recording_number:several(4, Rest),
@@ -18,7 +18,7 @@ signatures(<<2, Rest/binary>>) ->
     signatures(Rest1);
 signatures(<<>>) -> [].
 
-%% Without a fun whoever reads it can tell by himself.
+%% Without a fun the reader can resolve the signature by itself.
 called({_, _, Args} = Raw) when is_list(Args) ->
     case has_fun(Args) of
         true ->

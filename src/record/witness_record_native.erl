@@ -1,12 +1,11 @@
 -module(witness_record_native).
 -moduledoc """
-The recorder in native code: what recorded processes tell of themselves, in few nanoseconds and few bytes, until a
-writer takes it. There is one in a VM.
+The recorder in native code. It gathers what recorded processes do, in few nanoseconds and few bytes, until a writer takes
+it. There is one in a VM.
 
-A process that is recorded has an *id*, a small number, from before it begins until it has ended. Whoever spawns it
-asks for the id first (`child/0`); the VM reports the birth to this module, which is the tracer of a session
-(`tracer/0`), before the child can run. Then the process tells what happens to it, under its id (`took/2` and those
-beside it).
+A recorded process has an *id*, a small number, from before it starts until it has ended. Its parent asks for the id first
+(`child/0`). Before the child can run, the VM reports the birth to this module, which is the tracer of a session
+(`tracer/0`). Then the process records what happens to it, under its id (`took/2` and the functions below it).
 
 ```
 1> witness_record_native:start(#{}).
@@ -18,18 +17,18 @@ ok
 true
 ```
 
-What a process has told it holds in a small buffer of its own; buffers that are full, and those of processes that end,
-go to one of three streams as *sub-traces*: `order` has the entries, `data` the terms that they refer to, and
-`processes` births and ends. The writer polls `take/1`, and calls `flush/0` now and then, so that what idle processes
-hold comes too. `flush/0`, then `take/1` until it gives nothing: that is everything until then.
+A process has a small buffer of its own for what it records. Full buffers, and those of processes that end, go to one of three
+streams as *sub-traces*: `order` has the entries, `data` the terms that they refer to, and `processes` births and ends. The
+writer polls `take/1`, and calls `flush/0` now and then, to get what idle processes have buffered. `flush/0`, then `take/1`
+until it returns nothing, gives everything up to now.
 
 `docs/internals/record-native.md` has the formats, and says why nothing is lost, and what an entry costs.
 
 ## The end
 
-A recording ends by `stop/0`, or by itself: when what is held and not yet taken exceeds the `budget`, when there is no
-memory, when a sender's id cannot be one, or when all ids are used. Nothing is appended any more, the system goes on,
-and `take/1` says so. What was recorded until then can still be taken.
+`stop/0` ends a recording. It also ends if the data that was not taken exceeds the `budget`, if there is no memory, if a
+sender's id is invalid, or if all ids are used. Then nothing is appended any more, the system goes on, and `take/1` reports
+the end. What was recorded before can still be taken.
 """.
 
 -export([available/0, start/1, stop/0, seal/0, tracer/0, traced/4, verify/1]).
@@ -43,20 +42,20 @@ and `take/1` says so. What was recorded until then can still be taken.
        trace_receive/5, trace_send/5, traced/4, open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
 
--doc "Of a process that is recorded: 1, 2, .. in the order of birth, or about. 0: any other.".
+-doc "The id of a recorded process: 1, 2, .. in about the order of birth. 0: any other process.".
 -type id() :: non_neg_integer().
 
 -type stream() :: processes | data | order.
 
 -doc """
 Why a recording has ended: the writer was too slow for the `budget`; there is no `memory`; there are no more `ids`;
-somebody said that a message has a `sender` that nobody can be; or it was stopped.
+the id of a `sender` was invalid; or it was stopped.
 """.
 -type state() :: running | {ended, budget | memory | ids | sender | stopped}.
 
 -doc """
-`budget`: bytes that may be held until they are taken and handled, at least a megabyte; `order`: bytes of entries that
-a process holds at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure what small ones save.
+`budget`: bytes that may wait until they are taken and handled, at least a megabyte; `order`: bytes of entries that a process
+buffers at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure what small ones save.
 """.
 -type options() :: #{budget => pos_integer(), order => pos_integer(), full_ids => boolean()}.
 
@@ -72,7 +71,7 @@ available() ->
         {Reason, Text} -> {error, io_lib:format("the native recorder could not be loaded: ~ts (~tw)", [Text, Reason])}
     end.
 
--doc "Begins a recording; what was not taken of one before is dropped. Processes that are alive already are outside.".
+-doc "Starts a recording. What was not taken of an earlier one is dropped. Processes that are alive already are outside.".
 -spec start(options()) -> ok | {error, running | memory}.
 start(Options) ->
     #{budget := Budget, order := Order, full_ids := Full} =
@@ -89,7 +88,7 @@ slots(N, Enough) when N >= Enough -> N;
 slots(N, Enough) -> slots(2 * N, Enough).
 
 -doc """
-Ends the recording, and frees what it had of processes. What they held can still be taken.
+Ends the recording, and frees its memory of processes. What they had buffered can still be taken.
 """.
 -spec stop() -> ok.
 stop() ->
@@ -98,39 +97,40 @@ stop() ->
     alone(fun clear/0).
 
 -doc """
-Ends the recording as planned: nothing is appended any more, and what processes hold is handed over, to be taken.
+Ends the recording as planned: nothing is appended any more, and what processes have buffered can be taken.
 
-What was recorded is a consistent cut: if an entry is there, so is everything that caused it. A process tells what it does before any other
-process can notice it. If a process finds the recording closed, then so does each process that notices what it does next.
+What was recorded is a consistent cut: if an entry is in it, so is everything that caused it. A process records what it does
+before any other process can notice it. If a process finds the recording closed, so does each process that notices what it does
+next.
 """.
 -spec seal() -> ok.
 seal() ->
     ok = close(),
     flush().
 
-%% Nobody else can be in native code meanwhile: no other scheduler runs, and this one is busy with the fun's only call.
+%% No other process can be in native code meanwhile: no other scheduler runs, and this one runs only the fun's only call.
 alone(Fun) ->
     _ = erlang:system_flag(multi_scheduling, block_normal),
     try Fun() after erlang:system_flag(multi_scheduling, unblock_normal) end.
 
 -doc """
-For `trace:session_create/3`. The flag of a session for recording is `procs`, of processes that are `new`: so the VM reports every birth,
-whoever the parent is.
+For `trace:session_create/3`. A session for recording sets the flag `procs` of processes that are `new`, so that the VM reports
+every birth, from any parent.
 """.
 -spec tracer() -> {module(), term()}.
 tracer() -> {?MODULE, []}.
 
 -doc """
-What a session that reports messages too (`m:witness_record_traced`) has recorded of them, besides who has sent those that come: their
-contents, and those of messages that are sent; a hash of those that come. `Adopting`: a process that is not recorded, whose children
-are. Called before anybody is traced.
+Sets what a session that reports messages too (`m:witness_record_traced`) records of them besides the senders: the contents of
+messages that arrive and of those that are sent; a hash of those that arrive. `Adopting`: a process that is not recorded, though
+its children are. Must be called before any process is traced.
 """.
 -spec traced(Contents :: boolean(), Hash :: boolean(), Adopting :: pid() | none, Node :: node()) -> ok | memory.
 traced(_, _, _, _) -> erlang:nif_error(not_loaded).
 
 -doc """
-From now on labels of messages may be somebody else's, and `took/2` returns `verify`: whoever has found out who the
-sender is says so by `from/2`.
+From now on the label of a message may not be its sender's, and `took/2` returns `verify`. If the caller then finds the
+sender, it reports it by `from/2`.
 """.
 -spec verify(on) -> ok.
 verify(_) -> erlang:nif_error(not_loaded).
@@ -141,28 +141,28 @@ verify(_) -> erlang:nif_error(not_loaded).
 -spec identify() -> id().
 identify() -> erlang:nif_error(not_loaded).
 
--doc "0 for a process that has ended, and for anything that is no process of this node.".
+-doc "0 for a process that has ended, and for any term that is not a process of this node.".
 -spec identify(term()) -> id().
 identify(_) -> erlang:nif_error(not_loaded).
 
 -doc """
-The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn
-fails, the id is that of a later child; `raise/3`, `result/3` or `unborn/0` say that it has failed, lest code that is
-not woven spawns a process that would be taken for it.
+The id of the process that the caller spawns next, recorded or not; 0: nothing is recorded any more. If the spawn fails, a
+later child gets the id. `raise/3`, `result/3` or `unborn/0` say that no spawn is under way any more, so that a process that
+unwoven code spawns is not taken for the child.
 
-A recorded process that spawns without having asked has a child that is recorded, too. Since messages of the child have
-the label of its parent, that turns `verify/1` on.
+If a recorded process spawns without asking for an id, its child is recorded, too. Messages of the child have the label of its
+parent, so this turns `verify/1` on.
 """.
 -spec child() -> id().
 child() -> erlang:nif_error(not_loaded).
 
--doc "The caller has not spawned what it has asked an id for.".
+-doc "The caller has not spawned the process for which it asked for an id.".
 -spec unborn() -> ok.
 unborn() -> erlang:nif_error(not_loaded).
 
 -doc """
-A process has ended that the VM does not report, since it has no trace flags any more; called when nothing of it runs. Of one that
-was reported, nothing is recorded again.
+A process has ended that the VM does not report, since it has no trace flags any more. Must be called when the process does not
+run any more. If its end was reported before, nothing is recorded again.
 """.
 -spec ended(pid(), Reason :: term()) -> ok.
 ended(_, _) -> erlang:nif_error(not_loaded).
@@ -170,19 +170,22 @@ ended(_, _) -> erlang:nif_error(not_loaded).
 %% --- what processes do -----------------------------------------------------------------
 
 -doc """
-The caller, whose id is `Me`, took a message of `From`, who is recorded. `verify`: nothing was recorded, since labels
-may be somebody else's. `look`: it was, and the caller has taken many; one in 256 is answered so. `calm`: it was, and the caller
-has taken 64, so that he is worth being ended by `ended/2`; he is answered so once. This and the functions below do nothing if `Me`
-is not the caller's id.
+The caller, with the id `Me`, took a message of the recorded process `From`.
+
+- `verify`: nothing was recorded, since the label may not be the sender's;
+- `look`: it was recorded, and the caller should check its heap, after each 256 messages;
+- `calm`: it was recorded. Returned once, after 64 messages: the caller should have its end reported by `ended/2`.
+
+This function and those below do nothing if `Me` is not the caller's id.
 """.
 -spec took(Me :: id(), From :: id()) -> ok | calm | look | verify.
 took(_, _) -> erlang:nif_error(not_loaded).
 
--doc "As `took/2`, of whom it is certain who he is.".
+-doc "As `took/2`, where the sender is certain.".
 -spec from(Me :: id(), From :: id()) -> ok.
 from(_, _) -> erlang:nif_error(not_loaded).
 
--doc "Took a message that nobody recorded has sent.".
+-doc "Took a message of a sender that is not recorded.".
 -spec content(Me :: id(), term()) -> ok.
 content(_, _) -> erlang:nif_error(not_loaded).
 
@@ -191,8 +194,8 @@ content(_, _) -> erlang:nif_error(not_loaded).
 timeout(_) -> erlang:nif_error(not_loaded).
 
 -doc """
-The caller is about to begin a `receive`, which ends with an entry. If the caller ends without one, its last entry but the end says that it
-waited.
+The caller is about to start a `receive`, which ends with an entry. If the caller ends without one, the entry before its end says
+that it waited.
 """.
 -spec waits(Me :: id()) -> ok.
 waits(_) -> erlang:nif_error(not_loaded).
@@ -205,15 +208,15 @@ result(_, _, _) -> erlang:nif_error(not_loaded).
 -spec raise(Me :: id(), Call :: non_neg_integer(), {Class :: error | exit | throw, Reason :: term()}) -> ok.
 raise(_, _, _) -> erlang:nif_error(not_loaded).
 
--doc "Sent to a name that stood for this process, or id, or for nobody that is recorded.".
+-doc "Sent to a name. `To`: the process that has the name, or its id; any other term if no recorded process has it.".
 -spec named(Me :: id(), To :: pid() | id() | term()) -> ok.
 named(_, _) -> erlang:nif_error(not_loaded).
 
--doc "Sent a message, with what it was.".
+-doc "Sent a message, with its contents.".
 -spec sent(Me :: id(), To :: term(), Message :: term()) -> ok.
 sent(_, _, _) -> erlang:nif_error(not_loaded).
 
--doc "What the message was that was taken last.".
+-doc "The contents of the message that was taken last.".
 -spec contents(Me :: id(), Message :: term()) -> ok.
 contents(_, _) -> erlang:nif_error(not_loaded).
 
@@ -224,20 +227,20 @@ hash(_, _) -> erlang:nif_error(not_loaded).
 %% --- the writer ------------------------------------------------------------------------
 
 -doc """
-At most so many pieces, of about 64 KB, whole sub-traces or records each, in the order of their stream; births and data
-before the entries that refer to them. What was taken the last time counts as handled then, and is not charged to the
-budget any more. One process takes.
+Takes at most `Max` pieces of about 64 KB. Each has whole sub-traces or records, in the order of their stream; births and data
+precede the entries that refer to them. What the last call took then counts as handled, and is not charged to the budget any
+more. Only one process takes.
 """.
 -spec take(Max :: non_neg_integer()) -> {[{stream(), binary()}], state()}.
 take(_) -> erlang:nif_error(not_loaded).
 
--doc "What processes hold now can be taken. They go on meanwhile.".
+-doc "What processes have buffered now can be taken. They go on meanwhile.".
 -spec flush() -> ok.
 flush() -> erlang:nif_error(not_loaded).
 
 -doc """
-`state`; `verify`; `budget`, and what is `used` of it; `born` and `ended`: recorded processes; `bytes` of each stream
-until now.
+`state`; `verify`; `budget`, and how much of it is `used`; `born` and `ended`: how many recorded processes; `bytes` of each
+stream until now.
 """.
 -spec info() -> #{state := state(), verify := boolean(), budget := non_neg_integer(), used := non_neg_integer(),
                   born := non_neg_integer(), ended := non_neg_integer(), bytes := #{stream() => non_neg_integer()}}.
@@ -251,7 +254,7 @@ load() ->
         Found -> Found
     end,
     File = "witness_record-" ++ erlang:system_info(nif_version),
-    %% The module is there without native code too, to say why.
+    %% Without native code the module is loaded, too, so that it can say why.
     case erlang:load_nif(filename:join(Dir, File), 0) of
         ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
         {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)

@@ -1,13 +1,13 @@
 -module(witness_record_needs).
 -moduledoc """
-Which applications of OTP a program uses without naming them: what its modules call that is in none of its folders.
+Which applications of OTP a program uses without naming them: those of the modules that it calls, and that are not in its folders.
 
-A module of OTP that is not woven makes a recording that cannot be replayed, and that would be known when the program has run. So it is looked for
-before. From the module of the function that is called, and those that the applications begin with, each module of the user's folders is
-reached whose name another one knows. What these call, in modules of OTP, says which applications are woven besides. So do the names that a
-module knows which starts applications.
+If a module of OTP is not woven, the recording cannot be replayed, and this would be known only after the run. So this looks for
+such modules before. It starts from the module of the function that is called, and from those in which the applications start.
+It follows the names of modules in each module, to other modules of the user's folders. The modules of OTP that these call say
+which further applications are woven. If a module calls a function that starts applications, so do the names in it.
 
-A call whose module is only known when it is made is not found. Then the summary of the recording names the application
+A call is not found if its module is only known when it is made. Then the summary of the recording names the application
 (`m:witness_record_unwoven`).
 """.
 
@@ -18,7 +18,7 @@ A call whose module is only known when it is made is not found. Then the summary
 apps(#{tracing_only := true}) -> [];
 apps(Options) ->
     Dirs = witness_record_code:user(Options),
-    %% Of those with the same name, the first one is loaded.
+    %% If several have the same name, the first one is loaded.
     Files = maps:from_list(lists:reverse([{list_to_atom(filename:basename(Name, ".beam")), filename:join(Dir, Name)}
                                           || Dir <- Dirs, Name <- filelib:wildcard("*.beam", Dir)])),
     Reached = reached(roots(Options, Dirs), Files, #{}),
@@ -33,7 +33,7 @@ roots(Options, Dirs) ->
                       {ok, [{application, _, Keys}]} <- [file:consult(filename:join(Dir, atom_to_list(App) ++ ".app"))],
                       {Module, _} <- [proplists:get_value(mod, Keys, none)]].
 
-%% For each module the modules that it calls, and what may be the applications that it starts.
+%% For each module: the modules that it calls, and the names of applications that it may start.
 reached([], _, Reached) -> Reached;
 reached([Module | Modules], Files, Reached) when is_map_key(Module, Files), not is_map_key(Module, Reached) ->
     case beam_lib:chunks(map_get(Module, Files), [imports, atoms]) of
@@ -57,7 +57,7 @@ starts({Module, Function, _}) ->
     lists:member(Module, [application, 'Elixir.Application'])
         andalso lists:member(Function, [start, start_boot, ensure_started, ensure_all_started]).
 
-%% One that has processes of its own.
+%% Whether it is an application of OTP with processes of its own.
 is_library(App) ->
     maybe
         Dir = code:lib_dir(App),

@@ -1,26 +1,25 @@
 -module(witness_record_node).
 -moduledoc """
-Records, inside the VM of the program that is recorded.
+Records a program, inside its VM.
 
-`main/0` is what that VM is started with. It talks to `m:witness_record_vm` over two file descriptors, and does what
-makes up a recording, in this order:
+That VM is started with `main/0`. This process talks to `m:witness_record_vm` over two file descriptors, and makes the
+recording in this order:
 
-1. the native recorder and the writer are started;
-2. every new process of the VM gets the trace flag `procs` in a session of its own, so that the recorder is told of each birth
-   before the child can act, whoever its parent is, and of each end. Who has taken some messages loses the flag again, and
-   `m:witness_record_calm` tells its end. Where nothing is woven, everybody has the flags of `m:witness_record_traced`;
-3. the first process of the program is spawned. Its identifier is made beforehand (`child/0`) and is the label that it
-   is born with, as with every other process that woven code spawns;
-4. when that process and its descendants have ended, or the application has, or the program ends its VM, what is still
-   in memory is written, with the list of modules.
+1. it starts the native recorder and the writer;
+2. it gives every new process of the VM the trace flag `procs`, in a session of its own. So the recorder is notified of each
+   birth, from any parent, before the child can act, and of each end. A process that has taken some messages loses the flag again,
+   and `m:witness_record_calm` reports its end. If nothing is woven, every process has the flags of `m:witness_record_traced`;
+3. it spawns the first process of the program. The identifier is made beforehand (`child/0`) and is the label that the process
+   is born with, as for every other process that woven code spawns;
+4. when that process and its descendants have ended, or the application has, or the program ends its VM, it writes what is
+   still in memory, and the list of modules.
 
-*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first, whoever's process it is, and so
-does the VM at a signal that it ends by (SIGUSR1). `init:stop` ends the
-supervisors of `kernel`, under one of which this process is, after all applications: `terminate/2` comes to the same
-end.
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first, in any process. So does the VM if the
+signal SIGUSR1 ends it. `init:stop` ends the applications, and then the supervisors of `kernel`. This process is below one of
+them, and `terminate/2` finishes the recording in the same way.
 
-*Why this process does not disturb.* It is outside: it has no identifier, so what it says to a recorded process is
-recorded with its content. It says nothing to them.
+*Why this process does not disturb.* It is outside: it has no identifier, so a recorded process would record the contents of
+its messages. It sends them none.
 """.
 -behaviour(gen_server).
 
@@ -29,16 +28,16 @@ recorded with its content. It says nothing to them.
 -export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([start_application/1, call/2]).
 
--doc "Tells whoever looks after this VM (the option `on_told` of `m:witness_record`). Any process may call it.".
+-doc "Reports a term to the process that controls this VM (the option `on_told` of `m:witness_record`). Any process may call it.".
 -type tell() :: fun((term()) -> ok).
 
 -doc """
-Begins to observe the children of these processes, of which one is the first process of the program. The application
-`witness` runs in this VM. The error is for whoever began to record.
+Starts to observe the children of these processes. The first process of the program is one of these children. The application
+`witness` runs in this VM. The caller of `witness_record:start/1` gets the error.
 """.
 -callback begin_observing(Argument :: term(), Parents :: [pid(), ...], tell()) -> {ok, Observation :: term()} | {error, term()}.
 
--doc "Ends it; the result is part of the summary.".
+-doc "Ends the observation; the result is part of the summary.".
 -callback end_observing(Observation :: term()) -> term().
 
 -record(state, {port :: port(),
@@ -56,9 +55,9 @@ Begins to observe the children of these processes, of which one is the first pro
                 nodes = [] :: [node()],
                 phase = waiting :: waiting | running | draining | finished}).
 
-%% Milliseconds that the writer may take at the end, before a supervisor loses patience.
+%% Milliseconds that the writer may take at the end, before the supervisor kills this process.
 -define(SHUTDOWN, 120_000).
-%% Processes that the end of a recording may need besides.
+%% Places in the process table that the end of a recording may need besides.
 -define(PLACES, 8).
 
 -doc "Starts to listen. Called while the VM boots.".
@@ -68,7 +67,7 @@ main() ->
     {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
     ok.
 
--doc "Brings the recording to its end. Called by processes that are about to end the VM.".
+-doc "Finishes the recording. Called by processes that are about to end the VM.".
 -spec ending() -> ok.
 ending() ->
     try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
@@ -79,11 +78,11 @@ start_link(Leader) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Leader, [
 -doc false.
 init(Leader) ->
     process_flag(trap_exit, true),
-    %% The program may leave no time for who hears that it is to end.
+    %% The program may leave little time for the process that has to finish the recording.
     process_flag(priority, high),
-    %% The program has it from here. That of the supervisor is an application's.
+    %% The program inherits this group leader. The supervisor's is that of an application.
     true = group_leader(Leader, self()),
-    %% Whoever looks after this VM hears of signals, and passes them on; or is ended by them, and the pipe with it.
+    %% The process that controls this VM gets the signals, and passes them on; or they end it, and the pipe with it.
     [ok = os:set_signal(Signal, ignore) || Signal <- [sigterm, sighup, sigquit]],
     {ok, #state{port = open_port({fd, 3, 4}, [binary, {packet, 4}])}}.
 
@@ -144,7 +143,7 @@ begin_job(Job, State) ->
             leave(State#state{phase = finished})
     end.
 
-%% What woven code needs.
+%% Starts what woven code needs.
 telling(_, #{tracing_only := true}) -> undefined;
 telling(Session, Job) ->
     ok = witness_record_loads:start(maps:get(calls, Job)),
@@ -153,7 +152,7 @@ telling(Session, Job) ->
     ok = handler(Job),
     Calming.
 
-%% A VM becomes a node by a call that a process below this supervisor makes. None of the program's processes is.
+%% A VM becomes a node by a call in a process below this supervisor. No process of the program is below it.
 naming() ->
     Session = trace:session_create(witness_record_naming, self(), []),
     _ = trace:function(Session, {erlang, setnode, 2}, true, []),
@@ -171,14 +170,14 @@ root({M, F, Args}, _) ->
     {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
     {Root, Ref}.
 
-%% It is started before applications are recorded. To load the module is none of what the first process does.
+%% `witness' is started before applications are recorded. Loading the module is no step of the first process.
 observable(#{observer := _} = Job) ->
     _ = [code:ensure_loaded(Module) || #{run := {Module, _, _}} <- [Job]],
     {ok, _} = application:ensure_all_started(witness),
     ok;
 observable(_) -> ok.
 
-%% Everybody whom the recorder needs is there, so that only the program's processes are born of those who are named.
+%% Every process that the recorder needs exists, so from now on only the program's processes are children of these two.
 observed(#{observer := {Module, Argument}}, #state{port = Port}) ->
     Tell = fun(What) -> tell({told, What}, Port) end,
     case Module:begin_observing(Argument, [self(), controller()], Tell) of
@@ -190,7 +189,7 @@ observed(_, _) -> {ok, none}.
 ended_observation({Module, Observation}) -> #{observed => Module:end_observing(Observation)};
 ended_observation(none) -> #{}.
 
-%% Nobody is recorded yet, and whom these processes spawn will not be.
+%% Nothing is recorded yet, and the children of these processes will not be.
 outside([]) -> ok;
 outside([App | Apps]) ->
     case application:ensure_all_started(App) of
@@ -200,10 +199,10 @@ outside([App | Apps]) ->
 
 starting() -> #{adopting => controller(), ending => fun ending/0, loading => fun witness_record_loads:notice/2}.
 
-%% The processes of applications are its children, whether this recorder starts them or the program.
+%% The processes of applications are its children, whether this recorder or the program starts them.
 controller() -> whereis(application_controller).
 
-%% A folder that is not looked into first would mean a recording with nothing in it.
+%% If a folder did not come first in the code path, the recording would have nothing in it.
 woven(#{woven := []}) -> ok;
 woven(#{woven := Folders}) ->
     case witness_weave_cache:in_use(Folders) of
@@ -222,7 +221,7 @@ native(Job) ->
         {error, Reason} -> {error, {native, Reason}}
     end.
 
-%% The VM calls this module when another one is to be loaded. It calls the recorder, so that must not have to be loaded.
+%% The VM calls this module when another one must be loaded. It calls the recorder, which must therefore be loaded before.
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calm,
                                      witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime, witness_weave_funs]),
@@ -261,7 +260,7 @@ root_ended(Reason, State) -> look(State#state{phase = draining, ended = {returne
 
 application(#state{job = #{app := App}}) -> App.
 
-%% Another process waits for it.
+%% Another process waits for the writer.
 keep(Ref, #state{job = #{last := _} = Job, writer = Writer, port = Port, phase = Phase} = State)
   when Phase =:= running; Phase =:= draining ->
     Modules = modules(Job),
@@ -274,8 +273,8 @@ keep(Ref, #state{port = Port} = State) ->
 text(normal) -> normal;
 text(Reason) -> witness_event:format_term(Reason, 2000).
 
-%% What the root has left behind may still work. Whatever those have spawned before they ended is found then. If nobody was
-%% born meanwhile, everybody who is alive was in the list; otherwise one of it may have ended, and left a child.
+%% Processes that the root has left behind may still work. When they have ended, this looks again, and finds what they have
+%% spawned. If none is alive and none was born meanwhile, all have ended; otherwise one may have ended and left a child.
 look(#state{ended = Ended} = State) ->
     #{born := Before} = witness_record_native:info(),
     Living = [Pid || Pid <- processes(), in_tree(Pid)],
@@ -285,23 +284,23 @@ look(#state{ended = Ended} = State) ->
         {_, #{}} -> State#state{living = #{monitor(process, Pid) => Pid || Pid <- Living}}
     end.
 
-%% Processes that applications have started on behalf of recorded ones do not hold the recording open.
+%% Processes that applications have started for recorded ones do not keep the recording open.
 in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_application(Pid) =:= undefined.
 
-%% Once: whoever ends the recording first says how it ended.
-%% The program goes on while the recording is brought to its end, unless it is suspended: it might spawn without end.
+%% Only the first call of `finish/2' has an effect, and says how the recording ended.
+%% The program is suspended while the recording is finished: otherwise it might spawn without end.
 stopped(#state{freezer = undefined} = State) -> leave(finish(stopped, State));
 stopped(#state{freezer = Freezer} = State) ->
     ok = witness_trace_freeze:freeze(Freezer),
     Finished = finish(stopped, State),
-    %% An application is stopped in good order.
+    %% An application is stopped in order, so its processes must run.
     _ = is_application(State) andalso witness_trace_freeze:thaw(Freezer, 0),
     leave(Finished).
 
 is_application(#state{job = #{app := _}}) -> true;
 is_application(#state{job = Job}) -> maps:get(applications, Job, []) =/= [].
 
-%% Processes of the recorder, and monitors.
+%% Whether it is a process of the recorder, or a monitor.
 is_own(P) ->
     case process_info(P, [initial_call, dictionary]) of
         undefined -> false;
@@ -331,11 +330,11 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
     State#state{phase = finished};
 finish(_, State) -> State.
 
-%% By tracing alone nothing is replayed.
+%% A recording by tracing alone is not replayed.
 waiting(#{tracing_only := true}) -> <<>>;
 waiting(#{}) -> witness_record_stop:waiting().
 
-%% An application, and what it needs, is stopped in good order.
+%% An application, and what it needs, is stopped in order.
 leave(State) ->
     case is_application(State) of
         true ->
@@ -353,11 +352,11 @@ unwoven(#{unwoven := Names}) ->
     Noticed = witness_record_loads:noticed(),
     witness_record_unwoven:why(lists:ukeysort(1, Noticed ++ [{Name, unknown} || Name <- Names, code:is_loaded(Name) =/= false])).
 
-%% What stands in the file `header'.
+%% The contents of the file `header'.
 written(#{last := _} = Job) -> (header(Job))#{late => true};
 written(Job) -> header(Job).
 
-%% What this VM was called while it was a node.
+%% The names of this VM while it was a node.
 nodes_of(#state{naming = Naming, nodes = Nodes}) ->
     _ = [receive {trace_delivered, all, Ref} -> ok end || Naming =/= undefined, Ref <- [trace:delivered(Naming, all)]],
     lists:usort([node() || is_alive()] ++ Nodes ++ named_since()).

@@ -1,35 +1,35 @@
 -module(witness_record_ring).
 -moduledoc """
-The last part of what a recorder has gathered, as data: what is older or more than a limit goes.
+The last part of what a recorder has gathered, as data: what is older or more than a limit is dropped.
 
-What is given are the parts that the recorder hands over (`witness_record_native:take/1`), in their order; what is got are parts
-of a recording that begins late (`parts/1`), which stands for itself:
+The input is the parts that the recorder hands over (`witness_record_native:take/1`), in their order. The output is the parts of a
+recording that begins late (`parts/1`), and refers to nothing outside of it:
 
 - sub-traces are numbered from 0 again;
-- entries and their data fit each other: what has lost one of the two is left out. The two streams are cut at different places, so
-  of what was dropped it is counted, for each process, how much data its entries had, and how many terms there were;
-- a run of messages names its sender, whom an entry before may have named;
-- a process of which something was dropped is marked as `early`: of every other one all is there.
+- entries and their data fit each other: if one of the two is lost, the other is left out. The two streams are cut at different
+  places. So for each process the ring counts the terms that dropped entries refer to, and the terms that were dropped;
+- a run of messages names its sender, which an earlier entry may have named;
+- a process of which something was dropped is marked as `early`: of every other one everything is there.
 
-Processes that were born are known as long as they are alive, and until their end is as old as the oldest part. So what is
-kept beyond the limit are the births of the processes that are alive, and two numbers for each. That a process has ended is heard of
-before the last of what it did: its end takes its place when a flush has brought that (`settled/1`).
+The birth of a process is kept as long as the process is alive, and until its end is as old as the oldest part. So beyond the
+limit the ring keeps the births of live processes, and two numbers for each. The end of a process arrives before the last of what
+it did: when a flush has brought that, the end takes its place (`settled/1`).
 """.
 
 -export([new/2, add/3, settled/1, parts/1, size/1]).
 
 -export_type([ring/0, limit/0]).
 
--doc "Bytes, and milliseconds, beyond which the oldest goes.".
+-doc "The oldest parts are dropped beyond these bytes, and these milliseconds.".
 -type limit() :: #{bytes := pos_integer(), time := pos_integer() | infinity}.
 
-%% Where the kept entries of a process begin: what the entries before have named, and how many terms were dropped of those
-%% that kept entries refer to; negative, where terms are kept of entries that were dropped.
+%% Where the kept entries of a process begin. reader: what the entries before have named. surplus: how many dropped terms kept
+%% entries refer to; negative if dropped entries refer to terms that are kept.
 -record(begin_at, {reader :: witness_log_recording_entry:reader(),
                    surplus = 0 :: integer()}).
 
-%% In the queue, the oldest first: a piece of a stream, or that a process has ended, each with its time.
-%% begins: of processes of which something was dropped. ending: who has ended, and may have more to come.
+%% In the queue, the oldest first: a piece of a stream, or the end of a process, each with its time.
+%% begins: of processes of which something was dropped. ending: processes that have ended, and may have more to come.
 -record(ring, {limit :: limit(),
                full :: boolean(),
                queue = queue:new() :: queue:queue({integer(), order | data | ended, binary() | pos_integer()}),
@@ -41,22 +41,22 @@ before the last of what it did: its end takes its place when a flush has brought
 
 -opaque ring() :: #ring{}.
 
--doc "Nothing was gathered. `Full`: ids take eight bytes.".
+-doc "An empty ring. `Full`: ids take eight bytes.".
 -spec new(limit(), Full :: boolean()) -> ring().
 new(Limit, Full) -> #ring{limit = Limit, full = Full}.
 
--doc "So many bytes of entries and data are kept.".
+-doc "How many bytes of entries and data are kept.".
 -spec size(ring()) -> non_neg_integer().
 size(#ring{size = Size}) -> Size.
 
--doc "What was taken at this time, in milliseconds.".
+-doc "Adds what was taken at this time, in milliseconds.".
 -spec add([{witness_record_native:stream(), binary()}], Now :: integer(), ring()) -> ring().
 add(Parts, Now, R) ->
     trimmed(Now, lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A);
                                 ({Kind, Part}, A) -> queued(Now, Kind, Part, byte_size(Part), A)
                              end, R, Parts)).
 
--doc "All that was gathered until now has been added.".
+-doc "Gives ends of processes their place. Must be called when all that was gathered until now has been added.".
 -spec settled(ring()) -> ring().
 settled(#ring{ending = Ending} = R) ->
     lists:foldr(fun({Now, Id}, A) -> queued(Now, ended, Id, 0, A) end, R#ring{ending = []}, Ending).
@@ -74,11 +74,11 @@ processes(<<2, Rest/binary>>, Now, #ring{ending = Ending, ended = Ended} = R) ->
     processes(Rest1, Now, R#ring{ending = [{Now, Id} | Ending], ended = Ended#{Id => []}});
 processes(<<>>, _, R) -> R.
 
-%% --- what goes -------------------------------------------------------------------
+%% --- dropping --------------------------------------------------------------------
 
 trimmed(Now, #ring{queue = Queue, size = Size, limit = #{bytes := Most, time := Time}} = R) ->
     case queue:peek(Queue) of
-        %% Nothing is left of what it did.
+        %% Nothing is left of what this process did.
         {value, {_, ended, _} = Oldest} -> trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
         {value, {Then, _, _} = Oldest} when Size > Most; is_integer(Time), Now - Then > Time ->
             trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
@@ -134,16 +134,17 @@ each_subtrace(Fun, Acc, Bytes) ->
     <<Trace:Size/binary, Rest1/binary>> = Rest,
     each_subtrace(Fun, Fun(Id, Trace, Acc), Rest1).
 
-%% --- what is kept ----------------------------------------------------------------
+%% --- keeping ---------------------------------------------------------------------
 
-%% Of a process: the numbers of its next sub-traces, entries that are left out since their data is gone, terms likewise.
+%% Of a process: the numbers of its next sub-traces; how many of the next terms that entries refer to were dropped, so that these
+%% entries are left out; how many of the next terms are left out, since their entries were dropped.
 -record(kept, {order = 0 :: non_neg_integer(),
                data = 0 :: non_neg_integer(),
                reader :: witness_log_recording_entry:reader(),
                no_data = 0 :: non_neg_integer(),
                no_entry = 0 :: non_neg_integer()}).
 
--doc "The parts of a recording of what there is.".
+-doc "The parts of a recording of what is kept.".
 -spec parts(ring()) -> [{witness_record_native:stream(), iodata()}].
 parts(#ring{queue = Queue, births = Births, ended = Ended} = R) ->
     {Parts, _} = queue:fold(fun
@@ -186,7 +187,7 @@ entries(Bytes, #kept{reader = Reader, no_data = NoData} = K, Full, Kept) ->
         N -> entries(Rest, K1#kept{no_data = 0}, Full, [encoded({content, N - NoData}, Full) | Kept])
     end.
 
-%% A run names its sender. That is another sub-trace than the recorder's, and the same entries.
+%% A run names its sender. So the sub-trace differs from the recorder's, but its entries are the same.
 encoded(Entry, Full) -> witness_log_recording_entry:encode(Entry, Full).
 
 without_entry(Bytes, #kept{no_entry = 0} = K) -> {Bytes, K};

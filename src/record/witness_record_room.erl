@@ -2,28 +2,28 @@
 -moduledoc """
 Keeps the heap of a recorded process in proportion to its mailbox.
 
-A recorded process makes more garbage than it would: each message brings a token of six words, and calls that are
-recorded have their arguments in a list. So it collects more often, and each collection goes through the whole mailbox,
-however little there is to collect: with ten thousand messages waiting that is most of what recording costs. Where a
-mailbox is long, the process gets a heap of some words for each message in it, so that what a collection costs is shared
-by as many messages; a fraction of what these take themselves. When they are gone, the heap gets its size back.
+Recording makes a process produce more garbage: each message brings a token of six words, and calls that are recorded have
+their arguments in a list. So the process collects more often, and each collection goes through the whole mailbox, however
+little there is to collect. With ten thousand queued messages that is most of what recording costs. If a mailbox is long, the
+process gets a heap of some words for each message in it, so that as many messages share the cost of a collection. These words
+are a fraction of what the messages take themselves. When the messages are gone, the heap gets its size back.
 
-*Why it changes nothing else.* The least size of a heap is no limit for the program. A process that has a limit
-(`max_heap_size`) is left alone, and so is one that has set the size itself since. The collector does the rest, the next
-time that it runs.
+*Why it changes nothing else.* The minimal size of a heap is no limit for the program. A process that has a limit
+(`max_heap_size`) is left alone, and so is one that has set the size itself since. The collector does the rest when it runs
+next.
 """.
 
 -export([look/0, is_key/1]).
 
 -define(KEY, '$witness_record_room').
 
-%% Messages that make a mailbox a long one.
+%% Messages from which on a mailbox is long.
 -define(LONG, 256).
-%% Words for each.
+%% Words of heap for each message.
 -define(WORDS, 8).
 -define(MOST_WORDS, 1_048_576).
 
--doc "Has a look at the caller's mailbox. Called now and then.".
+-doc "Fits the heap to the caller's mailbox. Called now and then.".
 -spec look() -> ok.
 look() ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
@@ -35,7 +35,7 @@ look() ->
         {Before, Given} -> more(Length, Before, Given)
     end.
 
--doc "Whether an entry of a process's dictionary with this key is of this module.".
+-doc "Whether this key of a process dictionary belongs to this module.".
 -spec is_key(term()) -> boolean().
 is_key(Key) -> Key =:= ?KEY.
 
@@ -49,7 +49,7 @@ first(Length) ->
 
 words(Length) -> min(Length * ?WORDS, ?MOST_WORDS).
 
-%% The VM rounds it up, and tells when it is asked again.
+%% The VM rounds the size up, and returns the actual one when it is set again.
 given(Words, Before) when Words > Before ->
     _ = process_flag(min_heap_size, Words),
     put(?KEY, {Before, process_flag(min_heap_size, Words)}),

@@ -1,34 +1,34 @@
 -module(witness_record_runtime).
 -moduledoc """
-What woven code calls while it is recorded (`m:witness_weave_runtime`), in the process that runs it.
+The functions that woven code calls while it is recorded (`m:witness_weave_runtime`), in the process that runs it.
 
-A process that is recorded has an identifier, a small number that is not 0. It stands in its dictionary, under a key
-that the program does not see, and it is the *label* of the process's token of sequential tracing, which the VM hands
-on with every message and to every child. When a `receive` takes a message, its token becomes that of the process: so
-the label then says who has sent it, and one call reads it and puts the own one back.
+A recorded process has an identifier, a small number that is not 0. It is in the process dictionary, under a key that the
+program does not see. It is also the *label* of the process's token of sequential tracing, which the VM passes on with every
+message and to every child. When a `receive` takes a message, the process gets the token of that message. So the label then
+names the sender. One call reads it and restores the process's own label.
 
-| `From`, the label after a message was taken | Who sent it | Recorded |
+| `From`, the label after a message was taken | The sender | Recorded |
 |---|---|---|
 | another identifier | that process | its identifier |
-| the own one, negated | the process itself: who sends to himself has this label for that moment | its identifier |
-| the own one | nobody: a timer, a port, a signal, which leave the token as it is | the message |
+| the own one, negated | the process itself: it has this label while it sends to itself | its identifier |
+| the own one | no process: a timer, a port, a signal, which leave the token as it is | the message |
 | 0, or there is no token | a process that is not recorded | the message |
 
-Messages that tell of the end of a process, and replies to requests to spawn, with whatever tag (`{_, reference(), ok,
-pid()}`), are always recorded themselves: they have the label of a process that has not sent them. So are those that
-only look like them.
+Messages about the end of a process, and replies to requests to spawn, with any tag (`{_, reference(), ok, pid()}`), are
+always recorded themselves: they have the label of a process that has not sent them. So are messages that only look like
+them.
 
-**Who is outside.** A process that is not recorded has the identifier 0, whatever it does passes through, and only its
-label is kept at 0, so that what it says is not taken for what a recorded process has said. Until `start/1`, nobody is
-recorded and no native code is needed: woven modules of OTP run from the first moments of a VM.
+**Outside.** A process that is not recorded has the identifier 0, and all its calls pass through. Only its label is kept at 0,
+so that its messages are not taken for those of a recorded process. Until `start/1`, no process is recorded and no native code
+is needed: woven modules of OTP run from the first moments of a VM.
 
-**Who could lie.** What is not woven passes tokens on: other nodes, and modules that could not be woven. From the
-first message to another node on, and whenever it was asked for (`verify/0`), the sender that the VM has noted in the
-token is looked at as well before an identifier is believed, and the negated one is not: code that is not woven may
-have taken the process's own message and left its token behind.
+**Wrong labels.** Code that is not woven passes tokens on: other nodes, and modules that could not be woven. From the first
+message to another node on, and after `verify/0`, an identifier is trusted only if the sender that the VM has noted in the
+token agrees. The negated one is not trusted then: code that is not woven may have taken the process's own message and left
+its token behind.
 
-**Sequential tracing of the program itself** does not take place in woven code: there is no token for it, and setting
-one has no effect. `process_info(_, sequential_trace_token)` shows the recorder's.
+**Sequential tracing by the program itself** does not work in woven code: there is no token for it, and setting one has no
+effect. `process_info(_, sequential_trace_token)` shows the recorder's.
 """.
 -behaviour(witness_weave_runtime).
 
@@ -40,28 +40,28 @@ one has no effect. `process_info(_, sequential_trace_token)` shows the recorder'
 -export([is_token_call/2, without_token/2, elsewhere/1]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
-%% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does: it returns the value of before.
+%% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does, but it returns the previous value.
 -dialyzer([{no_match, [taken/3]}, {no_unused, [calm/0, looked_at/3, is_sender/1, own/2, also/4]}]).
 
 -define(KEY, '$witness_record').
-%% The function that a process was spawned with, if that is a call of the table.
+%% The function that a process was spawned with, if it is a call of the table.
 -define(FIRST, '$witness_record_first').
-%% How often a process that asks for this of another one lets that one begin.
+%% How often a process that asks for this of another one yields, so that the other one starts.
 -define(YIELDS, 100).
 
-%% One in so many births has its parent look after its heap.
+%% At one in so many births the parent checks its heap.
 -define(LOOK, 64).
 
 %% --- the recorder ----------------------------------------------------------------
 
 -doc """
-From now on processes are recorded that were spawned by recorded ones, or by `root/3`.
+Starts to record processes that are spawned by recorded ones, or by `root/3`.
 
-- `calls`: the numbers of calls (`witness_record_calls:calls/1`), so that those known at run time only have theirs.
+- `calls`: the numbers of calls (`witness_record_calls:calls/1`), for those that are known only at run time.
 - `ending`: called before woven code ends the VM.
 - `loading`: called with each module that is to be loaded, and its object code.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
-- `adopting`: a process that is outside, whose children are recorded;
+- `adopting`: a process that is outside, though its children are recorded;
 - `calming`: a process of `m:witness_record_calm`.
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()),
@@ -72,12 +72,12 @@ start(Options) ->
         maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, loading => fun(_, _) -> ok end,
                      contents => false, hash => false}, Options),
     #{verify := Verify} = witness_record_native:info(),
-    %% Who has to tell more of a message than its sender comes by `looked_at/3' for that, and need not doubt the sender.
+    %% If more than the sender is recorded, each message must come to `looked_at/3', which need not check the sender for that.
     Trusted = (Contents orelse Hash) andalso not Verify,
     _ = [witness_record_native:verify(on) || Trusted],
     persistent_term:put(?MODULE, All#{trusted => Trusted}).
 
--doc "From now on, that a message has a label is not enough to say who has sent it.".
+-doc "From now on the label of a message is not enough to know its sender.".
 -spec verify() -> ok.
 verify() ->
     case persistent_term:get(?MODULE, off) of
@@ -86,7 +86,7 @@ verify() ->
     end,
     witness_record_native:verify(on).
 
--doc "Nobody begins to be recorded any more.".
+-doc "No further process is recorded.".
 -spec stop() -> ok.
 stop() ->
     _ = persistent_term:erase(?MODULE),
@@ -106,7 +106,7 @@ root(Module, Function, Args) ->
 -spec is_recorded() -> boolean().
 is_recorded() -> me() =/= 0.
 
-%% The identifier of the process. It is asked for once.
+%% The identifier of the process. The recorder is asked for it once.
 me() ->
     case get(?KEY) of
         undefined -> identified(persistent_term:get(?MODULE, off));
@@ -171,8 +171,8 @@ own(Msg, Me) ->
         _ -> witness_record_native:content(Me, Msg)
     end.
 
-%% The token names the process that has sent with it, whoever's label it has. Of one that has ended nobody knows who it
-%% was: what it has sent is recorded itself, which is always right, if longer.
+%% The token names the process that sent with it, whatever its label. If that process has ended, its identifier is not known:
+%% then the message itself is recorded, which is always right, if longer.
 looked_at(Msg, From, Me) ->
     #{trusted := Trusted} = Told =
         persistent_term:get(?MODULE, #{contents => false, hash => false, trusted => false}),
@@ -211,7 +211,7 @@ waits(Time) when Time =:= infinity; is_integer(Time), Time > 0, Time =< 16#fffff
     end;
 waits(Time) -> Time.
 
-%% It is not announced: what asks whether a message matches is the program's code.
+%% `waits/1' is not called: the function that decides whether a message matches is the program's code.
 -doc false.
 -spec wait(module(), atom(), [term()]) -> term().
 wait(prim_eval, 'receive', [Match, Time]) ->
@@ -242,12 +242,12 @@ send(erlang, Function, [_, _ | Options] = Args) ->
         Me ->
             case are_options(Options) of
                 true -> send_to(Function, Args, Me);
-                %% It fails, wherever it was to go.
+                %% It fails, whatever the destination.
                 false -> erlang:apply(erlang, Function, Args)
             end
     end.
 
--doc "Whether a send with these, or without any, does not fail for them. Nobody is sent anything.".
+-doc "Whether a send with these options, or without any, does not fail because of them. Nothing is delivered.".
 -spec are_options([Options :: term()]) -> boolean().
 are_options([]) -> true;
 are_options([[]]) -> true;
@@ -285,7 +285,7 @@ destination(To) when is_reference(To), node(To) =/= node() -> remote;
 destination(To) when is_pid(To); is_port(To); is_reference(To) -> plain;
 destination(_) -> nobody.
 
-%% Nothing fails here: the label is always the own one again. With options the message is recorded itself.
+%% Nothing fails here, so the label is always restored. With options the message is recorded itself.
 to_own(Function, [_, Msg], Me) ->
     _ = erlang:seq_trace(label, -Me),
     self() ! Msg,
@@ -293,14 +293,14 @@ to_own(Function, [_, Msg], Me) ->
     case Function of send_nosuspend -> true; _ -> Msg end;
 to_own(Function, Args, _) -> erlang:apply(erlang, Function, Args).
 
-%% Before it is sent: whatever ends the process in between, nobody takes a message that was not announced.
+%% Recorded before the send: if the process ends in between, no process takes a message that was not announced.
 announce(To, [Msg | _], Me) ->
     case persistent_term:get(?MODULE, off) of
         #{contents := true} -> witness_record_native:sent(Me, To, Msg);
         _ -> ok
     end.
 
-%% What is looked up is what is sent to. If it ends in between, the message is lost, as it is when it ends just after.
+%% The message goes to the process that was looked up. If that ends in between, the message is lost, as if it ended just after.
 named(Function, Name, To, Rest, Me) ->
     case whereis(Name) of
         undefined when is_atom(To) ->
@@ -321,13 +321,13 @@ named(Function, Name, To, Rest, Me) ->
             returns(Function, [Found | Rest], Me)
     end.
 
-%% Another node is told nothing of who is recorded here.
+%% Another node must not get the identifier of a process that is recorded here.
 remote(Function, Args, Me) ->
     ok = verify(),
     _ = erlang:seq_trace(sequential_trace_token, []),
     labelled_again(Function, Args, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
 
-%% The token is another's while the call is done, with other arguments than those that the program has given.
+%% During the call the process has another token, and the call may have other arguments than the program has given.
 labelled_again(Function, Given, Args, Tell, Me) ->
     try erlang:apply(erlang, Function, Args) of
         Value ->
@@ -341,7 +341,7 @@ labelled_again(Function, Given, Args, Tell, Me) ->
             raised(Class, Reason, Shown, number(erlang, Function, length(Args)), Me)
     end.
 
-%% What a send returns is recorded where it does not follow from its arguments: a port, or another node, may be busy.
+%% The result of a send is recorded if it does not follow from its arguments: a port, or another node, may be busy.
 sent(send_nosuspend, _, true, _) -> ok;
 sent(send, [_, _, _], ok, _) -> ok;
 sent(Function, [_, Msg], Msg, _) when Function =/= send_nosuspend -> ok;
@@ -367,14 +367,14 @@ spawn(erlang, Function, Args) ->
         {Me, false} -> child(Function, Args, Me)
     end.
 
-%% What the application controller spawns for an application has its record among the arguments, which differ between releases of
-%% OTP. Witness is never part of what it records, also where the program starts it.
+%% When the application controller spawns a process for an application, the application's record is among the arguments. These
+%% differ between releases of OTP. Witness is never part of what it records, not even where the program starts it.
 starts_witness([Head | Tail]) -> starts_witness(Head) orelse starts_witness(Tail);
 starts_witness(Record) when is_tuple(Record), tuple_size(Record) > 2 ->
     lists:member(element(1, Record), [appl, appl_data]) andalso element(2, Record) =:= witness;
 starts_witness(_) -> false.
 
-%% With a node come a fun, or a module, a function and its arguments.
+%% A node is followed by a fun, or by a module, a function and its arguments.
 -doc false.
 -spec elsewhere([term()]) -> boolean().
 elsewhere([Node, Fun | _]) when is_function(Fun) -> Node =/= node();
@@ -391,8 +391,8 @@ child(Function, Args, Me) ->
 spawned(_, _, Child, _) when is_pid(Child) -> ok;
 spawned(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
 
-%% What the VM calls first in a process, no woven code does. A call of the table would be done unrecorded, and a process
-%% that it spawns would have the label of its parent: so such a process begins here. Arguments that are none stay as they are.
+%% The VM itself, and no woven code, calls the first function of a process. There a call of the table would not be recorded, and a
+%% process that it spawns would have the label of its parent. So such a process starts in `first/3'. Invalid arguments stay.
 begun_with([Module, Function, Args | Rest]) when is_atom(Module), is_atom(Function), is_list(Args) ->
     {M, F, As} = begun_with(Module, Function, Args),
     [M, F, As | Rest];
@@ -406,7 +406,7 @@ begun_with(Module, Function, Args) ->
         false -> {Module, Function, Args}
     end.
 
-%% Whether the VM would do a call of the table when it is told to call this.
+%% Whether the VM would perform a call of the table if it called this.
 is_woven_call(erlang, apply, [Module, Function, Args]) when is_atom(Module), is_atom(Function), is_list(Args) ->
     is_woven_call(Module, Function, Args);
 is_woven_call(erlang, apply, [Fun, Args]) when is_function(Fun), is_list(Args) ->
@@ -420,13 +420,13 @@ is_woven_call(erlang, apply, [Fun, Args]) when is_function(Fun), is_list(Args) -
 is_woven_call(Module, Function, Args) ->
     try class(Module, Function, length(Args)) =/= none catch error:badarg -> false end.
 
--doc "A process begins with a call of the table.".
+-doc "Starts a process with a call of the table.".
 -spec first(module(), atom(), [term()]) -> term().
 first(Module, Function, Args) ->
     put(?FIRST, {Module, Function, length(Args)}),
     next(Module, Function, Args).
 
--doc "The VM would call this, with nothing of the program below it: so nothing else is in a stack trace.".
+-doc "Calls this as the VM would, with nothing of the program below it: stack traces do not show this module.".
 -spec next(module(), atom(), [term()]) -> term().
 next(Module, Function, Args) ->
     try
@@ -435,8 +435,8 @@ next(Module, Function, Args) ->
         Class:Reason:Stack -> erlang:raise(Class, Reason, [Frame || Frame <- Stack, element(1, Frame) =/= ?MODULE])
     end.
 
-%% There is an entry before the process hibernates, and one when it has woken. What it does before the first it has done if that is
-%% there, and it has done nothing behind it unless the second is there.
+%% There is an entry before the process hibernates, and one when it has woken. If the first is there, the process has done all
+%% that precedes the call. Unless the second is there, it has done nothing after the call.
 -doc false.
 -spec hibernate(module(), atom(), [term()]) -> term().
 hibernate(erlang, hibernate, Args) ->
@@ -454,13 +454,13 @@ hibernates([] = Args, Number, Me) ->
     Value;
 hibernates(MFA, _, _) -> erlang:hibernate(?MODULE, awake, MFA).
 
--doc "Whether such a call does not fail. OTP 27 has none without arguments.".
+-doc "Whether such a call does not fail. OTP 27 has no `hibernate/0`.".
 -spec may_hibernate([term()]) -> boolean().
 may_hibernate([]) -> erlang:function_exported(erlang, hibernate, 0);
 may_hibernate([Module, Function, Args]) when is_atom(Module), is_atom(Function), length(Args) =< 255 -> true;
 may_hibernate(_) -> false.
 
--doc "The process has woken, with nothing on its stack, and goes on as it has asked for: the program's function is the last on the stack again.".
+-doc "The process has woken with an empty stack, and goes on in the program's function, which is the last on the stack again.".
 -spec awake(module(), atom(), [term()]) -> term().
 awake(Module, Function, Args) ->
     ok = witness_record_native:result(me(), number(erlang, hibernate, 3), true),
@@ -520,7 +520,7 @@ unseen(Module, Function, Args) ->
         Me -> outside(fun() -> erlang:apply(Module, Function, Args) end, Me)
     end.
 
-%% What is done meanwhile is no step of the process: messages that it takes, and what woven code does that it calls.
+%% What happens meanwhile is no step of the process: neither messages that it takes, nor what the woven code does that it calls.
 outside(Do, Me) ->
     put(?KEY, 0),
     _ = erlang:seq_trace(label, 0),
@@ -552,7 +552,7 @@ information(erlang, process_info, Args) ->
             end
     end.
 
-%% Before it is recorded: whoever replays it shows what was recorded.
+%% Hidden before the result is recorded, since a replay shows what was recorded.
 as_without([Pid | _] = Args) -> without(erlang:apply(erlang, process_info, Args), Pid).
 
 without({monitored_by, [_ | _] = Pids} = Item, _) ->
@@ -564,7 +564,7 @@ without({initial_call, {?MODULE, first, 3}}, Pid) -> {initial_call, spawned_with
 without([_ | _] = Items, Pid) -> [without(Item, Pid) || Item <- Items];
 without(Item, _) -> Item.
 
-%% It says so itself as soon as it runs. Of one that does not, or has ended meanwhile, no more is known than of a fun.
+%% The process stores it as soon as it runs. If it does not run, or has ended meanwhile, no more is known than of a fun.
 spawned_with(Pid, Yields) ->
     case process_info(Pid, {dictionary, ?FIRST}) of
         {_, {_, _, _} = First} -> First;
@@ -611,7 +611,7 @@ is_token_call(seq_trace_print, _) -> true.
 is_flag(Flag) ->
     lists:member(Flag, [send, 'receive', print, timestamp, monotonic_timestamp, strict_monotonic_timestamp]).
 
--doc "What it returns in a process that has no token.".
+-doc "What such a call returns in a process that has no token.".
 -spec without_token(atom(), [term()]) -> [] | 0 | {0, 0} | false.
 without_token(seq_trace, [label, _]) -> 0;
 without_token(seq_trace, [serial, _]) -> {0, 0};
@@ -622,7 +622,7 @@ without_token(_, _) -> [].
 -doc false.
 -spec halt(module(), atom(), [term()]) -> no_return().
 halt(erlang, halt, Args) ->
-    %% Whoever it is: what all others have done is at stake. A call that surely fails ends nothing.
+    %% In any process: what all others have done is at stake. A call that surely fails ends nothing.
     _ = case {me(), may_halt(Args) andalso persistent_term:get(?MODULE, off)} of
         {0, #{ending := Ending}} -> Ending();
         {Me, #{ending := Ending}} -> outside(Ending, Me);
@@ -630,7 +630,7 @@ halt(erlang, halt, Args) ->
     end,
     erlang:apply(erlang, halt, Args).
 
--doc "Whether a call of `halt` with these arguments may end the VM; where it may not, it fails.".
+-doc "Whether a call of `halt` with these arguments may end the VM; if not, it fails.".
 -spec may_halt([term()]) -> boolean().
 may_halt([]) -> true;
 may_halt([Status | Options]) ->
@@ -653,8 +653,8 @@ leave(erlang, Function, Args) ->
     ok = leaving(Function, Args),
     erlang:apply(erlang, Function, Args).
 
-%% An error or a throw that ends the process leaves its stack trace in the reason. An exit leaves nothing that a
-%% signal would not, but for `normal', by which no signal ends anybody.
+%% If an error or a throw ends the process, its stack trace is in the reason. An exit leaves nothing that a signal would not,
+%% except for `normal': no signal ends a process with that reason.
 -doc false.
 -spec leaving(atom(), [term()]) -> ok.
 leaving(exit, [normal]) -> ok;
@@ -666,7 +666,7 @@ leaving(Function, [Class | _] = Args) when Function =:= exit; Class =:= exit ->
     end;
 leaving(raise, _) -> ok.
 
-%% --- what is known at run time only ----------------------------------------------
+%% --- calls that are known at run time only ----------------------------------------
 
 -doc false.
 -spec apply(module(), atom(), [term()]) -> term().
@@ -701,14 +701,14 @@ function(Module, Function, Arity) ->
     end.
 
 -doc """
-A fun that does what the run-time module of this VM does in the place of the function. It is made here also where that is the module of a
-replay, so that it is the same fun in both.
+A fun that does what the run-time module of this VM does in the place of the function. This module makes it in a replay, too, so
+that it is the same fun in both.
 """.
 -spec stand_in(module(), atom(), arity()) -> function().
 stand_in(Module, Function, Arity) ->
     witness_weave_runtime:calling(Arity, fun(Args) -> (persistent_term:get({?MODULE, does}, ?MODULE)):apply(Module, Function, Args) end).
 
--doc "The run-time module of this VM, where it is another one.".
+-doc "Sets the run-time module of this VM, if it is another one.".
 -spec stands_in(module()) -> ok.
 stands_in(Runtime) -> persistent_term:put({?MODULE, does}, Runtime).
 

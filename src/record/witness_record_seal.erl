@@ -1,11 +1,11 @@
 -module(witness_record_seal).
 -moduledoc """
-The seal of a recording: which of its files there were, and what was in them, with an authentication code under the key of this account
+The seal of a recording: an authentication code over the names and contents of its files, under the key of this account
 (`m:witness_record_key`).
 
-A replay runs code, and a recording says which: its header has the folders and the call; its entries have what calls returned and what
-messages held, functions included, which the program then calls. So the code is over all of it. Whether files that were made by somebody
-else lie in a folder that one owns does not matter: whoever unpacks an archive owns it.
+A replay runs code, and a recording says which: its header has the folders and the call; its entries have the results of calls,
+and messages, functions included, which the program then calls. So the code covers all of it. The owner of the folder proves
+nothing: an account that unpacks an archive of other people owns its files.
 
 The file `seal`:
 
@@ -13,15 +13,15 @@ The file `seal`:
 |---|---|
 | 8 | `WITSEAL` and the version, 1 |
 | 1 | how many files |
-| for each | its name behind one byte with the size of that; its size, 8 bytes, big-endian; its SHA-256 |
+| for each | one byte with the size of its name; its name; its size, 8 bytes, big-endian; its SHA-256 |
 | 32 | HMAC-SHA256 of all bytes before |
 
-*Who writes it.* The process that looks after the recorded VM (`m:witness_record_vm`), when that VM has ended, however it has: what was
-written until then is what the recording is. The recorded program never loads `crypto` for it. If both VMs are killed together, there is no
-seal, and a replay needs trust.
+*Which process writes it.* `m:witness_record_vm`, when the recorded VM has ended in any way: what was written until then is the
+recording. The recorded program never loads `crypto` for it. If both VMs are killed together, there is no seal, and a replay needs
+trust.
 
-*What is odd is distrust.* A file that the seal names and that is not there, one that is there and that the seal does not name, one that is
-no regular file, and a folder or file that other users may change while it is used: none of these has a valid seal.
+*Anything odd makes the seal invalid:* a file that the seal names and that is not there; one that is there and that the seal does
+not name; one that is not a regular file; a folder or file that other users may change while it is used.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -37,16 +37,16 @@ what is wrong with a file of the recording.
 -type reason() :: {key, witness_record_key:reason()} | none | damaged | foreign | {file, file:filename_all(), unicode:chardata()}.
 
 -define(MAGIC, "WITSEAL", 1).
-%% All that is ever read of a recording in order to replay it.
+%% All files that a replay ever reads of a recording.
 -define(NAMES, ["header", "order", "data", "processes", "modules", "index", "verdicts"]).
 -define(CODE, 32).
-%% The largest seal, in bytes; and what is read of a file at once.
+%% The largest seal, in bytes; and how much of a file is read at once.
 -define(MOST, 1_024).
 -define(PART, 1_048_576).
 
 -type entry() :: {Name :: string(), Size :: non_neg_integer(), Digest :: <<_:256>>}.
 
--doc "Seals what is in the folder of a recording now.".
+-doc "Seals the files that are in the folder of a recording now.".
 -spec seal(file:filename_all()) -> ok | {error, reason()}.
 seal(Dir) ->
     maybe
@@ -65,7 +65,7 @@ add(Dir, Name) ->
         written(Dir, Key, lists:keystore(Name, 1, Entries, Entry))
     end.
 
--doc "Whether this account has recorded it on this machine, and it is what it was then.".
+-doc "Whether this account has made the recording on this machine, and it has not changed since.".
 -spec verify(file:filename_all()) -> ok | {error, reason()}.
 verify(Dir) ->
     maybe
@@ -95,10 +95,10 @@ own() ->
 
 name(Dir, Name) -> filename:join(Dir, Name).
 
-%% Whatever it is: a link that leads nowhere is there, too.
+%% A file of any type counts: a link that leads nowhere is there, too.
 is_there(Dir, Name) -> file:read_link_info(name(Dir, Name), [raw]) =/= {error, enoent}.
 
-%% What others may change could be changed after it was compared.
+%% A file that other users may change could be changed after it was compared.
 private(_, {ok, #file_info{type = Type, uid = Own, mode = Mode}}, Type, Own) when Mode band 8#022 =:= 0 -> ok;
 private(Name, {ok, #file_info{type = Type, uid = Own}}, Type, Own) -> {error, {file, Name, ~"other users may change it"}};
 private(Name, {ok, #file_info{type = Type}}, Type, _) -> {error, {file, Name, ~"it belongs to another user"}};

@@ -1,10 +1,10 @@
 -module(witness_record_source).
 -moduledoc """
-Data sources: what comes from outside is recorded as far as the program uses it, not as it arrives.
+Data sources: of what comes from outside, a recording has what the program uses, not what arrives.
 
-A server takes requests, of which the program may only look at the path, or at one header. If the server is recorded,
-all that came over its sockets is. If it is *outside* (`outside` of `m:witness_record`, or any process that is not
-recorded), nothing is, and it hands each request over as an *event*:
+A server takes requests, of which the program may use only the path, or one header. If the server is recorded, so is everything
+that arrives over its sockets. If it is *outside* (`outside` of `m:witness_record`, or any process that is not recorded), nothing
+of that is recorded, and the server delivers each request as an *event*:
 
 ```
  outside                                     recorded
@@ -14,10 +14,9 @@ recorded), nothing is, and it hands each request over as an *event*:
             v {ok, Answer}
 ```
 
-The source, a callback module, says what the `Type` of an event is, what of it is `Known` at once, and what the parts are
-that can be read: for requests of HTTP, `m:witness_record_httpd`. `Event` is opaque: there is no way to its
-data but `read/2`, which is recorded like any other call whose result comes from outside. A part that is read twice is recorded
-twice.
+The source, a callback module, defines the `Type` of an event, what of it is `Known` at once, and which parts can be read (for
+HTTP requests: `m:witness_record_httpd`). `Event` is opaque: only `read/2` gives access to its data. It is recorded like any other
+call with a result from outside. A part that is read twice is recorded twice.
 
 Without a recorder these functions do the same.
 
@@ -42,20 +41,20 @@ end.
 
 -export_type([event/0]).
 
--doc "What the program has of an event.".
+-doc "An event, as the program has it.".
 -opaque event() :: {?MODULE, Life :: pid(), Alias :: reference()}.
 
--doc "The type of an event, and what of its data the program is told at once. Both are recorded.".
+-doc "The type of an event, and what the program gets of its data at once. Both are recorded.".
 -callback event(Data :: term()) -> {Type :: atom(), Known :: term()}.
 
--doc "A part of the data. It runs in the process that has delivered the event. What it raises, `read/2` returns.".
+-doc "A part of the data. It runs in the process that has delivered the event. If it raises, `read/2` returns the exception.".
 -callback read(Part :: term(), Data :: term()) -> term().
 
 -doc """
-Hands an event to a process of the program, by its pid or its name, answers what it wants to read, and waits for its answer, so
-many milliseconds at most.
+Delivers an event to a process of the program, by its pid or its name; answers its calls of `read/2`, and waits for its answer,
+for at most so many milliseconds.
 
-The caller must not be recorded itself: it takes messages in code that is not woven. It raises `recorded` if it is.
+The caller must not be recorded itself, since it takes messages in code that is not woven. If it is, this raises `recorded`.
 """.
 -spec deliver(Source :: module(), To :: pid() | atom(), Data :: term(), timeout()) ->
     {ok, Answer :: term()} | {error, timeout | noproc | {down, Reason :: term()}}.
@@ -99,7 +98,7 @@ serve(Source, Data, Alias, Monitor) ->
         {'DOWN', Monitor, process, _, Reason} -> {error, {down, Reason}}
     end.
 
-%% What came when it was over. Nothing more can come.
+%% Drops what arrived after the end. Nothing more can arrive.
 forget(Alias) ->
     receive
         {Alias, _, _, _} -> forget(Alias);
@@ -107,7 +106,7 @@ forget(Alias) ->
     after 0 -> ok
     end.
 
-%% While it lives the event can be read. Its owner goes on with other things after that, and cannot be monitored for it.
+%% The event can be read while this process lives. Its owner lives on with other work, so it cannot be monitored instead.
 life(Owner) ->
     Monitor = monitor(process, Owner),
     receive
@@ -115,11 +114,11 @@ life(Owner) ->
         {'DOWN', Monitor, process, _, _} -> ok
     end.
 
--doc "A part of an event, as its source defines it. `closed`: it was answered, or nobody waits for an answer any more.".
+-doc "A part of an event, as its source defines it. `closed`: it was answered, or its source has stopped waiting.".
 -spec read(event(), Part :: term()) -> {ok, term()} | {error, closed | {error | exit | throw, Reason :: term()}}.
 read(Event, Part) -> asked(Event, read, Part).
 
--doc "Ends an event; whoever has delivered it gets this answer.".
+-doc "Ends an event with this answer, which `deliver/4` returns.".
 -spec answer(event(), Answer :: term()) -> ok | {error, closed}.
 answer(Event, Answer) -> asked(Event, answer, Answer).
 
@@ -131,6 +130,6 @@ asked({?MODULE, Life, Alias}, What, Term) ->
         {'DOWN', Reply, process, _, _} -> {error, closed}
     end.
 
--doc "The calls of the program whose results are recorded.".
+-doc "The calls of the program that are recorded with their results.".
 -spec calls() -> [mfa()].
 calls() -> [{?MODULE, answer, 2}, {?MODULE, read, 2}].

@@ -1,23 +1,25 @@
 -module(witness_record_stop).
 -moduledoc """
-Ends a recording as planned: nothing more is recorded, and of the processes that are alive it is found out which ones wait.
+Ends a recording as planned: nothing more is recorded. Then finds out which of the processes that are alive wait.
 
-A recording has what each process did until its last entry. What it did behind that, until it came to the next `receive` or recorded
-call, can be computed again, but not whether it had done so when the recording ended. A process that waits has: it waits in that `receive`,
-or in that call. So a replay knows that what it sends before was sent (`m:witness_replay_events`).
+A recording has what each process did until its last entry. What the process did after it, until the next `receive` or recorded
+call, can be computed again. But the recording does not say whether the process had done so when the recording ended. A process
+that waits has: it waits in that `receive`, or in that call. So a replay knows that what it sends before was sent
+(`m:witness_replay_events`).
 
-Only those that certainly wait are named. A process that waits while a module is loaded for it waits before its next step, and is not named.
+Only those that certainly wait are named. A process that waits for a module to be loaded waits before its next step: it is not
+named.
 """.
 
 -export([seal/0, waiting/0]).
 -export([ask/0]).
 
-%% Milliseconds that processes have to say what they do. One that is in native code cannot, and then no process is named.
+%% Milliseconds that processes have to answer. A process in native code cannot, and then no process is named.
 -define(PATIENCE_MS, 10_000).
 %% Modules through which a process waits for code.
 -define(LOADING, [error_handler, code, code_server, erl_prim_loader]).
 
--doc "Ends it: what was recorded is a consistent cut (`witness_record_native:seal/0`).".
+-doc "Ends the recording: what was recorded is a consistent cut (`witness_record_native:seal/0`).".
 -spec seal() -> ok.
 seal() -> witness_record_native:seal().
 

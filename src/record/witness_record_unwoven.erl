@@ -1,12 +1,12 @@
 -module(witness_record_unwoven).
 -moduledoc """
-Where the modules come from that were loaded while a program was recorded, and were not woven: what to do about each follows from that
+Where modules come from that were loaded unwoven while a program was recorded: this determines what to do about each
 (`m:witness_log_recording_refusal`). Called in the recorded VM when the recording has ended.
 """.
 
 -export([why/1]).
 
--doc "For each of these modules, whose object code has this digest if it is known.".
+-doc "Why each of these modules is not woven. `MD5`: the digest of its object code, if it is known.".
 -spec why([{module(), MD5 :: binary() | unknown}]) -> [{module(), witness_log_recording_refusal:why()}].
 why(Modules) -> [{Module, of_module(Module, MD5)} || {Module, MD5} <- Modules].
 
@@ -28,7 +28,7 @@ of_file(Object, File) ->
         {true, App} -> {otp, App}
     end.
 
-%% `APP-VERSION/ebin' among the libraries of OTP.
+%% The library of OTP that has this folder, `APP-VERSION/ebin'.
 app(Ebin) ->
     Dir = filename:dirname(Ebin),
     case filename:dirname(Dir) =:= code:lib_dir() of
@@ -36,7 +36,7 @@ app(Ebin) ->
         false -> none
     end.
 
-%% Of the folders that were named, modules are woven that can be.
+%% In the folders that were named, all modules are woven that can be.
 folder(Dir, File) ->
     case lists:member(Dir, named()) of
         true -> {not_woven, File};

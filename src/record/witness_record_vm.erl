@@ -1,23 +1,23 @@
 -module(witness_record_vm).
 -moduledoc """
-Looks after the VM of a program that is recorded, from outside.
+Controls the VM of a program that is recorded, from outside.
 
-That VM has standard input, output and error of this one, so that a program reads and prints as in a plain run. Over two
-more file descriptors it is told what to do, and tells what becomes of it:
+That VM has the standard input, output and error of this one, so that a program reads and prints as in a plain run. This process
+and the VM exchange messages over two more file descriptors:
 
 ```
 this process                                   witness_record_node, there
      | ------------------ {start, Job} ------------------> |
      | <------- running | {refused, Reason} -------------- |
-     | <------- {told, What} ----------------------------- |  any number of times, by whoever observes the program
+     | <------- {told, What} ----------------------------- |  any number of times, from the observer of the program
      | <------- {finished, Summary} ---------------------- |  the VM ends
      | ------------------ {keep, Ref} --------------------> |  any number of times
      | <------- {kept, Ref, Result} ----------------------- |
      | ------------------ stop ---------------------------> |  at any time: come to an end
 ```
 
-When the VM ends without `finished`, it was halted or killed: what was written until then can be read. When this
-process, or its owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
+If the VM ends without `finished`, it was halted or killed: what was written until then can be read. If this process, or its
+owner, is gone, the pipe ends, which is `stop` for the other side. So no VM is left behind.
 
 When the VM has ended, this process seals the recording (`m:witness_record_seal`).
 """.
@@ -58,17 +58,17 @@ await(Pid, Timeout) ->
         exit:{timeout, _} -> {error, timeout}
     end.
 
--doc "Has the program come to its end.".
+-doc "Ends the program and the recording.".
 -spec stop(pid()) -> ok.
 stop(Pid) -> gen_server:cast(Pid, stop).
 
--doc "Has what is in memory written; tells the folder.".
+-doc "Writes what is in memory; returns the folder.".
 -spec keep(pid()) -> witness_record_last:kept() | {error, ended}.
 keep(Pid) -> gen_server:call(Pid, keep, infinity).
 
 -doc """
-The arguments of a VM that runs this code, and Witness beside it. Of the folders behind `-pa` the last one comes first,
-but while the VM boots, when modules of OTP are all that is loaded, the first one.
+The arguments of a VM that runs this code, and Witness beside it. Of the folders after `-pa` the last one takes precedence. While
+the VM boots, when it loads only modules of OTP, it is the first one.
 """.
 -spec arguments(witness_record:options(), witness_record_code:code()) -> [string()].
 arguments(Options, #{woven := Woven, plain := Plain}) ->
@@ -86,7 +86,7 @@ init({Owner, Options, Code}) ->
 job(Options, Code) ->
     Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last, tracing_only], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
-    %% What the program's code was is asked again when it is replayed.
+    %% A replay determines the code of the program again, with these options.
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])
                   ++ [compiler || is_map_key(observer, Options)]},
     maps:merge(Given#{dir => filename:absname(maps:get(dir, Options)), code => Again}, Used).
@@ -100,7 +100,7 @@ handle_continue(open, #state{options = Options, code = Code, job = Job} = State)
 
 erl() -> filename:join([code:root_dir(), "bin", "erl"]).
 
-%% A VM that has ended cannot be told anything; its end is on its way.
+%% A VM that has ended cannot get a message; its exit status will arrive.
 told(Port, Message, State) ->
     try port_command(Port, term_to_binary(Message)) of
         true -> State
@@ -165,7 +165,7 @@ ended(Status, #state{started = Started, waiting = Waiting} = State) ->
     end,
     {noreply, State#state{result = Result, waiting = []}}.
 
-%% Nothing is written any more, however the VM has ended, and only this account could write until now.
+%% Nothing is written any more, however the VM has ended, and until now only this account could write.
 sealed({ok, Summary}, #state{job = #{dir := Dir}}) ->
     case witness_record_seal:seal(Dir) of
         ok -> {ok, Summary};
@@ -176,7 +176,7 @@ sealed(Error, _) -> Error.
 result(Status, #state{told = {finished, Summary}}) -> {ok, Summary#{vm => Status}};
 result(_, #state{told = {refused, Reason}}) -> {error, Reason};
 result(Status, #state{told = none, started = running, job = Job}) ->
-    %% It is not known which modules were loaded: the header decides.
+    %% It is not known which modules were loaded: only the header counts.
     {ok, #{outcome => {ended, {vm, Status}}, ended => halted, vm => Status, unwoven => [],
            refused => witness_log_recording_refusal:reasons(case Job of #{last := _} -> Job#{late => true}; _ -> Job end, #{})}};
 result(Status, #state{told = none}) -> {error, {vm, {exit_status, Status}}}.

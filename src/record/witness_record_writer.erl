@@ -3,13 +3,13 @@
 Writes what the recorder of this VM has gathered into the files of a folder (`docs/internals/record.md`).
 
 The process takes blocks of bytes from the recorder (`m:witness_record_native`), compresses them and appends them to their
-files; nobody waits for it. What processes still hold is asked for once a second, so that a VM that dies leaves a
+files. No process waits for it. Once a second it also takes what processes still have buffered, so that a VM that dies leaves a
 recording up to about a second before.
 
-Data is written before the entries that refer to it, and births before both. So what a VM that was killed has left
-needs nothing that is not there.
+Data is written before the entries that refer to it, and births before both. So the files of a VM that was killed refer to
+nothing that is missing.
 
-When a file cannot be written, the recording ends: nothing more is recorded, and what was written until then stays
+If a file cannot be written, the recording ends: nothing more is recorded, and what was written until then stays
 readable. The system goes on.
 """.
 
@@ -22,10 +22,10 @@ readable. The system goes on.
 
 -doc """
 - `compress`: whether blocks are compressed (`true`);
-- `native`: the module that has gathered it (`witness_record_native`);
-- `flush`: milliseconds after which what processes hold is written (1,000);
-- `index`: bytes of entries up to which the index is made in the end (64 MiB). It takes a pass over them; a larger recording gets
-  its index from those who read it.
+- `native`: the module that has gathered the data (`witness_record_native`);
+- `flush`: milliseconds after which what processes have buffered is written (1,000);
+- `index`: bytes of entries up to which the index is made at the end (64 MiB). It takes a pass over them; the reader of a larger
+  recording makes its index.
 """.
 -type options() :: #{compress => boolean(), native => module(), flush => pos_integer(), index => non_neg_integer()}.
 
@@ -35,25 +35,25 @@ readable. The system goes on.
 -type written() :: #{bytes := non_neg_integer(), raw := non_neg_integer(), blocks := non_neg_integer()}.
 
 -doc """
-Why the recording has ended before: as the recorder says, since a file could not be written, or since the process that
-began it has ended.
+Why the recording ended early: the recorder's reason; a file that could not be written; or the end of the process that started
+it.
 """.
 -type reason() :: {owner, term()} | {file, file:filename_all(), file:posix() | badarg | terminated} | term().
 
 -type kind() :: order | data | processes.
 
-%% Each refers to those before it only.
+%% Each refers only to those before it.
 -define(KINDS, [processes, data, order]).
-%% Bytes of a block before compression, about; what the recorder hands over at once is never divided.
+%% About how many bytes a block has before compression; what the recorder hands over at once is never divided.
 -define(BLOCK, 65_536).
 %% Pieces that are taken at once, each of about as many bytes.
 -define(TAKE, 16).
 -define(FLUSH_MS, 1_000).
-%% How long to wait when there was nothing to take.
+%% Milliseconds to wait when there was nothing to take.
 -define(IDLE_MS, 10).
 -define(INDEX, 67_108_864).
 
-%% gathered: the next block, the last bytes first. next: where it will stand.
+%% gathered: the bytes of the next block. next: its place in the file.
 -record(stream, {name :: file:filename_all(),
                  device :: file:fd(),
                  gathered = [] :: iodata(),
@@ -76,7 +76,7 @@ began it has ended.
                  failed = false :: boolean()}).
 
 -doc """
-Begins a recording in a folder, which is made if it is not there. `Header` is what the file `header` says beside what is
+Starts a recording in a folder, which is created if it does not exist. `Header` is what the file `header` has besides what is
 known here: release, system and time.
 """.
 -spec start_link(file:filename_all(), Header :: map(), options()) -> {ok, pid()} | {error, reason()}.
@@ -87,21 +87,21 @@ start_link(Dir, Header, Options) ->
     end.
 
 -doc """
-Ends the recording: writes what is left, the index and the modules, of which each is told with its MD5 and whether it
-was woven. `ended`: it had ended before, with this reason.
+Finishes the recording: writes what is left, the index, and the modules, each with its MD5 and whether it was woven. `ended`: the
+recording had ended before, for this reason.
 """.
 -spec finish(pid(), [{module(), MD5 :: binary(), Woven :: boolean()}]) ->
     {ok, summary()} | {ended, reason(), summary()}.
 finish(Pid, Modules) -> finish(Pid, Modules, #{}).
 
--doc "The same; `More` is what the file `modules` says besides.".
+-doc "The same; `More` is what the file `modules` has besides.".
 -spec finish(pid(), [{module(), MD5 :: binary(), Woven :: boolean()}], More :: map()) ->
     {ok, summary()} | {ended, reason(), summary()}.
 finish(Pid, Modules, More) -> gen_server:call(Pid, {finish, Modules, More}, infinity).
 
 -doc """
-Writes a whole recording of parts that were gathered before, in the calling process: `modules` and `more` as for `finish/3`; `ended`: whether
-it was ended early. Births stand as they are, with their signatures.
+Writes a whole recording of parts that were gathered before, in the calling process. `modules` and `more` are as for `finish/3`;
+`ended`: whether it was ended early. Births are written as they are, with their signatures.
 """.
 -spec write(file:filename_all(), Header :: map(), [{kind(), iodata()}],
             #{modules := [{module(), binary(), boolean()}], ended := running | {ended, reason()}, compress => boolean(),
@@ -125,8 +125,8 @@ write(Dir, Header, Parts, #{modules := Modules, ended := Ended} = Options) ->
 -doc false.
 init({Dir, Header, Options}) ->
     process_flag(trap_exit, true),
-    %% Among a hundred thousand processes that want to run it would have a turn once in a minute, and the budget would be used
-    %% before. What it does has to be done anyway.
+    %% Among a hundred thousand processes that want to run, this one would run once in a minute, and the budget would be exceeded
+    %% before. Its work has to be done anyway.
     process_flag(priority, high),
     proc_lib:set_label(witness_record_writer),
     maybe
@@ -135,7 +135,7 @@ init({Dir, Header, Options}) ->
         self() ! take,
         {ok, W}
     else
-        %% Whoever starts it is linked, and gets the reason as a value.
+        %% The caller is linked to this process, and gets the reason as a value.
         {error, Reason} -> {error, Reason}
     end.
 
@@ -153,14 +153,14 @@ opened(Dir, Header, Options) ->
                      compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
     end.
 
-%% The folder of what could not be begun can be taken for another recording.
+%% If the recording cannot be started, its folder can be used for another one.
 begun(Dir, Id, Header) ->
     maybe
         {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
         ok ?= put_file(Dir, header, Id, Header),
         {ok, Streams}
     else
-        %% The file of another recording.
+        %% The file belongs to another recording.
         {error, {file, _, eexist}} = Error -> Error;
         Error ->
             _ = [file:delete(witness_log_recording_file:name(Dir, Kind), [raw]) || Kind <- ?KINDS],
@@ -195,7 +195,7 @@ streams(Dir, Id, [Kind | Kinds], Streams) ->
         streams(Dir, Id, Kinds, Streams#{Kind => #stream{name = Name, device = Device, next = byte_size(Head)}})
     end.
 
-%% Nobody else may read what processes say to each other, at no time.
+%% No other account may ever read the messages of the program.
 create(Name) ->
     maybe
         {ok, Device} ?= named(Name, file:open(Name, [write, exclusive, raw, binary])),
@@ -203,7 +203,7 @@ create(Name) ->
         {ok, Device}
     end.
 
-%% A file that is there is all there.
+%% A file that exists is complete.
 put_file(Dir, Kind, Id, Blocks) ->
     Name = witness_log_recording_file:name(Dir, Kind),
     Temporary = witness_log_recording_file:name(Dir, Kind) ++ ".new",
@@ -252,7 +252,7 @@ terminate(Reason, #writer{ended = Ended} = W) ->
 
 -doc false.
 format_status(Status) ->
-    %% What processes say to each other is not for a log.
+    %% Messages of the program must not get into a log.
     maps:map(fun(state, #writer{dir = Dir, ended = Ended}) -> {Dir, Ended};
                 (_, Value) -> Value
              end, Status).
@@ -262,7 +262,7 @@ format_status(Status) ->
 take(#writer{native = Native, ended = Ended} = W) ->
     {Parts, State} = Native:take(?TAKE),
     Bytes = lists:sum([iolist_size(Part) || {_, Part} <- Parts]),
-    %% It was told to stop: that is no end before the program's.
+    %% The recorder ended because it was told to stop: that is no early end of the recording.
     Ended1 = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end,
     Sorted = [Part || Kind <- ?KINDS, {K, _} = Part <- Parts, K =:= Kind],
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
@@ -275,14 +275,14 @@ gathered(Kind, Part, #writer{streams = Streams} = W) ->
     #{Kind := #stream{gathered = Gathered, size = Size} = Stream} = Streams,
     Grown = Size + iolist_size(Part),
     W1 = W#writer{streams = Streams#{Kind := Stream#stream{gathered = [Gathered | Part], size = Grown}}},
-    %% What stands in the other files comes first.
+    %% What is in the other files is written first.
     case Grown >= ?BLOCK of
         true when Kind =:= order -> written(W1);
         true -> put_block(Kind, W1);
         false -> W1
     end.
 
-%% Everything that was taken, in the order in which it is referred to.
+%% Everything that was taken; what is referred to is written first.
 written(W) -> lists:foldl(fun put_block/2, W, ?KINDS).
 
 put_block(_, #writer{failed = true} = W) -> W;
@@ -300,8 +300,8 @@ put_block(Kind, #writer{streams = Streams, compressor = Compressor} = W) ->
             end
     end.
 
-%% Nothing is written any more, for what is missing would be taken for what never was. A part of a block goes. A file that
-%% cannot even be made shorter is one that was cut.
+%% Nothing is written any more, since missing data would look as if it had never been. A partly written block is removed. If the
+%% file cannot even be truncated, a reader treats it as one that was cut off.
 failed(Reason, #stream{device = Device, next = Next}, #writer{native = Native, ended = Ended} = W) ->
     _ = file:position(Device, Next),
     _ = file:truncate(Device),
@@ -341,7 +341,7 @@ closed(#writer{streams = Streams} = W) ->
         end
     end, W, Streams).
 
-%% Without an index whoever reads makes one, so it is not worth an error.
+%% Without an index the reader makes one, so this is not an error.
 with_index(#{order := Size}, #writer{index = Index} = W) when Size > Index -> W;
 with_index(_, #writer{failed = true} = W) -> W;
 with_index(Sizes, #writer{dir = Dir, full = Full} = W) ->
@@ -373,10 +373,10 @@ block(Map, Compressor) -> witness_log_recording_file:block(term_to_binary(Map), 
 blocks(Contents, #writer{compressor = Compressor}) ->
     [witness_log_recording_file:block(Bytes, Compressor) || Bytes <- Contents].
 
-%% Small maps are in the order in which the VM has met their keys: a replay meets these names first, in the same order.
+%% A small map is in the order in which the VM has met its keys. So a replay meets these names first, in the same order.
 names() -> names(0, erlang:system_info(atom_count), [], 0).
 
-%% The VM's own way to write an atom by its place in the table.
+%% This is the VM's own encoding of an atom by its place in the table.
 names(Next, Count, Gathered, Size) when Next =:= Count; Size >= ?BLOCK ->
     [lists:reverse(Gathered) | case Next of Count -> []; _ -> names(Next, Count, [], 0) end];
 names(Next, Count, Gathered, Size) ->

@@ -5,8 +5,8 @@ Sources of trace events: the behaviour that connects Witness to what produces ev
 A source delivers the events of processes to *tracers*. Each tracer opens one
 `t:session/0`; switching a process on in that session makes the process's events
 reach that tracer. What a source guarantees beyond that is data, see
-`t:guarantees/0`: RIARC names these properties A1 to A4 (RIARC text, section 2.1),
-and the choreography (`m:witness_outline_core`) is sound for a source that offers
+`t:guarantees/0`. RIARC names these properties A1 to A4 (RIARC text, section 2.1).
+The choreography (`m:witness_outline_core`) is sound for a source that offers
 no more than `inheritance` together with the two orders below.
 
 Every source keeps two orders, whatever else it offers:
@@ -18,27 +18,27 @@ Every source keeps two orders, whatever else it offers:
 
 -export([switch/4, bounded/2, is_hidden/1]).
 
--doc "A tracer's own connection to the source; opaque to everybody else.".
+-doc "A tracer's own connection to the source; opaque to all other modules.".
 -type session() :: term().
 
 -doc """
 The position of an event in the source's strict total order. `none`: the event came
-before its process was ever switched on in a second session, so that nobody has to
+before its process was ever switched on in a second session, so that no tracer has to
 compare it.
 """.
 -type stamp() :: integer() | none.
 
 -doc """
-An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}` stands for something
-that the source reports of `P` and that is no trace event: it proves how far the source has come with `P`. No source
-delivers an `attached`: it is the tracer's own.
+An event with its stamp, or a gap: from there on events of its process are missing. `{other, P}`: the source has reported
+something of `P` that is no trace event; it proves how far the source has come with `P`. No source delivers an `attached`:
+the tracer makes it.
 """.
 -type stamped() :: {stamp(), witness_event:event() | gap() | attached() | {other, witness_event:proc()}}.
 
--doc "The mark at which the trace of a process begins that was running already.".
+-doc "The first mark in the trace of a process that was running already.".
 -type attached() :: {attached, witness_event:proc(), mfa(), witness_event:ts()}.
 
--doc "The mark at which something is missing that the process did.".
+-doc "The mark where something that the process did is missing.".
 -type gap() :: {gap, witness_event:proc(), Reason :: atom(), Missing :: non_neg_integer() | unknown,
                 witness_event:ts()}.
 
@@ -89,7 +89,7 @@ to come.
 -doc "Whether a process is on in this session.".
 -callback traced(session(), witness_event:proc()) -> boolean() | dead.
 
--doc "A message of the source as an event; `ignore`: something that says nothing.".
+-doc "A message of the source as an event; `ignore`: it has no event.".
 -callback decode(term()) -> stamped() | ignore.
 
 -callback guarantees() -> guarantees().
@@ -104,7 +104,7 @@ switch(Session, P, On, Flags) ->
         error:badarg -> dead
     end.
 
--doc "What a source has told, where a message that takes more than so many bytes is a gap.".
+-doc "An item of a source; a `send` or `recv` is a gap if its message takes more than so many bytes.".
 -spec bounded(stamped() | ignore, pos_integer()) -> stamped() | ignore.
 bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
     case witness_event:bytes(Message) > Limit of
@@ -114,9 +114,9 @@ bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind 
 bounded(S, _) -> S.
 
 -doc """
-Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not tell; but
-of such a process it shows no dictionary and no stack, while one of OTP has something in the former, and every one in the
-latter.
+Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not return this
+flag. But it shows no dictionary and no stack of such a process. A process of OTP has something in the former, and every
+process has something in the latter.
 """.
 -spec is_hidden(pid()) -> boolean().
 is_hidden(P) ->

@@ -11,27 +11,27 @@ they are collected or end themselves.
 What the VM guarantees, and what it does not (measured, see `docs/internals/outline.md`):
 
 - a child inherits the sessions of its parent at birth (`set_on_spawn`): A2;
-- A4 does **not** hold: a trace message whose receiver's queue is locked waits at the
+- A4 does **not** hold: if the tracer's queue is locked, a trace message waits at the
   tracee, so the parent's `spawn` may arrive after events of the child;
 - strict monotonic time stamps order all events of the node.
 
 ## Cost
 
-A strict time stamp costs about a sixth of the whole event. It is only needed where the
-streams of two sessions have to be cut, so `#{stamps => handover}` switches it on for a
-process just before it is switched on in a second session and off again when the process
-is settled. Events without a stamp carry no time. With `#{stamps => always}` each event
-has one, which partitions of several processes need.
+A strict time stamp costs about a sixth of the whole event. It is only needed to cut the
+streams of two sessions. `#{stamps => handover}` switches it on for a process just before the
+process is switched on in a second session, and off when the process is settled.
+Events without a stamp carry no time. With `#{stamps => always}` each event has one, which
+partitions of several processes need.
 
 ## Hidden processes
 
-A process that sets its flag `sensitive` is not reported any more, not even its exit. The call that does so is reported,
-as a gap: it is traced like a message, so it has its place among the events of the process.
+If a process sets its flag `sensitive`, the VM does not report it any more, not even its exit. The call that sets the flag
+is reported, as a gap: it is traced like a message, so it has its place among the events of the process.
 
 ## Filter
 
-`#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all: a kind
-that nobody wants is not switched on, and of the others the VM tests the messages against match specifications.
+`#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all. A kind that
+no monitor reads is not switched on. For the other kinds the VM tests the messages against match specifications.
 """.
 -behaviour(witness_trace).
 
@@ -48,7 +48,7 @@ that nobody wants is not switched on, and of the others the VM tests the message
 
 -spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter()}) -> session().
 open(Tracer, Options = #{stamps := Stamps}) ->
-    %% The name says whose it is, also where this module has another one.
+    %% The name shows which module owns the session, even if this module has another name.
     Session = trace:session_create(?MODULE, Tracer, []),
     Flags = witness_trace_filter:apply(Session, maps:get(filter, Options, witness_trace_filter:none())),
     {Session, Stamps, Flags}.
@@ -62,20 +62,20 @@ close({Session, _, _}) ->
 on({Session, always, Flags}, P) -> witness_trace:switch(Session, P, true, [?STAMP | Flags]);
 on({Session, handover, Flags}, P) -> witness_trace:switch(Session, P, true, Flags).
 
--doc "Switches on, or no longer, each process of the node that is spawned from now on, Witness's own too.".
+-doc "Switches tracing on or off for the processes that the node spawns from now on, Witness's own too.".
 -spec on_new(session(), boolean()) -> ok.
 on_new({Session, always, Flags}, On) ->
     _ = trace:process(Session, new, On, [?STAMP | Flags]),
     ok.
 
--doc "When all is told that has happened until now, `{trace_delivered, all, Ref}` comes to the caller.".
+-doc "The caller gets `{trace_delivered, all, Ref}` when all that has happened until now is reported.".
 -spec delivered(session()) -> reference().
 delivered({Session, _, _}) -> trace:delivered(Session, all).
 
 -spec share(session(), session(), pid()) -> {cut, integer()} | dead.
 share({From, Stamps, _}, {To, _, Flags}, P) ->
     %% Stamps are on in both streams before the second begins: an event without one
-    %% lies before every cut.
+    %% precedes every cut.
     _ = Stamps =:= handover andalso witness_trace:switch(From, P, true, [?STAMP]),
     case witness_trace:switch(To, P, true, [?STAMP | Flags]) of
         ok -> {cut, now()};

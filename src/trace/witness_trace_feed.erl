@@ -1,10 +1,10 @@
 -module(witness_trace_feed).
 -moduledoc """
-Reads a log beside the process that uses it: one process reads, others parse.
+Reads a log in parallel with the process that uses it: one process reads, others parse.
 
-The consumer, which is the process that starts the feed, asks for blocks (`more/2`), and for each gets one message
-`{witness_feed, Number, What}`. Numbers count from 1 in the order of the log; messages may overtake each other, since
-blocks are parsed at the same time.
+The consumer is the process that starts the feed. It asks for blocks (`more/2`), and for each gets one message
+`{witness_feed, Number, What}`. Numbers count from 1 in the order of the log. Messages may overtake each other, since
+blocks are parsed in parallel.
 
 The feed is linked to its consumer and ends with it.
 """.
@@ -15,9 +15,9 @@ The feed is linked to its consumer and ends with it.
 -export_type([options/0, feed/0, progress/0, what/0]).
 
 -doc """
-Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` it is told by
-the file's name, or by its first bytes. `parsers`: so many blocks are parsed at the same time. Of a recording
-(`m:witness_trace_recording`) only `max_atoms` counts. `events`: what somebody else reads or makes, of the recording in this folder.
+Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` the file's name
+decides, or its first bytes. `parsers`: so many blocks are parsed in parallel. For a recording (`m:witness_trace_recording`)
+only `max_atoms` counts. `events`: events that another module reads or makes, of the recording in this folder.
 """.
 -type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}
                               | {events, file:name_all(), witness_trace_recording:events()}, format => witness_log:format(),
@@ -31,18 +31,18 @@ the file's name, or by its first bytes. `parsers`: so many blocks are parsed at 
 -opaque progress() :: atomics:atomics_ref().
 
 -doc """
-What comes: a block with its place; a line that is too long (`long`) or bytes that are `lost`, both of which count as
-one message; `idle`, when at the moment nothing more is there; and at last `eof` or an error for people. An idle message is
-none of those that were asked for, and comes once before each pause. The block of a recording also has `places`.
+What comes: a block with its place; a line that is too long (`long`) or bytes that are `lost`, each of which counts as one
+message; `idle`, if there is nothing more to read at the moment; and at last `eof` or an error for people. `idle` does not
+count as one of the messages that were asked for; it comes once before each pause. The block of a recording also has `places`.
 """.
 -type what() :: {block, witness_log:parsed(), witness_log_reader:position()}
               | {block, #{places := tuple(), _ => _}, #{lines := non_neg_integer()}}
               | {long, Bytes :: pos_integer(), witness_log_reader:position()}
               | {lost, Reason :: atom()} | idle | eof | {error, unicode:chardata()}.
 
-%% Milliseconds after which a followed file is looked at again.
+%% Milliseconds between two reads of a followed file that has nothing new.
 -define(PAUSE, 50).
-%% In words: what a block becomes.
+%% Words: the size of a parsed block.
 -define(HEAP, 500_000).
 
 -record(feed, {reader :: witness_log_reader:reader(),
@@ -61,7 +61,7 @@ progress() -> atomics:new(2, []).
 -doc "Opens the log. Errors are text for people.".
 -spec start_link(options(), progress()) -> {ok, feed()} | {error, unicode:chardata()}.
 start_link(Options, Progress) ->
-    %% Blocks that were passed on are garbage here, and take much more than this process does.
+    %% Blocks that were passed on are garbage here, and take much more than the rest of this process.
     {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Options, Progress], [link, monitor, {fullsweep_after, 0}]),
     receive
         {Pid, opened} -> demonitor(Ref, [flush]), {ok, Pid};
@@ -69,18 +69,18 @@ start_link(Options, Progress) ->
         {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
     end.
 
--doc "So many further blocks may come.".
+-doc "Asks for so many further blocks.".
 -spec more(feed(), pos_integer()) -> ok.
 more(Pid, Count) -> Pid ! {more, Count}, ok.
 
--doc "Nothing more comes, but for what is on its way.".
+-doc "Ends the feed. Only messages that are on their way still come.".
 -spec stop(feed()) -> ok.
 stop(Pid) ->
     unlink(Pid),
     exit(Pid, kill),
     ok.
 
--doc "Bytes of the log that were read, and that it has, where that is known.".
+-doc "How many bytes of the log were read, and how many it has, if that is known.".
 -spec read(progress()) -> {non_neg_integer(), pos_integer() | unknown}.
 read(Progress) ->
     case {atomics:get(Progress, 1), atomics:get(Progress, 2)} of

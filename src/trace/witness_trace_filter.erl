@@ -1,10 +1,10 @@
 -module(witness_trace_filter).
 -moduledoc """
-What a source need not deliver: the union of what all monitors of a run want to read.
+Which events a source has to deliver: the union of what all monitors of a run read.
 
-Monitors say it as their alphabet (`c:witness_monitor:alphabet/1`). A filter is for a whole run, not for a process: a child
-inherits what its parent is traced with, so an event that only the child's monitor wants would be lost before anybody
-knows the child. Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
+Monitors say it as their alphabet (`c:witness_monitor:alphabet/1`). A filter is for a whole run, not for a process. A child
+inherits how its parent is traced, so an event that only the child's monitor needs would be lost before the child is known.
+Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
 """.
 
 -export([none/0, union/1, apply/2, spawns/1]).
@@ -37,19 +37,19 @@ messages(Kind, [Alphabet | Alphabets], Specs) ->
     end.
 
 %% The expiry of a receive's `after` is reported as a message `timeout' of the clock
-%% service: it is no message. Everything else carries its sender; a port stands in the place
+%% service: it is no message. Every other message has its sender; a port is in the place
 %% of the node.
 -define(EXPIRY, {[clock_service, '_', timeout], [], [{message, false}]}).
-%% A variable that the specifications of alphabets do not use.
+%% A variable that the match specifications of alphabets do not use.
 -define(SENDER, '$999').
 
 %% From this call on the VM reports nothing of the process, so the call itself is reported, before it takes effect.
 -define(HIDES, [{[sensitive, true], [], []}]).
 
 -doc """
-Has the VM leave out the messages of a session that are not asked for, and give the sender with those that are received.
-That a process hides itself (`sensitive`) is reported as a call. The flags are what a process of this session is traced
-with.
+Has the VM leave out the messages of a session that no monitor reads, and report the sender of those that are received. If a
+process hides itself (`sensitive`), that is reported as a call. Returns the flags with which a process of this session is
+traced.
 """.
 -spec apply(trace:session(), filter()) -> Flags :: [atom()].
 apply(Session, #{send := Send, recv := Receive}) ->
@@ -59,7 +59,7 @@ apply(Session, #{send := Send, recv := Receive}) ->
     [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, call, set_on_spawn].
 
 -doc """
-Has the VM trace nobody but who spawns, for births only, from that call on; and report that a process hides itself.
+Has the VM trace only processes that spawn, for births only, from that call on, and report that a process hides itself.
 """.
 -spec spawns(trace:session()) -> ok.
 spawns(Session) ->
@@ -78,7 +78,7 @@ received(Clauses) ->
                    {['_', ?SENDER, Message], Guards, [{message, ?SENDER}]}]
                   || Clause <- Clauses, {Message, Guards} <- [message(Clause)]]).
 
-%% What is asked of the sender is left to the monitor: more may be traced than is needed, never less.
+%% Conditions on the sender are left to the monitor: more may be traced than is needed, never less.
 message({['_', Message], Guards, _}) -> {Message, Guards};
 message({[_, Message], _, _}) -> {Message, []};
 message(_) -> {'_', []}.

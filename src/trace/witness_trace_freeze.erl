@@ -1,15 +1,17 @@
 -module(witness_trace_freeze).
 -moduledoc """
-Suspends all processes of a system at once, so that what watches it can come to its end, however fast the system spawns.
+Suspends all processes of a system at once, so that its observer can end, however fast the system spawns.
 
-A program that spawns without end leaves next to no time to others, and perhaps no place in the process table. So the process
-that suspends it is there before, with the priority `max`, and keeps some places free. While it is at work one scheduler runs
-processes, which it is on itself (`multi_scheduling`); a process that runs next handles the signal that suspends it before
-anything else. So a system that spawns is suspended after a look at the process table or two.
+A program that spawns without end leaves almost no time to others, and perhaps no place in the process table. So the process
+that suspends it is started before, with the priority `max`, and keeps some places free. While it works, only its own
+scheduler runs processes (`multi_scheduling`). A process that runs next handles the signal that suspends it before anything
+else. So a system that spawns is suspended after one or two scans of the process table.
 
-An application is stopped in good order, so the system goes on for that (`thaw/2`). It may leave no time for it, so there is a limit.
+An application is stopped in good order, so the system goes on for that (`thaw/2`). It may leave no time for it, so there is
+a limit.
 
-Processes that were there at `start/2` are no part of the system; nor are those of which its argument says so. They go on.
+Processes that were there at `start/2` are no part of the system, and neither are those for which `Own` returns true.
+They go on.
 """.
 
 -export([start/2, freeze/1, thaw/2]).
@@ -20,8 +22,8 @@ Processes that were there at `start/2` are no part of the system; nor are those 
 -define(SHUTDOWN_MS, 10_000).
 
 -doc """
-From now on the system can be suspended. `Own` says whether a process that was suspended is to go on. So many places of the
-process table are kept by processes that do nothing, and are free when the system is suspended.
+From now on the system can be suspended. `Own` tells whether a suspended process is to go on. Idle processes keep so many
+places of the process table, which are freed when the system is suspended.
 """.
 -spec start(Places :: non_neg_integer(), Own :: fun((pid()) -> boolean())) -> freezer().
 start(Reserved, Own) ->
@@ -41,8 +43,8 @@ start(Reserved, Own) ->
 freeze(Freezer) -> ask(Freezer, freeze).
 
 -doc """
-The system goes on, so that its applications can be stopped. They have 10 s for that in all, and then the VM is ended with this status;
-or each of them has what the kernel was configured to give it (`shutdown_timeout`).
+The system goes on, so that its applications can be stopped. If the kernel has a `shutdown_timeout`, each application has
+that time. Otherwise they have 10 s in all, and then the VM is ended with this status.
 """.
 -spec thaw(freezer(), Status :: non_neg_integer()) -> ok.
 thaw(Freezer, Status) ->
@@ -64,7 +66,7 @@ ask(Freezer, What) ->
 idle(Known, Own, Places) ->
     receive
         {freeze, From} ->
-            %% Where there is one scheduler only there is nothing to block.
+            %% With one scheduler there is nothing to block.
             _ = erlang:system_flag(multi_scheduling, block_normal),
             Suspended = suspended(Known, []),
             _ = erlang:system_flag(multi_scheduling, unblock_normal),
@@ -77,7 +79,7 @@ idle(Known, Own, Places) ->
             stopping(Limit, Status)
     end.
 
-%% If this process ended, all that it has suspended would go on.
+%% If this process ended, all processes that it has suspended would go on.
 frozen(Suspended) ->
     receive
         {freeze, From} ->
@@ -89,11 +91,11 @@ frozen(Suspended) ->
             stopping(Limit, Status)
     end.
 
-%% Nothing that still waits to be logged is waited for: of a system that spawns without end that can be millions of reports.
+%% Does not wait for reports that are still to be logged: a system that spawns without end can have millions of them.
 -spec stopping(timeout(), non_neg_integer()) -> no_return().
 stopping(Limit, Status) -> receive after Limit -> halt(Status, [{flush, true}]) end.
 
-%% A process is waited for until it is suspended or has ended. What it has spawned before is found by the next look.
+%% Waits for each process until it is suspended or has ended. The next scan finds what it has spawned before.
 suspended(Known, Suspended) ->
     case [P || P <- processes(), not is_map_key(P, Known), P =/= self()] of
         [] -> Suspended;

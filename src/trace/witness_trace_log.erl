@@ -2,14 +2,14 @@
 -moduledoc """
 The source of events that is a log: recorded items come in, and go out to tracers in causal order.
 
-A log keeps the order of each process, but the spawn of a process may stand in it after the first events of that
-process (RIARC text, section 4.1 and appendix B.1). This module puts that right: what a process did waits until the
-`fork` that made it was delivered. It is pure data; nothing is traced and no process runs:
+A log keeps the order of each process, but may have the spawn of a process after the first events of that process (RIARC
+text, section 4.1 and appendix B.1). This module corrects that: the items of a process wait until the `fork` that made it
+was delivered. It is pure data; nothing is traced and no process runs:
 
 ```
 1> Log0 = witness_trace_log:new(#{roots => [P], top => t}).
 2> {ok, Log1} = witness_trace_log:add(1, {recv, Q, undefined, hello, undefined}, Log0).
-3> {none, Log2} = witness_trace_log:next(Log1).               % nobody has spawned Q yet
+3> {none, Log2} = witness_trace_log:next(Log1).               % Q is not spawned yet
 4> {ok, Log3} = witness_trace_log:add(2, {fork, P, Q, {m, f, []}, undefined}, Log2).
 5> {root, P, undefined, 2, Log4} = witness_trace_log:next(Log3).
 6> {deliver, t, 2, {fork, P, Q, {m, f, []}, undefined}, Log5} = witness_trace_log:next(Log4).
@@ -18,66 +18,64 @@ process (RIARC text, section 4.1 and appendix B.1). This module puts that right:
 9> {none, Log8} = witness_trace_log:next(Log7).
 ```
 
-One item is added, then `next/1` is called until there is `none`. Of what can be delivered it always gives what came
-first. So a log that is causal passes as it is, and siblings, or anything else that is concurrent, are not reordered.
+One item is added, then `next/1` is called until it returns `none`. Of the items that can be delivered, it always returns the
+one that came first. So a causal log passes as it is, and siblings, or anything else that is concurrent, are not reordered.
 
-## What is promised
+## Guarantees
 
 - Every item is delivered once, to the tracer that its process has at that moment. Items of one process keep their
   order.
 - A `fork` is delivered before every item of the child. Between the two the child may be given a tracer of its own
   (`on/3`); without that it has the tracer of its parent.
-- The first thing delivered of a forked process is its `init`. Where the log has none, one is made from the fork.
-- At most `waiting` items wait, and not more than 64 MB. When there are more, the process that has waited longest loses
-  its items. If its spawn comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it
-  can begin and end.
+- The first item delivered of a forked process is its `init`. If the log has none, it is made from the fork.
+- At most `waiting` items wait, and not more than 64 MB. If there are more, the process that has waited longest loses its
+  items. If its spawn comes later, a `gap` tells how many are missing. Its `init` and its `exit` are kept, so that it can
+  start and end.
 - State is kept for processes that live or wait, and the names of the last 10,000 that have ended.
 
 ## Roots
 
-A root is a process whose spawn nobody has to see. `roots` names them, or `auto` finds them in the log: each process
-that begins with an `attached`, or with an `init` whose parent is not known, and the first process of all that nothing
-in the window (the first `window` items) has spawned. Until this one is known, its items wait.
+A root is a process that needs no spawn in the log. `roots` names the roots, or `auto` finds them in the log. Each process
+that begins with an `attached`, or with an `init` without a known parent, is one. So is the first process of all that
+nothing in the window (the first `window` items) has spawned. Until that process is known, its items wait.
 
 ## Names that are used again
 
-Once a process has ended, a `fork` (or what makes a root, with `auto`) may use its name again, and items after this are
-those of the new process.
-Each of the two is a *life* of the name. When a life begins while an earlier one still waits for its spawn, the earlier
-one is an orphan: its events can no longer be told without mixing them up with those of the new one. For the same
-reason a `gap` is delivered in place of its spawn, if that comes at last.
+Once a process has ended, a `fork` (or, with `auto`, an item that makes a root) may use its name again. Items after this are
+those of the new process. Each of the two is a *life* of the name. If a life begins while an earlier one still waits for its
+spawn, the earlier one is an orphan: its events can no longer be delivered without mixing them up with those of the new one.
+For the same reason, if its spawn comes at last, a `gap` is delivered in place of that.
 """.
 
 -export([new/1, add/3, next/1, on/3, off/2, traced/3, settle/1, finish/1, is_plain/2, guarantees/0, save/1, load/1]).
 
 -export_type([log/0, tracer/0, line/0]).
 
--doc "Whom items are delivered to; only compared and passed on.".
+-doc "The receiver of items; only compared and passed on.".
 -type tracer() :: term().
 
--doc "Where an item stands in the log; only passed on.".
+-doc "The place of an item in the log; only passed on.".
 -type line() :: pos_integer().
 
-%% Who reads a process from now on. `off`: its items are left out.
+%% The reader of a process from now on. `off`: its items are left out.
 -type reader() :: {live, tracer()} | off.
 
 %% An item that is not delivered at once, with the number of its arrival. Child: see child().
 -type entry() :: {Seq :: pos_integer(), line(), witness_event:item(), child()}.
 
-%% What the delivery of a fork brings to life: a child of which nothing waits, the life with this number, or nothing:
-%% the child is known without it. `none` also stands with all that is no fork.
+%% The child that the delivery of a fork makes: one without waiting items (`none'), the life with this number, or one that
+%% is known without the fork (`known'). All items that are no forks have `none' as well.
 -type child() :: none | known | pos_integer().
 
-%% The fork that a process was made by, until the first of its own items is delivered.
+%% The fork that made a process, until the first of its own items is delivered.
 -type origin() :: none | {line(), witness_event:event()}.
 
-%% What remains of items that were dropped: the init among them, where the others began, and the exit, even if it came
-%% later.
+%% What remains of dropped items: the init among them, where the others began, and the exit, even if it came later.
 -type lost() :: {Init :: none | entry(), First :: none | {Seq :: pos_integer(), line()}, Exit :: none | entry()}.
 
 %% A process that is not simply alive. While its reader is `unknown`, it waits for its fork.
-%% forked: the parent, when its fork was seen; told: whether a root was told of, or need not be.
-%% count: its items so far, while it waits; size: words of those that are held; exited: its exit has come, so the next
+%% forked: the parent, if its fork was seen; told: whether a root was reported, or need not be.
+%% count: its items so far, while it waits; size: the words of its waiting items; exited: its exit has come, so the next
 %% life may begin.
 -record(life, {id :: pos_integer(),
                reader = unknown :: unknown | reader(),
@@ -93,18 +91,18 @@ reason a `gap` is delivered in place of its spawn, if that comes at last.
 %% By their numbers. Only the oldest can have a reader, and all but the newest have exited.
 -type lives() :: gb_trees:tree(Id :: pos_integer(), #life{}).
 
-%% A process is alive and nothing of it waits; or it is born and none of its items was delivered; or it has lives.
+%% A process is alive and none of its items waits; or it is born and none of its items was delivered; or it has lives.
 -type who() :: reader() | {born, reader(), origin()} | {lives, lives()}.
 
 %% now: an item that is delivered next, since its process waits for nothing.
 %% ready: the first items of lives that have a reader; waits: of those that have none.
-%% held: items of lives without a reader, and size: their words; lost: lives that have lost theirs, dropped: those that
-%% were given up, too.
-%% ended, exits: names of processes that have ended, which count where nothing else is known of the name, and these in
-%% the order in which they did.
+%% held: how many items of lives without a reader wait, size: their words; lost: how many lives have lost their items;
+%% dropped: lives that were given up.
+%% ended: names of processes that have ended, which count if nothing else is known of the name; exits: these in the order
+%% of their ends.
 %% window: items until the root is decided, and the first root that is known without that.
-%% auto: whether roots are found in the log; roots: those that were given, and processes switched on that were unknown;
-%% forked: its fork is in the log all the same, and was seen.
+%% auto: whether roots are found in the log; roots: those that were given, and processes that were unknown when they were
+%% switched on; `forked': its fork is in the log all the same, and was seen.
 -record(log, {procs = #{} :: #{witness_event:proc() => who()},
               now = none :: none | {line(), witness_event:item(), child()},
               ready = gb_sets:empty() :: gb_sets:set({pos_integer(), witness_event:proc()}),
@@ -128,15 +126,15 @@ reason a `gap` is delivered in place of its spawn, if that comes at last.
 
 -define(ENDED, 10_000).
 
-%% In words: what may be held, however few items it is.
+%% Words: the most that may wait, however few items it is.
 -define(SIZE, 8_000_000).
 
-%% Items that say nothing of who lives.
+%% Items that do not change which processes live.
 -define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send)).
 
 -doc """
 A log of which nothing was read. `top` is the tracer of the roots. At most `waiting` items wait for the spawn of their
-process, and as many processes whose items were dropped are remembered.
+process, and at most so many processes with dropped items are remembered.
 """.
 -spec new(#{roots := auto | [witness_event:proc()], top := tracer(),
             waiting => pos_integer(), window => pos_integer()}) -> log().
@@ -147,7 +145,7 @@ new(#{roots := Roots, top := Top} = Options) ->
     #log{top = Top, waiting = maps:get(waiting, Options, 100_000), auto = false,
          roots = #{P => awaited || P <- Roots}}.
 
--doc "What this source promises: everything, but not that a send comes before the receive that it causes.".
+-doc "The guarantees of this source: all, except that a send comes before the receive that it causes.".
 -spec guarantees() -> witness_trace:guarantees().
 guarantees() ->
     #{sets => true, inheritance => true, single => true, fork_first => true, birth => true, causal => false}.
@@ -155,7 +153,7 @@ guarantees() ->
 %% --- items come in ---------------------------------------------------------------
 
 -doc """
-Adds the next item of the log. `next/1` must have said `none` before.
+Adds the next item of the log. `next/1` must have returned `none` before.
 
 `{error, What, Log}`: the item is impossible after those before it, or too many processes wait; it is left out.
 """.
@@ -196,7 +194,7 @@ place(Line, Item, P, Log) ->
 
 number(#log{seq = Seq} = Log) -> {Seq + 1, Log#log{seq = Seq + 1}}.
 
-%% The life that a fork will bring about, when there is something to know of it before the fork is delivered.
+%% The life that a fork will start, if something is known of it before the fork is delivered.
 reserve({fork, P, C, _, _}, Waits, Log) ->
     case Log#log.procs of
         #{C := {lives, Lives}} -> reserve(P, C, newest(Lives), Log);
@@ -273,7 +271,7 @@ hold({Seq, _, Item, _} = Entry, P, #life{id = Id, items = Items, count = Count, 
 
 refusal(Item, P, #log{lost = Lost, waiting = Waiting, auto = Auto} = Log) ->
     case arrived(P, Log) of
-        %% A root whose name is used again.
+        %% A root may use the name of a process that has ended.
         ended when Auto, not is_map_key(P, Log#log.procs) ->
             case begins_alone(Item) of
                 true -> none;
@@ -295,8 +293,8 @@ too_many(Item, P, Arrived, #log{waiting = Waiting, procs = Procs} = Log) ->
                   " may be one"]
     end.
 
-%% What has come of a name so far: of its last life in the log, whatever was delivered of it. `{fresh, Parent}`: nothing
-%% but maybe its fork.
+%% What has come of a name so far: of its last life in the log, whether delivered or not. `{fresh, Parent}': nothing, or
+%% only its fork.
 arrived(P, #log{procs = Procs, ended = Ended}) ->
     case Procs of
         #{P := {born, _, Origin}} -> {{fresh, parent(Origin)}, known};
@@ -404,7 +402,7 @@ settle(#log{window = {_, First}} = Log) ->
         none -> Log#log{window = closed}
     end.
 
-%% The first process that waits and that nothing has spawned; unless a root was there before it.
+%% The first waiting process that no process has spawned, unless a root came before it.
 candidate({Seq, {P, Id}, Iterator}, First, Log) when Seq < First ->
     case life(P, Id, Log) of
         {value, #life{forked = none}} -> {P, Seq, Id};
@@ -413,7 +411,7 @@ candidate({Seq, {P, Id}, Iterator}, First, Log) when Seq < First ->
 candidate(_, _, _) ->
     none.
 
-%% The root is known early when nobody waits who came before it.
+%% The root is known early if no process waits that came before it.
 narrow(#log{window = {Left, First}, waits = Waits} = Log) ->
     case First =/= infinity andalso gb_trees:is_empty(Waits) of
         true -> Log#log{window = closed};
@@ -441,7 +439,7 @@ lost({_, _, {exit, _, _, _}, _} = Entry, {Init, First, none}) -> {Init, First, E
 lost({Seq, Line, _, _}, {Init, none, none}) -> {Init, {Seq, Line}, none};
 lost(_, Lost) -> Lost.
 
-%% The items of a life are not held any more. Children whose forks are among them can be forked by others.
+%% The items of a life wait no longer. Other forks can claim the children that these items fork.
 release(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held, lost = Lost} = Log) ->
     {value, {Seq, _, _, _}} = queue:peek(Items),
     queue:fold(fun unfork/2,
@@ -457,7 +455,7 @@ unfork({_, _, {fork, _, C, _, _}, Id}, Log) when is_integer(Id) ->
 unfork(_, Log) ->
     Log.
 
-%% A life that is overtaken by a later one of the same name is an orphan for good.
+%% If a later life of the same name overtakes a life, the latter stays an orphan.
 give_up_older(P, Id, #log{procs = Procs} = Log) ->
     #{P := {lives, Lives}} = Procs,
     case gb_trees:smallest(Lives) of
@@ -472,7 +470,7 @@ give_up(P, #life{id = Id, count = Count, lost = Lost} = Life, Log) ->
            end,
     Log1#log{dropped = [{Id, P, Count} | Log1#log.dropped]}.
 
-%% --- lives find their readers ----------------------------------------------------
+%% --- readers of lives ------------------------------------------------------------
 
 %% From now on the items of this life can be delivered.
 adopt(P, Id, Reader, Origin, Told, Log0) ->
@@ -494,7 +492,7 @@ unheld(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, hel
     {value, {Seq, _, _, _}} = queue:peek(Items),
     Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size}.
 
-%% A gap stands for what was lost.
+%% A gap replaces the lost items.
 deliverable(_, #life{lost = none, items = Items}) ->
     Items;
 deliverable(P, #life{lost = {Init, First, Exit}, count = Count}) ->
@@ -511,7 +509,8 @@ deliverable(P, #life{lost = {Init, First, Exit}, count = Count}) ->
 The item to be delivered next, with its tracer and its line. An `init` that is made from a fork has the line of that
 fork, a `gap` that of the first item that is missing.
 
-`root`: this process is a root, and its first item follows: its signature, where that item is its `init`, and its line.
+`root`: this process is a root, and its first item follows. The tuple has the signature, if that item is its `init`, and the
+line.
 """.
 -spec next(log()) -> {deliver, tracer(), line(), witness_event:item(), log()}
                    | {root, witness_event:proc(), witness_event:signature() | undefined, line(), log()}
@@ -555,7 +554,7 @@ step({{_, P}, Ready}, #log{procs = Procs} = Log) ->
 signature({init, _, _, Signature, _}) -> Signature;
 signature(_) -> undefined.
 
-%% The state of a life once its first item is out. After an exit nothing is left: what came then is of a later life.
+%% The state of a life when its first item is out. After an exit nothing is left: later items are of a later life.
 rest(P, #life{items = Items, reader = Reader, exited = Exited} = Life, Log) ->
     case queue:peek(Items) of
         {value, {Seq, _, _, _}} ->
@@ -582,7 +581,7 @@ deliver(off, _, _, Log) -> next(Log).
 birth(C, none, Reader, Origin, #log{procs = Procs} = Log) ->
     {ok, Log#log{procs = Procs#{C => {born, Reader, Origin}}}};
 birth(C, Id, Reader, Origin, #log{roots = Roots} = Log) ->
-    %% A root may have its fork in the log, but once it has ended its name may be another one's.
+    %% A root may have its fork in the log, but when it has ended, another process may have its name.
     case life(C, Id, Log) of
         {value, #life{reader = unknown}} -> {ok, adopt(C, Id, Reader, Origin, true, Log)};
         {value, #life{}} -> {ok, Log};
@@ -611,8 +610,8 @@ forget(#log{ended = Ended, exits = Exits, exit_count = Count} = Log) ->
     Log#log{ended = Ended1, exits = Exits1, exit_count = Count - 1}.
 
 -doc """
-What is left at the end of the log, after `settle/1` and the items that it made deliverable: the processes whose spawn
-never came, in the order in which they appeared, with the number of their items.
+What is left at the end of the log, after `settle/1` and the items that it made deliverable: the processes without a spawn,
+in the order in which they appeared, with the number of their items.
 """.
 -spec finish(log()) -> {[{witness_event:proc(), Count :: pos_integer()}], log()}.
 finish(#log{procs = Procs, dropped = Dropped} = Log) ->
@@ -625,11 +624,11 @@ finish(#log{procs = Procs, dropped = Dropped} = Log) ->
 is_known({lives, Lives}) -> (oldest(Lives))#life.reader =/= unknown;
 is_known(_) -> true.
 
-%% --- who reads what --------------------------------------------------------------
+%% --- readers of processes --------------------------------------------------------
 
 -doc """
-From now on the items of this process go to this tracer (TRACE in the RIARC text). For a child, called right after its
-fork was delivered, this holds for all of its items. A process that has ended stays ended.
+From now on the items of this process go to this tracer (TRACE in the RIARC text). If it is called for a child right after
+its fork was delivered, this holds for all items of the child. A process that has ended stays ended.
 """.
 -spec on(witness_event:proc(), tracer(), log()) -> log().
 on(P, Tracer, #log{procs = Procs, ended = Ended, roots = Roots} = Log) ->
@@ -658,7 +657,7 @@ read_by(Reader, P, #log{procs = Procs} = Log) ->
         #{P := _} -> Log#log{procs = Procs#{P := Reader}}
     end.
 
-%% Who reads a process. `unknown`: nobody yet, it waits; `none`: nothing is known of it.
+%% The reader of a process. `unknown`: none yet, it waits; `none`: nothing is known of it.
 reader(P, #log{procs = Procs}) ->
     case Procs of
         #{P := {born, Reader, _}} -> Reader;
@@ -676,8 +675,8 @@ traced(Tracer, P, #log{ended = Ended} = Log) ->
     end.
 
 -doc """
-Whether a send or a receive of this process would be delivered at once, alone, and would change nothing here, so that
-whoever knows its tracer need not add it. It stays so until its exit, or until it is switched off.
+Whether a send or a receive of this process would be delivered at once, alone, and would change nothing here. Then a caller
+that knows its tracer need not add it. This holds until its exit, or until it is switched off.
 """.
 -spec is_plain(witness_event:proc(), log()) -> boolean().
 is_plain(P, #log{procs = Procs, window = closed}) ->
@@ -690,7 +689,7 @@ is_plain(_, _) ->
 
 %% --- checkpoints -----------------------------------------------------------------
 
--doc "The log as plain data, of maps, lists and tuples only. `next/1` must have said `none` before.".
+-doc "The log as plain data, of maps, lists and tuples only. `next/1` must have returned `none` before.".
 -spec save(log()) -> term().
 save(#log{now = none} = Log) ->
     #{procs => maps:map(fun(_, Who) -> save_who(Who) end, Log#log.procs),

@@ -4,16 +4,16 @@ The source of events that is a tracer in native code: sound by construction, and
 `m:witness_trace_evm`.
 
 The VM calls a tracer that is a module (`m:erl_tracer`) in the context of the traced process, at the moment of the event.
-So nothing is on its way: a process is given its *partition* while it is being born, before it can act, and each event
+So no event is on its way: a process is given its *partition* while it is being spawned, before it can act, and each event
 is in its partition before the process goes on. Nothing is routed, handed over, reordered or suspended. See
 `docs/internals/native.md`.
 
 A partition is a buffer with one consumer, the process that takes batches from it. A new process belongs to
 
 - the partition of its parent, if that is grouped: a signature that reads descendants may have matched;
-- a partition of its own, if a signature may match (`t:pattern/0`): modules, functions and arities are compared in native
-  code; what that cannot tell (arguments, funs, what OTP starts by other means) counts as a match, and whoever consumes
-  the *births* decides, while the events wait in the partition;
+- a partition of its own, if a signature may match (`t:pattern/0`): native code compares modules, functions and arities.
+  What it cannot compare (arguments, funs, what OTP starts by other means) counts as a match. Then the consumer of the
+  *births* decides, while the events wait in the partition;
 - none, otherwise.
 
 Within a partition the order is causal, and `init` and `fork` carry what the VM knows, `{Module, Function, Args}`, for
@@ -21,23 +21,23 @@ Within a partition the order is causal, and `init` and `fork` carry what the VM 
 
 ## Batches
 
-A consumer is told once that there is something to take (`witness_data`), takes all there is (`take/1`), and is told again
-only when more has come: after `batch` events, at the exit of a process, or after about `flush` milliseconds; on a busy node
-after a tenth of a second, so that batches stay large where they are many.
+A consumer gets `witness_data` once when there is something to take, and takes all there is (`take/1`). It gets it again
+only when more has come: after `batch` events, at the exit of a process, or after about `flush` milliseconds. On a busy node
+this time is a tenth of a second, so that batches stay large where they are many.
 
 ## Memory
 
-All buffers together stay within `memory` bytes, each partition within `partition_memory`. A partition that has no room for
-an event gets a gap: what it holds is dropped, its memory is free for others, and the consumer is told what is missing.
-Births, which wait for their consumer too, stay within `memory` of their own. The sizes are estimates of what the VM takes,
-rather too large than too small. A message of more than `message_size` bytes is a gap.
+All buffers together stay within `memory` bytes, each partition within `partition_memory`. If an event does not fit, its
+partition gets a gap: what it holds is dropped, its memory is free for others, and the consumer is notified of what is
+missing. Births, which wait for their consumer too, stay within `memory` of their own. The sizes are estimates of what the
+VM takes, rather too large than too small. A message of more than `message_size` bytes is a gap.
 
 ## Watching
 
-A session that only watches (`watch`) reads nobody. It knows which processes there are below those that it is given, and when all
-of them have ended. A process that is traced at all pays the VM for it each time it is scheduled, so here only those are that
-spawn: the match specification of a call that spawns switches the trace of the caller on, before the call takes effect. What else they do
-is not reported. Who is dead is found by looking (`sweep/2`).
+A session that only watches (`watch`) reads no process. It knows which processes there are below those that it is given, and
+when all of them have ended. A traced process costs the VM time whenever it is scheduled, so such a session traces only
+processes that spawn: the match specification of a spawning call switches the trace of the caller on, before the call takes
+effect. What else they do is not reported. `sweep/2` finds the dead processes.
 """.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
@@ -58,31 +58,32 @@ is not reported. Who is dead is found by looking (`sweep/2`).
 -doc "A trace session; it ends when the last process that has it is gone.".
 -opaque session() :: {trace:session(), {Run :: reference(), Lanes :: non_neg_integer()}, Flags :: [atom()] | watch, Births :: partition(), Timer :: pid()}.
 
--doc "A buffer of events. When the last process that has it is gone, nobody reads it.".
+-doc "A buffer of events. When the last process that has it is gone, it is unread.".
 -opaque partition() :: reference().
 
 -doc """
-What signatures may be read; `Group`: and the descendants of a process with such a signature; `Apart`: perhaps by somebody
-whose partition must not be one of a lane.
+Signatures that monitors may read. `Group`: a monitor may also read the descendants of a process with such a signature;
+`Apart`: a monitor that must not be in a shard may read it.
 """.
 -type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean()}
                  | {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean(), Apart :: boolean()}.
 
--doc "One consumer for very many partitions.".
+-doc "A shard: one consumer for very many partitions.".
 -opaque lane() :: {Run :: reference(), non_neg_integer()}.
 
--doc "Names a partition of a lane, from its first piece to its last one, until the lane lets it go.".
+-doc "Names a partition of a shard, from its first piece to its last one, until the shard releases it.".
 -type place() :: non_neg_integer().
 
 -doc """
-What a partition of a lane has. Its first piece has the `init` of its process. `Births`: whether there are forks among the
-events, whose signatures are to be resolved. A status other than `open` is the last piece of the partition.
+What a partition of a shard has. Its first piece has the `init` of its process. `Births`: whether there are forks among the
+events, with signatures that are to be resolved. A status other than `open` is the last piece of the partition.
 """.
 -type piece() :: {place(), Births :: boolean(), [witness_event:event()], status()}
                | {place(), Init :: witness_event:event(), Births :: boolean(), [witness_event:event()], status()}.
 
 -doc """
-`lanes`: how many there are, none without it; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`: bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
+`lanes`: the number of shards, by default 0; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`:
+bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
 """.
 -type options() :: #{names := [pattern()],
                      filter => witness_trace_filter:filter(),
@@ -96,8 +97,8 @@ events, whose signatures are to be resolved. A status other than `open` is the l
                      flush => pos_integer()}.
 
 -doc """
-What the births partition holds: a process with a partition of its own, and whether the run waits for its end; that the
-last such process has ended; or that one that somebody reads, or that the run waits for, has hidden itself.
+What the births partition holds: a process with a partition of its own, and whether the run waits for its end; that the last
+process that the run waits for has ended; or that one that a monitor reads, or that the run waits for, has hidden itself.
 """.
 -type birth() :: {birth, partition(), Grouped :: boolean(), Held :: boolean(), Child :: pid(), Spawned :: mfargs()}
                | ended | {hidden, pid()}.
@@ -122,7 +123,7 @@ available() ->
         {Reason, Text} -> {error, io_lib:format("the native tracer could not be loaded: ~ts (~tw)", [Text, Reason])}
     end.
 
--doc "Opens a session, whose births the caller consumes. Nothing is traced yet.".
+-doc "Opens a session. The caller consumes its births. Nothing is traced yet.".
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
@@ -165,15 +166,15 @@ slots(Processes) -> slots(1 bsl 12, min(Processes div 8, 1 bsl 18)).
 slots(N, Enough) when N >= Enough -> N;
 slots(N, Enough) -> slots(2 * N, Enough).
 
--doc "The partition of births; its consumer is whoever takes from it.".
+-doc "The partition of births. The process that takes from it is its consumer.".
 -spec births(session()) -> partition().
 births({_, _, _, Births, _}) -> Births.
 
 -doc """
 From now on every process that a pattern names is born into this one partition, and with `Grouped` its descendants too;
-none is announced as a birth. To be called once, before anything is traced. The partition ends when the session is
-closed. Where events of one process are missing (it has hidden itself, a message was too large, the VM has not reported
-its exit) the item `{gap, P, Reason, unknown, Ts}` says so, and the partition goes on.
+none is reported as a birth. To be called once, before anything is traced. The partition ends when the session is closed.
+Events of one process may be missing: it has hidden itself, a message was too large, or the VM has not reported its exit.
+Then the item `{gap, P, Reason, unknown, Ts}` says so, and the partition goes on.
 """.
 -spec central(session(), Grouped :: boolean()) -> partition().
 central({_, {Run, _}, _, _, _}, Grouped) -> central_of(Run, Grouped).
@@ -187,13 +188,13 @@ handled it, unless the status says that nothing comes any more. `empty`: it will
 take(_) -> erlang:nif_error(not_loaded).
 
 -doc """
-The same for one who cannot handle anything now but a gap before which there is nothing. Of what there is now, and is none, it is not told; it has to
-take that by itself. Of a gap it is, with `witness_data`.
+The same for a consumer that can handle nothing now but a gap with nothing before it. It gets no `witness_data` for other
+items that are there now; it has to take these by itself. For a gap it does get `witness_data`.
 """.
 -spec take_gap(partition()) -> ok | empty.
 take_gap(_) -> erlang:nif_error(not_loaded).
 
--doc "Nobody reads the partition any more: what it holds goes, and nothing is added.".
+-doc "The partition is not read any more: what it holds is dropped, and nothing is added.".
 -spec unread(partition()) -> ok.
 unread(_) -> erlang:nif_error(not_loaded).
 
@@ -210,48 +211,48 @@ kind(fork) -> 4;
 kind(init) -> 8;
 kind(exit) -> 16.
 
--doc "The lanes of a session.".
+-doc "The shards of a session.".
 -spec lanes(session()) -> [lane()].
 lanes({_, {Run, Lanes}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Lanes - 1)].
 
 -doc """
-What partitions of the lane have, in the order in which each of them had it. The caller is the consumer of the lane: the one
-process that takes from it. With `[]` it will get `witness_data` when there is something. What it was given counts as
+What partitions of the shard have, in the order in which each of them had it. The caller is the consumer of the shard: the
+one process that takes from it. After `[]` it will get `witness_data` when there is something. What it was given counts as
 buffered until it takes again.
 """.
 -spec take_lane(lane()) -> [piece()].
 take_lane({Run, Lane}) -> lane_take(Run, Lane).
 
--doc "As `unread/1`; the place is free. Nothing happens where the last piece of the partition was given.".
+-doc "As `unread/1`; the place is free. Does nothing if the last piece of the partition was given.".
 -spec unread(lane(), place()) -> ok.
 unread({Run, Lane}, Place) -> lane_unread(Run, Lane, Place).
 
--doc "As `narrow/2`. Nothing happens where the last piece of the partition was given.".
+-doc "As `narrow/2`. Does nothing if the last piece of the partition was given.".
 -spec narrow(lane(), place(), [witness_event:kind()]) -> ok.
 narrow({Run, Lane}, Place, Kinds) -> lane_narrow(Run, Lane, Place, mask(Kinds)).
 
 -doc """
-The partition, of which the last piece was not given, goes on by itself, behind what was given: whoever takes from it next is
-its consumer. The place is free.
+The partition leaves the shard, and goes on behind what was given. The process that takes from it next is its consumer. The
+place is free. The last piece of the partition must not have been given.
 """.
 -spec detach(lane(), place()) -> partition().
 detach({Run, Lane}, Place) -> lane_detach(Run, Lane, Place).
 
 -doc """
-The consumer has died. Partitions that it knew of are unread; those whose first piece it has not been given wait for the
-next one.
+The consumer has died. Partitions that it knew of are unread. If it has not been given the first piece of a partition, that
+partition waits for the next consumer.
 """.
 -spec reset(lane()) -> ok.
 reset({Run, Lane}) -> lane_reset(Run, Lane).
 
--doc "Traces a process of Witness itself, for its children to be traced: those that the run waits for.".
+-doc "Traces a process of Witness itself so that its children are traced: those that the run waits for.".
 -spec launcher(session(), pid()) -> ok | dead.
 launcher(Session = {_, {Run, _}, _, _, _}, P) ->
     ok = add_launcher(Run, P),
     on(Session, P).
 
 -doc """
-Traces a process for its children to be traced; the run waits for it and for them. Nobody reads the process itself.
+Traces a process so that its children are traced; the run waits for it and for them. No monitor reads the process itself.
 """.
 -spec parent(session(), pid()) -> ok | dead.
 parent(Session = {_, {Run, _}, _, _, _}, P) ->
@@ -261,7 +262,7 @@ parent(Session = {_, {Run, _}, _, _, _}, P) ->
         dead -> ok = forget(Run, P), dead
     end.
 
--doc "Whether a process is traced; where the session only watches, whether it waits for it.".
+-doc "Whether a process is traced; if the session only watches, whether it waits for the process.".
 -spec traced(session(), pid()) -> boolean().
 traced({_, {Run, _}, watch, _, _}, P) -> is_held(Run, P);
 traced({Session, _, _, _, _}, P) ->
@@ -282,8 +283,8 @@ on({_, _, watch, _, _}, P) ->
 on({Session, _, Flags, _, _}, P) -> witness_trace:switch(Session, P, true, Flags).
 
 -doc """
-Forgets those that are dead of whom a session that only watches waits for; so many of the others, none if all have ended. What is
-known of the others, and that all have ended, is told to whoever takes the births.
+For a session that only watches: forgets the dead among the processes that it waits for. Returns at most so many of the
+others, none if all have ended. What is known of the others, and that all have ended, is reported among the births.
 """.
 -spec sweep(session(), Most :: non_neg_integer()) -> [pid()].
 sweep({_, {Run, _}, watch, _, _}, Most) -> sweep_run(Run, Most).
@@ -295,7 +296,7 @@ off({Session, {Run, _}, Flags, _, _}, P) ->
     forget(Run, P).
 
 -doc """
-Ends tracing. Then every partition has its last status, and every birth is among the births, whose status is `stopped`.
+Ends tracing. Then every partition has its last status, and the partition of births has every birth and the status `stopped`.
 """.
 -spec close(session()) -> ok.
 close({Session, {Run, _}, _, _, Timer}) ->
@@ -305,8 +306,8 @@ close({Session, {Run, _}, _, _, Timer}) ->
     ok.
 
 -doc """
-How many processes were born, and how many of those that the run waits for are alive; how many events were taken, and how
-many bytes the buffers take now; how many partitions of lanes are read, and were at most.
+How many processes were spawned, and how many of those that the run waits for are alive; how many events were taken, and how
+many bytes the buffers take now; how many partitions of shards are read now, and how many at most.
 """.
 -spec counts(session()) -> #{processes := non_neg_integer(), held := non_neg_integer(), events := non_neg_integer(),
                              bytes := non_neg_integer(), read := non_neg_integer(), most_read := non_neg_integer()}.
@@ -328,7 +329,7 @@ load() ->
         Found -> Found
     end,
     File = "witness_native-" ++ erlang:system_info(nif_version),
-    %% The module is there without native code too, to say why.
+    %% The module can be loaded without native code too, to report why.
     case erlang:load_nif(filename:join(Dir, File), 0) of
         ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
         {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)

@@ -1,10 +1,10 @@
 -module(witness_trace_recording).
 -moduledoc """
-Reads the events of a recording (`m:witness_log_recording_events`) beside the process that uses them, as
-`m:witness_trace_feed` reads those of a log: it is asked for blocks in the same way, and gives the same messages.
+Reads the events of a recording (`m:witness_log_recording_events`) in parallel with the process that uses them, as
+`m:witness_trace_feed` reads those of a log: it is asked for blocks in the same way, and sends the same messages.
 
-The events are numbered from 1 in the order in which they are given, which is what counts as their lines. Each block has the
-`places` of its events, for people: the process and its entry, as `witness log` shows them.
+The events are numbered from 1 in the order of delivery; these numbers count as their lines. Each block has the `places` of
+its events, for people: the process and its entry, as `witness log` shows them.
 """.
 
 -export([open/2, run/3, signatures/2]).
@@ -15,7 +15,7 @@ The events are numbered from 1 in the order in which they are given, which is wh
 -type events() :: fun((fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc) ->
                           {ok, Acc} | {error, unicode:chardata(), Acc}).
 
--doc "Opens a recording whose events can be read. An error is text for people.".
+-doc "Opens a recording, if its events can be read. An error is text for people.".
 -spec open(file:name_all(), #{max_atoms => pos_integer(), _ => _}) ->
     {ok, witness_log_recording:recording()} | {error, unicode:chardata()}.
 open(Dir, Options) ->
@@ -30,7 +30,7 @@ open(Dir, Options) ->
 
 name(Dir) -> unicode:characters_to_binary(Dir).
 
--doc "What these processes of a recording are called, as far as it says so.".
+-doc "The signatures of these processes of a recording, as far as it has them.".
 -spec signatures(file:name_all(), [witness_event:proc()]) -> #{witness_event:proc() => witness_event:signature() | mfa()}.
 signatures(Dir, Pids) ->
     Wanted = maps:from_keys(Pids, []),
@@ -53,7 +53,7 @@ signatures(Dir, Pids) ->
 signature([{init, _, _, Signature, _} | _]) -> Signature;
 signature([{attached, _, Function, _} | _]) -> Function.
 
-%% events: of the block so far, the last one first. total: of all.
+%% events: of the block so far, newest first. total: of all.
 -record(feed, {consumer :: pid(),
                wanted = 0 :: non_neg_integer(),
                number = 1 :: pos_integer(),
@@ -65,7 +65,7 @@ signature([{attached, _, Function, _} | _]) -> Function.
 %% Events of a block.
 -define(BLOCK, 1_000).
 
--doc "Gives blocks of events to the consumer, which asks for them, until there are no more.".
+-doc "Sends blocks of events to the consumer, which asks for them, until there are no more.".
 -spec run(file:name_all(), events(), pid()) -> ok.
 run(Dir, Events, Consumer) ->
     F = wanted(#feed{consumer = Consumer}),
@@ -74,7 +74,7 @@ run(Dir, Events, Consumer) ->
         {error, Text, F1} -> tell({error, located(Dir, Text)}, given(F1))
     end.
 
-%% Damage is told with the file.
+%% An error about damage names the file.
 located(Dir, Text) ->
     case string:prefix(Text, name(Dir)) of
         nomatch -> [name(Dir), ~": ", Text];

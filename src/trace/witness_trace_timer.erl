@@ -1,9 +1,9 @@
 -module(witness_trace_timer).
 -moduledoc """
-Tells the consumers of `m:witness_trace_native` of what has waited long enough; rests while there is nothing.
+Notifies the consumers of `m:witness_trace_native` of events that have waited long enough; rests while there are none.
 
-A module of its own, so that new code of the tracer does not find this process in the old one, with which it would be
-purged.
+This is a module of its own: if new code of the tracer is loaded, this process does not run in the old code, with which it
+would be purged.
 """.
 
 -export([start/2]).
@@ -12,7 +12,7 @@ purged.
 %% Milliseconds that events wait on a busy node, so that batches stay large where they are many.
 -define(BUSY, 100).
 
--doc "Starts a timer that ends with its owner, or when it is told `stop`; it begins with `{run, Run}`.".
+-doc "Starts a timer that ends with its owner, or at the message `stop`; it starts to work at `{run, Run}`.".
 -spec start(Owner :: pid(), Flush :: pos_integer()) -> pid().
 start(Owner, Flush) ->
     Pid = spawn_opt(?MODULE, init, [Owner, Flush, erlang:system_info(schedulers_online)], [link, {priority, low}]),
