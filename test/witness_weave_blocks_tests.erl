@@ -28,7 +28,13 @@ f(7, A, T) -> receive after T -> A end;
 f(8, A, _) -> receive {A, X} -> X after 0 -> receive {b, X} -> X end end;
 f(9, A, T) -> R = make_ref(), self() ! {A, R}, receive {A, R} -> same after T -> none end;
 f(10, A, T) -> try receive {A, X} -> error(X) after T -> exit(A) end catch C:E -> {C, E} end;
-f(11, A, _) -> [receive {A, X} -> X end || _ <- [1, 2]].
+f(11, A, _) -> [receive {A, X} -> X end || _ <- [1, 2]];
+f(12, A, _) -> named(A).
+
+%% The compiler numbers these functions in the order of its tests, which is not that of the clauses.
+named(A) ->
+    F = receive {A, X} -> fun First() -> {X, First} end; {A, Y} -> Y; {A, 1} -> fun Third() -> {A, Third} end end,
+    erlang:fun_info(F, name).
 """).
 
 example(Weaves) ->
@@ -87,6 +93,7 @@ cases() ->
      {8, infinity, [{a, 1}], []}, {8, infinity, [], [{b, 1}]},
      {9, infinity, [x, y], []}, {9, 0, [x], []},
      {10, infinity, [], [{a, b}]}, {10, 1, [], []}, {10, wrong, [], []},
+     {12, infinity, [{a, 1}], []}, {12, infinity, [{a, 2}], []}, {12, infinity, [], [{a, 2}]},
      {11, infinity, [{a, 1}, {b, 1}, {a, 2}], []}, {11, infinity, [{a, 1}], [{b, 1}, {a, 2}]}].
 
 a_receive_takes_what_it_took_test_() ->
