@@ -1,11 +1,11 @@
 -module(witness_behind).
 -moduledoc """
-From which load on a way to connect monitors falls behind: `witness_load:paced/5` at growing rates, all processes monitored
+The load at which a way to connect monitors falls behind: `witness_load:paced/5` at growing rates, all processes monitored
 by `m:witness_load_monitor`.
 
-For each rate and each way a line: events that were analysed in a second of the system's time; how long after the end of the
-system the last monitor had its verdict; how many monitors had a gap, or none at all since gathering had been given up. A
-verdict that is wrong, or events that are missing without a gap, end the measurement with an error.
+There is a line for each rate and each way: events that were analysed in a second of the system's time; how long after the end of
+the system the last monitor had its verdict; how many monitors had a gap, or none at all since gathering had been given up. A
+wrong verdict, or missing events without a gap, end the measurement with an error.
 
 Usage: `witness_behind:main([Rates, Seconds, Requests, Memory])`, the rates separated by commas.
 """.
@@ -39,7 +39,7 @@ line(Rate, {Instrument, Source}, Seconds, Requests, Memory) ->
     {ok, #{verdicts := #{yes := Sound, no := 0, inconclusive := Undecided}, events := Events}} = witness:await(Run, infinity),
     Behind = erlang:monotonic_time(millisecond) - Ended,
     {ok, _} = witness:stop(Run),
-    %% Where gathering was given up, later workers have no monitor.
+    %% If gathering was given up, later workers have no monitor.
     Unseen = Workers + 1 - Sound - Undecided,
     true = Unseen =:= 0 orelse Undecided > 0,
     io:format("~9w  ~-16s ~10.2f ~12w ~10w ~10w~n",

@@ -1,23 +1,23 @@
 -module(witness_concuerror).
 -moduledoc """
 The programs of Concuerror's test suites, recorded and replayed: `main([Source, Work, Recordings, Replays, Seconds, Names])`, as for
-`bench/concuerror`. They are small and full of races: what a schedule can do to a program, one of them does.
+`bench/concuerror`. They are small and full of races, and cover what a schedule can do to a program.
 
 Concuerror explores the schedules of a *scenario*, a function of a module, within some bound; several scenarios are the same function. Here
-each function runs in a VM of its own, as the scheduler has it. Many wait for ever, which Concuerror tells as a deadlock: these are stopped after
-`Seconds`, which is a planned end. A line says of each function
+each function runs in a VM of its own, on the VM's own schedule. Many wait for ever, which Concuerror reports as a deadlock: these are stopped
+after `Seconds`, which is a planned end. A line says of each function
 
 | Column | |
 |---|---|
 | first | `identical`, `refused`, `diverged` or `failed` |
-| scenarios | how many of them are this function |
+| scenarios | the number of scenarios with this function |
 | name | `suite/module:function` |
 | rest | how the program ended; what went wrong |
 """.
 
 -export([main/1]).
 
-%% No replay of a program that small takes so long.
+%% No replay of such a small program takes so long.
 -define(REPLAY_MS, 300_000).
 -define(AT_ONCE, 2).
 
@@ -41,7 +41,7 @@ say(Out, Format, Args) -> file:write(Out, unicode:characters_to_binary(io_lib:fo
 
 %% --- programs --------------------------------------------------------------------
 
-%% Each with how many scenarios it is.
+%% Each with the number of its scenarios.
 -spec functions(file:filename(), file:filename(), [string()]) -> [{program(), pos_integer()}].
 functions(Source, Work, Names) ->
     Programs = lists:sort(filelib:wildcard(filename:join(Source, "tests/suites/*/src/*"))),
@@ -52,7 +52,7 @@ functions(Source, Work, Names) ->
 is_named(_, []) -> true;
 is_named(Program, Names) -> lists:member(filename:basename(Program, ".erl"), Names).
 
-%% A program of several modules is a folder, whose module `test` has the scenarios.
+%% A program of several modules is a folder; its module `test` has the scenarios.
 scenarios(Program, Work) ->
     Suite = filename:basename(filename:dirname(filename:dirname(Program))),
     Name = filename:join(Suite, filename:basename(Program, ".erl")),
@@ -93,7 +93,7 @@ each(Functions, Running, How, Out) ->
             [lists:duplicate(Scenarios, Kind) | each(Functions, Others, How, Out)]
     end.
 
-%% To the first that is not identical, whose folder stays. Every second one has contents, so that these are compared too.
+%% Stops at the first recording that is not identical; its folder stays. Every second one has contents, so that contents are compared too.
 runs(Function, #{recordings := Recordings} = How) -> runs(1, Recordings, Function, How, {failed, ""}).
 
 runs(N, Recordings, _, _, Last) when N > Recordings -> Last;
@@ -124,7 +124,7 @@ recorded(Recording, #{ms := Ms}) ->
 replays(Dir, #{replays := Replays}) ->
     lists:foldl(fun(_, {identical, _}) -> replayed(Dir); (_, Other) -> Other end, {identical, ""}, lists:seq(1, Replays)).
 
-%% One that hangs is killed, and with it its VM.
+%% A replay that hangs is killed, and with it its VM.
 replayed(Dir) ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit({replayed, witness_replay:replay(#{dir => Dir})}) end),
     receive

@@ -1,12 +1,12 @@
 -module(witness_inline_costs).
 -moduledoc """
 Where the time of inline monitoring goes: processor time of the whole node with one scheduler, of the same load unwoven
-and woven, interleaved, as the difference for each event, request or process. To start a run is not counted.
+and woven, interleaved, as the difference for each event, request or process. The start of a run is not counted.
 
 | Part | Load (`m:witness_load`) | Difference for each |
 |---|---|---|
 | `event` | processes that send themselves messages, one after the other | event |
-| `tree` | a master and its workers, woven, that no monitor reads | request, a round of two messages |
+| `tree` | a master and its workers, woven, without a monitor | request, a round of two messages |
 | `birth` | workers of one request: their birth, five events, their verdict, and the run's part | worker |
 | `workers`, `all` | workers of 100 requests, monitored without and with their master | request |
 
@@ -24,10 +24,10 @@ main([Repetitions, Scale]) ->
     lists:foreach(fun(Part) -> part(Part, N, list_to_integer(Scale)) end, parts()),
     halt(0).
 
-%% Name, function of the load and its arguments, monitored functions, analysis, what is counted and what that is called.
+%% Name, function of the load and its arguments, monitored functions, analysis, the number of units and the unit's name.
 parts() ->
     Flat = fun(Workers, Requests) -> fun(Scale) -> [Workers * Scale div 100, 1000, Requests] end end,
-    %% A longer list of ticks would be garbage to be collected.
+    %% A longer list of ticks would add garbage collections.
     Ticks = fun(Scale) -> [1, Scale, 10_000] end,
     Events = fun([_, Length, T]) -> 2 * Length * T end,
     [{"event empty", chains, Ticks, [link], empty, Events, "ns an event"},
@@ -45,7 +45,7 @@ part({Name, Function, Sized, Monitored, Analysis, Count, Unit}, N, Scale) ->
     Woven = fun(Given) -> woven(Function, Given, Monitored, Analysis) end,
     Unwoven = fun(Given) -> unwoven(Function, Given) end,
     lists:foreach(fun(Run) -> ok = Run(Sized(min(Scale, 10))) end, [Unwoven, Woven]),
-    %% To weave a module takes as long as some ten thousand events.
+    %% Weaving a module takes as long as some ten thousand events.
     {T0s, T1s} = lists:unzip([{measured(Unwoven, Args), measured(Woven, Args) - measured(Woven, Sized(0))}
                               || _ <- lists:seq(1, N)]),
     [T0, T1] = [witness_overhead:median(Ts) || Ts <- [T0s, T1s]],
@@ -65,7 +65,7 @@ unwoven(Function, Args) ->
     receive {done, _, _, _} -> ok end,
     receive {'DOWN', Ref, process, _, normal} -> ok end.
 
-%% A monitor that reads nobody is needed, too.
+%% A run needs a monitor, even one that reads no process.
 woven(Function, Args, Monitored, Analysis) ->
     {ok, Run} = witness:start(#{
         system => {witness_load, Function, [self() | Args]}, instrument => inline, weave => [witness_load],

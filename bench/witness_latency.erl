@@ -1,14 +1,14 @@
 -module(witness_latency).
 -moduledoc """
-The time from an event to its verdict under light load, with default settings: processes that
-start one at a time and violate a property by a message. The clock is read by the process itself,
-just before it sends that message, and by the function that is called with the verdict
-(`on_verdict`).
+The time from an event to its verdict under light load, with default settings: processes
+start one at a time and violate a property by a message. The process itself reads the clock
+just before it sends that message; the function that is called with the verdict (`on_verdict`)
+reads it again.
 
 - `newborn`: the process sends the message at once, so its monitor has to be started first;
-- `settled`: it has been there for a while, and its monitor waits.
+- `settled`: it has been alive for a while, and its monitor waits.
 
-The process lives on until its verdict is there, so that its end tells nobody of its message.
+The process lives on until its verdict is reported, so that its end does not trigger the delivery of its message.
 
 Usage: `witness_latency:main([Processes])`; each row of the table is the distribution over so many.
 """.
@@ -17,7 +17,7 @@ Usage: `witness_latency:main([Processes])`; each row of the table is the distrib
 -export([main/1, system/3, violator/2]).
 -export([init/3, handle_event/2]).
 
-%% Milliseconds: how long a process is there before it settles, and at most until the next one.
+%% Milliseconds: how long a process is alive before it settles, and at most until the next one.
 -define(SETTLE, 30).
 -define(PAUSE, 20).
 

@@ -3,11 +3,11 @@
 Loads in which every message is numbered, so that a monitor can tell whether its trace is
 complete and in order (`m:witness_load_monitor`).
 
-- `flat/4`: a master and its workers, of which only so many are alive at a time;
-- `paced/5`: the same, but workers begin at a steady rate, and the times of their responses are noted;
+- `flat/4`: a master and its workers, with a bound on how many are alive at a time;
+- `paced/5`: the same, but workers start at a steady rate, and the times of their responses are noted;
 - `tree/5`: nested spawns; each process serves its children before it becomes a client;
-- `chains/4`: processes that each spawn the next and end at once, which handovers and the
-  pool of tracers find hardest.
+- `chains/4`: processes that each spawn the next and end at once, the hardest load for handovers and for the
+  pool of tracers.
 
 A worker asks its parent `Requests` times and ends:
 
@@ -21,7 +21,7 @@ worker                       parent
 ```
 
 The number counts the messages from one process to another. The collector gets
-`{done, Root, Messages, Microseconds}`: what the system did and how long that took it.
+`{done, Root, Messages, Microseconds}`: what the system did and how long that took.
 """.
 
 -export([flat/4, paced/5, tree/5, chains/4, node/4, client/3, link/3, response/1]).
@@ -36,7 +36,7 @@ flat(Collector, Workers, Alive, Requests) ->
     end).
 
 -doc """
-A master that begins `PerSecond` workers a second and gives them `Requests` requests each. Each response is timed, and
+A master that starts `PerSecond` workers a second and gives them `Requests` requests each. Each response is timed, and
 counted among those of its length (`response/1`).
 """.
 -spec paced(pid(), non_neg_integer(), pos_integer(), pos_integer(), counters:counters_ref()) -> ok.
@@ -46,7 +46,7 @@ paced(Collector, Workers, PerSecond, Requests, Responses) ->
         pace(0, Workers, 1_000_000_000 / PerSecond, erlang:monotonic_time(nanosecond), Begin, 0, #{}, 0)
     end).
 
-%% The plan is absolute: who is late is begun at once.
+%% The plan is absolute: a worker that is late is started at once.
 pace(Workers, Workers, _, _, _, Alive, Sent, Messages) ->
     serve(Alive, 0, undefined, Sent, Messages);
 pace(Begun, Workers, Gap, Start, Begin, Alive, Sent, Messages) ->
@@ -61,7 +61,7 @@ pace(Begun, Workers, Gap, Start, Begin, Alive, Sent, Messages) ->
         pace(Begun + 1, Workers, Gap, Start, Begin, Alive + 1, Sent, Messages)
     end.
 
--doc "Which of 500 counters stands for a response after so many nanoseconds, and the other way round.".
+-doc "The counter, one of 500, for a response after so many nanoseconds, and the nanoseconds for a counter.".
 -spec response({nanoseconds, pos_integer()} | {counter, pos_integer()}) -> pos_integer().
 response({nanoseconds, T}) -> max(1, min(500, round(12 * math:log2(max(1, T)))));
 response({counter, C}) -> round(math:pow(2, C / 12)).

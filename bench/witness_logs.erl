@@ -1,17 +1,17 @@
 -module(witness_logs).
 -moduledoc """
 What it costs to check a log: events a second and peak memory, for logs of several lengths, in both formats, with one
-scheduler and with two; beside `wc -l`, which only reads, and a loop of `erl_scan` and `erl_parse`, which only parses.
+scheduler and with two. It is compared with `wc -l`, which only reads, and with a loop of `erl_scan` and `erl_parse`, which only parses.
 
-The log is that of a master with a thousand workers at any time, each of which answers a hundred requests and goes;
-the specification (`witness_logs.hml`) reads every event of every worker. Each figure is taken in a VM of its own, and
+The log is that of a master with a thousand workers at any time; each answers a hundred requests and ends.
+The specification (`witness_logs.hml`) reads every event of every worker. Each figure is taken in a VM of its own, and
 the figures of one row one after the other; several rounds, of which the median counts.
 
 `short lives` and `long lives` are logs of half a million events that only have those of workers, a thousand at a time. A short
-life is a fork, an init, four requests with their replies, and an exit; a long one is fifty times as long. What differs between
-the two is what births and ends cost. Their rounds alternate.
+life is a fork, an init, four requests with their replies, and an exit; a long one is fifty times as long. The difference between
+the two is the cost of births and ends. Their rounds alternate.
 
-`stages` are what the time goes to, with one scheduler: reading alone, reading and parsing in one process, and all of it.
+`stages` shows where the time goes, with one scheduler: reading alone, reading and parsing in one process, and all of it.
 """.
 
 -export([main/1, generate/3, workers/4, check/2, parse/1, read/1, naive/1]).
@@ -19,12 +19,11 @@ the two is what births and ends cost. Their rounds alternate.
 -define(WORKERS, 1000).
 -define(REQUESTS, 100).
 -define(NAIVE, 100_000).
-%% Of the logs of lives: events, and the requests to a worker.
+%% For the logs of lives: events, and the requests to a worker.
 -define(LIVES, 500_000).
 -define(SHORT, 4).
 -define(LONG, 250).
 
-%% In words: one message with what a VM has measured.
 -spec main([string()]) -> no_return().
 main([Rounds | Millions]) ->
     N = list_to_integer(Rounds),
@@ -196,7 +195,7 @@ written(File, Format, Events, Requests, Exchange) ->
 
 pid(N) -> list_to_pid("<0." ++ integer_to_list(N) ++ ".0>").
 
-%% A thousand workers at a time, whose requests are interleaved.
+%% A thousand workers at a time, with interleaved requests.
 rounds(Events, _, _, _, _, _, Count) when Count > Events -> Count;
 rounds(Events, Round, Master, Requests, Exchange, Write, Count) ->
     Workers = [pid(100 + (Round * ?WORKERS + I) rem 100_000_000) || I <- lists:seq(1, ?WORKERS)],

@@ -1,21 +1,21 @@
 -module(witness_modes).
 -moduledoc """
 What the ways to connect monitors with a system cost, side by side in one run and interleaved: inline, central and outline,
-the last two over both sources.
+the latter two over both sources.
 
 Two loads of `m:witness_load`:
 
-- `saturated` (`flat/4`): everybody works as fast as possible; the system's own wall-clock counts;
-- `paced` (`paced/5`): workers begin at a steady rate that leaves the machine idle most of the time; the response time
+- `saturated` (`flat/4`): every process works as fast as possible; the system's own wall-clock counts;
+- `paced` (`paced/5`): workers start at a steady rate that leaves the machine idle most of the time; the response time
   of requests counts.
 
 Three analyses (`m:witness_load_monitor`), by a monitor for each process: `none` reads every event and does nothing with
-it; `sequence` checks that the trace is sound; `5us` computes for five microseconds at each event. `workers` beside a mode:
-the master has no monitor; `nobody`: nobody has one. `predecessor` is the inline mode of detectEr, where it is on the code
+it; `sequence` checks that the trace is sound; `5us` computes for five microseconds at each event. With `workers` beside a mode
+the master has no monitor; with `nobody` no process has one. `predecessor` is the inline mode of detectEr, if it is on the code
 path (`m:witness_modes_predecessor`); none of its monitors has a verdict, which counts as gaps.
 
-In every run with `sequence` each monitor must find its trace sound. Where a mode reaches its budget under load, monitors
-have gaps: these are counted, and never a wrong verdict.
+In every run with `sequence` each monitor must find its trace sound. If a mode reaches its budget under load, monitors
+have gaps: these are counted, but a wrong verdict is an error.
 
 Usage: `witness_modes:main([Load, Repetitions, Modes, Analyses | Numbers])`: modes and analyses separated by commas; the
 numbers are those of the load.
@@ -125,7 +125,7 @@ watched(Way, Monitor, Function, Args, Read, Monitors) ->
     {ok, #{verdicts := #{no := 0, inconclusive := Undecided, yes := Sound}}} = witness:await(Run, infinity),
     Done = erlang:monotonic_time(microsecond) - Begin,
     {ok, _} = witness:stop(Run),
-    %% Where gathering was given up, later workers have no monitor at all.
+    %% If gathering was given up, later workers have no monitor at all.
     Unseen = Monitors - Sound - Undecided,
     true = Unseen =:= 0 orelse Undecided > 0,
     {T, Done, Undecided + Unseen}.

@@ -2,8 +2,8 @@
 -moduledoc """
 The load with the inline monitors of detectEr, the tool of the RIARC paper's authors: `m:witness_load` woven by its parse
 transform, under another name, and the monitors that the other modes have. A monitor of this tool is a fun that is given an event and
-returns the next one, so the state is in it. Events have no time, the sender of a message is not known, and nobody is told of
-ends, so no monitor has a verdict.
+returns the next fun, so the state is in it. Events have no time, the sender of a message is not known, and ends are not
+reported, so no monitor has a verdict.
 
 It is not part of this repository: `bench/modes` compiles a checkout of it.
 """.
@@ -15,7 +15,7 @@ It is not part of this repository: `bench/modes` compiles a checkout of it.
 -spec available() -> boolean().
 available() -> code:ensure_loaded(weaver) =:= {module, weaver} andalso code:ensure_loaded(analyzer) =:= {module, analyzer}.
 
--doc "A load of `m:witness_load` whose processes that begin with these functions have the monitor. Its own time, in microseconds.".
+-doc "A load of `m:witness_load` in which processes that start with these functions have the monitor. Its own time, in microseconds.".
 -spec run(Function :: atom(), [term()], [atom()], {module(), term()}) -> integer().
 run(Function, Args, Monitored, Monitor) ->
     erlang:module_loaded(?LOAD) orelse weave(),
@@ -28,7 +28,7 @@ run(Function, Args, Monitored, Monitor) ->
     receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end,
     T.
 
-%% The first process is nobody's child, so its monitor is put where the woven code looks for it.
+%% The first process has no parent, so its monitor is put where the woven code looks for it.
 first(Function, Args) ->
     case monitor({?LOAD, Function, Args}) of
         {ok, Monitor} -> analyzer:embed(Monitor({trace, self(), spawned, self(), {?LOAD, Function, Args}}));
@@ -48,7 +48,7 @@ renamed(Form) when is_tuple(Form) -> list_to_tuple(renamed(tuple_to_list(Form)))
 renamed([Head | Tail]) -> [renamed(Head) | renamed(Tail)];
 renamed(Form) -> Form.
 
--doc "What woven code asks before it spawns.".
+-doc "Woven code calls this before it spawns.".
 -spec monitor(mfa()) -> {ok, fun((term()) -> term())} | undefined.
 monitor({?LOAD, Function, Args}) ->
     {Monitored, {Module, Arg}} = persistent_term:get(?MODULE),

@@ -3,13 +3,13 @@
 What an event costs a monitor: each property of `witness_monitors.hml` beside the same one written by hand
 (`witness_monitors_<name>`), over the same events, in one run and interleaved.
 
-- `ns`: nanoseconds an event, as a runner pays them, with the call of the callback and its garbage collection; the call
-  of a callback that does nothing is measured by itself; medians;
+- `ns`: nanoseconds an event, as a runner pays them, with the call of the callback and its garbage collection. The call
+  of a callback that does nothing is measured by itself. Medians;
 - `words`: garbage an event;
 - `ratio`: compiled to written by hand; `net` without the call of a callback;
 - `state`: words of the state after 10,000 events and after 200,000.
 
-Then slices go through a runner, which end, and which displace each other: its memory after each tenth of them.
+Then slices go through a runner: some end, and some displace each other. The table has its memory after each tenth of them.
 
 Usage: `witness_monitors:main([File, Repetitions, Slices])`.
 """.
@@ -62,13 +62,13 @@ started(Module, Arg) ->
             {sliced, witness_monitor_sliced:new(Module, ?EXPLAIN, Filter, Module:slice_names(Filter), 1000)}
     end.
 
-%% Slices keep the steps of an explanation, so what is compared with them has to.
+%% Slices keep the steps of an explanation, so the monitor that they are compared with has to.
 machine(sessions, {loop, _, State}) ->
     Config = witness_monitor_instance:config(witness_monitors_sessions, ?EXPLAIN),
     {machine, Config, witness_monitor_instance:new(State)};
 machine(_, Run) -> Run.
 
-%% The monitor that the loop is measured with.
+%% The monitor that measures the loop itself.
 -doc false.
 handle_event(_, State) -> {ok, State}.
 
@@ -82,7 +82,7 @@ measure(Run, Events) ->
     end),
     receive {'DOWN', Ref, process, Pid, {result, Result}} -> Result end.
 
-%% Words an event: a heap that holds all of it is never collected, and is looked at from outside.
+%% Words an event. The heap holds all garbage, so it is never collected; another process reads its size.
 garbage(Run, Events) ->
     Self = self(),
     Pid = spawn_opt(fun() ->
@@ -145,7 +145,7 @@ each([], _, _, _, State) ->
 
 median(List) -> lists:nth((length(List) + 1) div 2, lists:sort(List)).
 
-%% Events after which each monitor is where it was.
+%% Events after which each monitor has the same state as before.
 
 events(sum) -> pairs(fun(N) -> [recv({self(), {add, N, 1}}), send({ok, N + 1})] end);
 events(range) -> pairs(fun(N) -> [recv({value, N, 0, 1_000_000}), send(N)] end);

@@ -1,7 +1,7 @@
 -module(witness_monitors_both).
 -moduledoc """
-There is no error, and each answer carries the reference of its request. The state says which of the two are watched,
-and the reference of the request that waits.
+There is no error, and each answer has the reference of its request. The state says which of the two are watched,
+and has the reference of the request that waits.
 """.
 -behaviour(witness_monitor).
 -export([init/3, handle_event/2]).

@@ -1,5 +1,5 @@
 -module(witness_monitors_pending).
--moduledoc "Each request is answered; the state are those that wait.".
+-moduledoc "Each request is answered; the state is the requests that wait.".
 -behaviour(witness_monitor).
 -export([init/3, handle_event/2, handle_end/2]).
 

@@ -1,9 +1,9 @@
 -module(witness_otp).
 -moduledoc """
 Small programs over OTP, recorded and replayed: `main([Root, Work, Replays | Names])`, as for `bench/otp`. Each exported function without arguments of the
-modules in `bench/otp_programs` is a program, of those that are called `witness_otp_*`; `witness_otp_program:run/2` runs it, and its process ends with what it has returned.
+modules `witness_otp_*` in `bench/otp_programs` is a program. `witness_otp_program:run/2` runs it, and its process ends with what it has returned.
 
-The command does all of it, as a user calls it. Each program is recorded without contents, then with them. A line says of a program
+The command does all of it, as for a user. Each program is recorded without contents, then with them. A line says of a program
 
 | Column | |
 |---|---|
@@ -15,7 +15,7 @@ The command does all of it, as a user calls it. Each program is recorded without
 
 -export([main/1]).
 
-%% No program takes so long, on a busy machine either.
+%% No program takes so long, even on a busy machine.
 -define(SECONDS, "900").
 -define(AT_ONCE, 2).
 
@@ -28,7 +28,7 @@ main([Root, Work, Replays | Names]) ->
     io:format("~b programs~s~n", [length(Kinds), [io_lib:format(", ~b ~w", [length([1 || Is <- Kinds, Is =:= Kind]), Kind]) || Kind <- lists:usort(Kinds)]]),
     halt(case {Kinds, [Kind || Kind <- Kinds, Kind =/= identical, Kind =/= refused]} of {[_ | _], []} -> 0; _ -> 1 end).
 
-%% Callback modules export functions without arguments too, which are no programs.
+%% Callback modules are no programs, though they export functions without arguments too.
 programs(Beam) ->
     Module = list_to_atom(filename:basename(Beam, ".beam")),
     Behaviours = proplists:get_all_values(behaviour, Module:module_info(attributes)),
@@ -56,7 +56,7 @@ each(Programs, Running, How) ->
 
 %% --- a program -------------------------------------------------------------------
 
-%% Both recordings say the same, or the first one that is not identical is the answer.
+%% The result is the same for both recordings, or that of the first one that is not identical.
 -spec program({module(), atom()}, map()) -> {kind(), iodata()}.
 program(Program, How) ->
     case recorded(Program, "plain", [], How) of
@@ -84,7 +84,7 @@ recorded({Module, Function} = Program, Kind, Options, #{work := Work} = How) ->
         _ -> {failed, io_lib:format("~s: record has ended with exit code ~b: ~0tp ~ts", [Kind, Code, Ended, Errors])}
     end.
 
-%% What has ended the VM by itself has no result.
+%% A program that has ended the VM by itself has no result.
 is_result(<<"{returned,<<\"{result,", _/binary>>) -> true;
 is_result(<<"halted">>) -> true;
 is_result(_) -> false.
@@ -105,7 +105,7 @@ replays(N, Dir, Kind, How) ->
 
 %% --- the command -----------------------------------------------------------------
 
-%% Its exit code, the last object that it has printed, and what it has said on standard error.
+%% The command's exit code, the last object that it has printed, and its standard error.
 command(Name, Args, #{root := Root}) ->
     ok = filelib:ensure_dir(Name),
     Errors = Name ++ ".errors",

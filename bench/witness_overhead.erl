@@ -15,13 +15,13 @@ saturated master-worker load (`witness_load:flat/4`), in one run and interleaved
 - `native tenth`: the same with one that reads one message in ten, so that the VM leaves
   out the others (`m:witness_overhead_tenth`);
 - `native workers`, `native workers tenth`: `native sequence` and `native tenth` with monitors for the workers alone, not
-  for the master, who takes part in every message;
-- `predecessor`: detectEr, where it is on the code path (`m:witness_overhead_predecessor`).
+  for the master, which takes part in every message;
+- `predecessor`: detectEr, if it is on the code path (`m:witness_overhead_predecessor`).
 
-Beside it stand the time until the last monitor had its verdict, and the most that the whole
+The table also has the time until the last monitor had its verdict, and the most memory that the whole
 node took, from the start until then: `erlang:memory(total)`, which a process of high priority
-asks for every few milliseconds. That holds the system, Witness, the events that wait in native
-code, and the code of OTP; what it leaves out is the table of tracees of the native source (some
+reads every few milliseconds. That includes the system, Witness, the events that wait in native
+code, and the code of OTP. It leaves out the table of tracees of the native source (some
 megabytes, once) and about 200 bytes for each process that is alive.
 
 The numbers are medians. Usage:
@@ -32,7 +32,7 @@ separated by commas. What cannot be run here is left out.
 -export([main/1, measure/1, median/1]).
 -export_type([result/0]).
 
-%% Milliseconds between two looks at the memory.
+%% Milliseconds between two reads of the memory.
 -define(LOOK, 10).
 
 -type load() :: [non_neg_integer()].
@@ -59,7 +59,7 @@ available("native " ++ _) -> witness_trace_native:available() =:= ok;
 available("predecessor") -> witness_overhead_predecessor:available();
 available(_) -> true.
 
-%% Long loads show how far they are.
+%% Long loads report their progress.
 repeated(I, V, Load) ->
     R = #{system := T} = measured(V, Load),
     io:format(standard_error, "~w: ~ts ~.2f s~n", [I, V, T / 1.0e6]),
@@ -96,7 +96,7 @@ median(List) -> lists:nth((length(List) + 1) div 2, lists:sort(List)).
 -spec measured(string(), load()) -> result().
 measured(Variant, Load) -> measure(fun() -> run(Variant, Load) end).
 
--doc "What a function measures, which returns `{SystemMicroseconds, DoneMicroseconds, Undecided}`, and how far the memory rises.".
+-doc "Measures a function that returns `{SystemMicroseconds, DoneMicroseconds, Undecided}`, and how far the memory rises.".
 -spec measure(fun(() -> {integer(), integer(), non_neg_integer()})) -> result().
 measure(Run) ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),

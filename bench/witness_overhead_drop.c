@@ -1,6 +1,6 @@
 /*
- * The least that tracing in native code costs: the VM asks for each event whether it is wanted, is told so, and hands it
- * over, and nothing is done with it.
+ * The least that tracing in native code costs: the VM asks for each event whether it is wanted, gets the answer yes, and
+ * delivers it, and nothing is done with it.
  */
 #include <erl_nif.h>
 

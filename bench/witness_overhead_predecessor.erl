@@ -12,8 +12,8 @@ It is not part of this repository: `bench/overhead` compiles a checkout of it.
 available() -> code:ensure_loaded(tracer) =:= {module, tracer} andalso code:ensure_loaded(trace_lib) =:= {module, trace_lib}.
 
 -doc """
-What the system took by itself, when the last monitor had its verdict, both in microseconds, and how many workers'
-monitors never get one: handovers by this tool lose events.
+The system's own time, the time until the last monitor had its verdict, both in microseconds, and the number of workers'
+monitors that never get one: handovers by this tool lose events.
 """.
 -spec run([non_neg_integer()]) -> {System :: integer(), Done :: integer(), Undecided :: non_neg_integer()}.
 run([Workers, Alive, Requests]) ->
@@ -44,7 +44,7 @@ monitors({witness_load, node, _}, Exits) ->
 monitors(_, _) ->
     undefined.
 
-%% Tracers that have lost an exit wait for ever: the rest is over when none of them has run since the last look.
+%% Tracers that have lost an exit wait for ever: the others are done when none of them has run since the last check.
 settle(Before) ->
     case [P || P <- processes() -- Before, is_tracer(P)] of
         [] -> ok;

@@ -1,6 +1,6 @@
 -module(witness_overhead_tenth).
 -moduledoc """
-A monitor of `m:witness_load` that reads one message in ten, those whose number ends in 0,
+A monitor of `m:witness_load` that reads one message in ten, those with a number that ends in 0,
 and knows how many that must be. The VM leaves out the others.
 """.
 -behaviour(witness_monitor).
@@ -11,7 +11,7 @@ and knows how many that must be. The VM leaves out the others.
 init({witness_load, node, [_, 0, _, Requests]}, _, _) -> {ok, {read_by_worker(Requests)}};
 init({witness_load, flat, [_, Workers, _, Requests]}, _, _) -> {ok, {Workers * read_by_worker(Requests)}}.
 
-%% In each direction there is a message more than requests.
+%% Each direction has one message more than requests.
 read_by_worker(Requests) -> 2 * ((Requests + 1) div 10).
 
 -spec handle_event(witness_event:event(), {integer()}) -> {ok, {integer()}} | {verdict, yes | no, term()}.

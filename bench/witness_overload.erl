@@ -8,12 +8,12 @@ worker with a slow monitor.
 - `sleeping`: it waits for ten at each event (one is about what a worker itself has);
 - `never`: it never returns from its first event.
 
-The buffers must stay within their budget (over `evm`, whose budget is sampled, what goes beyond it is
-shown), the system must go on, and what is missing must be told: the monitors that miss events are
+The buffers must stay within their budget (over `evm` the budget is sampled, and the excess is
+shown), the system must go on, and missing events must be reported: the monitors that miss events are
 inconclusive with a gap, and the run is untrusted, which is exit code 3 on the command line.
 
 Usage: `witness_overload:main([Source, Workers, Alive, Requests, Megabytes])`, with a small budget of so
-many megabytes and with the default one. Beside the most that the buffers took stands what the
+many megabytes and with the default one. The table has the most that the buffers took, and the most that the
 whole node took (`erlang:memory(total)`). Over `evm` buffers are all that the tracers and monitors have.
 """.
 -behaviour(witness_monitor).
@@ -26,8 +26,8 @@ whole node took (`erlang:memory(total)`). Over `evm` buffers are all that the tr
 -type pace() :: prompt | never | {busy, Iterations :: pos_integer()} | {sleeping, Milliseconds :: pos_integer()}.
 
 -doc """
-`memory` is the budget in bytes, without it the default. What is undecided `drain` milliseconds after the end of the load
-stays so.
+`memory` is the budget in bytes, without it the default. Monitors that are undecided `drain` milliseconds after the end of the load
+stay so.
 """.
 -type options() :: #{source => native | evm,
                      load := {Workers :: pos_integer(), Alive :: pos_integer(), Requests :: pos_integer()},
@@ -112,7 +112,7 @@ run(Options = #{load := {Workers, Alive, Requests}, pace := Pace}) ->
                #{source => Source, microseconds => Microseconds, budget => maps:get(memory, Given, witness_memory:available() div 4),
                  summary => Summary, reasons => reasons(#{})}).
 
--doc "The load, once the sampler is there.".
+-doc "The load, once the sampler has started.".
 -spec system(pid(), pos_integer(), pos_integer(), pos_integer()) -> ok.
 system(Collector, Workers, Alive, Requests) ->
     Collector ! {system, self()},
@@ -127,7 +127,7 @@ births(Run) ->
 undecided(#{verdict := inconclusive, reason := Reason}, Collector) -> Collector ! {undecided, Reason};
 undecided(_, _) -> ok.
 
-%% The run has ended, and everything was told before.
+%% The run has ended, and everything was reported before.
 reasons(Counts) ->
     receive
         {undecided, Reason} -> reasons(maps:update_with(Reason, fun(N) -> N + 1 end, 1, Counts))
@@ -136,7 +136,7 @@ reasons(Counts) ->
 
 %% --- samples ---------------------------------------------------------------------
 
-%% What the buffers take now.
+%% The memory of the buffers now.
 buffers(native, Run) ->
     Session = witness_outline_births:session(births(Run)),
     fun() -> maps:get(bytes, witness_trace_native:counts(Session)) end;
@@ -149,7 +149,7 @@ is_buffer(P) ->
         _ -> false
     end.
 
-%% It looks whatever the load of the node.
+%% It samples whatever the load of the node.
 sampler(Look) ->
     spawn_opt(fun() -> sample(Look, 0, 0, 0) end, [link, {priority, high}]).
 
@@ -160,7 +160,7 @@ sample(Look, N, Bytes, Node) ->
         sample(Look, N + 1, max(Bytes, Look()), node(N, Node))
     end.
 
-%% To ask for it waits until each scheduler is done with the process that it runs.
+%% Reading it waits until each scheduler is done with the process that it runs.
 node(N, Node) when N rem 8 =:= 0 -> max(Node, erlang:memory(total));
 node(_, Node) -> Node.
 
@@ -170,7 +170,7 @@ samples(Sampler) ->
 
 %% --- the monitor -----------------------------------------------------------------
 
-%% A worker's monitor counts what it reads, so that it would know of a hole.
+%% A worker's monitor counts what it reads, so it would notice a gap.
 -doc false.
 -spec init(witness_event:signature(), pid(), {pace(), non_neg_integer()}) -> {ok, {pace(), non_neg_integer()}}.
 init(_, _, {Pace, Requests}) -> {ok, {Pace, 2 * (Requests + 1) + 2}}.

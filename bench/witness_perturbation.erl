@@ -2,18 +2,18 @@
 -moduledoc """
 What measuring does to what is measured (BenchCRV text, section 3.3).
 
-Pairs of benchmarks of the untraced master-worker model, each in a fresh VM, one with the collector and one without, which
-of them comes first in turn:
+Pairs of benchmarks of the untraced master-worker model, each in a fresh VM, one with the collector and one without, in
+alternating order:
 
 - below saturation: 2,000 workers of 100 requests a second; the mean response time counts, and the processor time;
-- saturated: as many workers as there are, all at once; the messages a second count.
+- saturated: the same number of workers, all at once; the messages a second count.
 
-What is told is the ratio (the mean of the logarithms of the ratios of the pairs) with its 95 % interval, by Student's t.
-Where 1 is inside, no difference is resolved.
+The result is the ratio (the mean of the logarithms of the ratios of the pairs) with its 95 % interval, by Student's t.
+If 1 is inside, no difference is resolved.
 
-And the sampling error: all response times of a benchmark below saturation, of which `m:witness_bench_response` looks at one
-in ten, many times; how far the mean of the sample is from that of all. Which requests are looked at does not depend on how
-long they take, so it does not matter in which order they come.
+The sampling error is measured too. All response times of a benchmark below saturation are taken, of which `m:witness_bench_response`
+samples one in ten, many times; the result is how far the mean of the sample is from that of all. The choice of requests does not depend
+on how long they take, so the order in which they come does not matter.
 
 Usage: `witness_perturbation:main([Pairs, Seconds, Schedulers])`.
 """.
@@ -72,7 +72,7 @@ told(What, Pairs, Of) ->
                witness_bench_statistics:median([A || {A, _} <- Values]) * 1.0, Ratio, From, To,
                if From =< 1, To >= 1 -> "not resolved"; true -> "resolved" end]).
 
-%% Response times again, a million times as long, so that what the sampling takes does not count.
+%% Response times again, a million times as long, so that the time of sampling does not count.
 sampled(#{response := #{histogram := Histogram}}) ->
     Times = [{(First + Last) div 2, N} || [First, Last, N] <- Histogram],
     All = witness_bench_statistics:mean(Times),

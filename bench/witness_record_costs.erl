@@ -3,26 +3,26 @@
 What recording costs: `main([Programs, Schedulers, Set, Samples, Milliseconds, Names, Options, Against])`, where `Programs` is
 the folder of the benchmarks of `m:witness_savina`, and the others are as for `bench/record`.
 
-What it is compared with is the program by itself (`plain`), or traced by native code that drops what it is told (`dropped`,
+They are compared with the program by itself (`plain`), or traced by native code that drops what it gets (`dropped`,
 `m:witness_overhead_drop`): births, ends and messages of all processes that are born.
 
-A sample is a VM of its own, which runs a benchmark to warm up and then as often as takes so many milliseconds without
-recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, but for what is
+A sample is a VM of its own. It runs a benchmark to warm up, and then as often as takes so many milliseconds without
+recording; its time is that of the second part, by the clock. Both kinds of VM are started alike, except for what is
 recorded.
 
 The table has for each benchmark:
 
 - the medians without and with recording, and the ratio of these, with the range of the middle half of the ratios of
   pairs;
-- the ratio of the medians of what the threads of the schedulers have run. What else the machine does disturbs it less,
-  and it has the writer's part, but for what other threads do;
-- what all other threads have run while it was recorded (files, large collections), as a part of the recorded time;
+- the ratio of the medians of the running time of the schedulers' threads. Other work of the machine disturbs it less,
+  and it includes the writer's part, but not what other threads do;
+- the running time of all other threads while it was recorded (files, large collections), as a part of the recorded time;
 - bytes of ordering, before compression, for each message that the recording has a sender for;
 - all bytes that were recorded in a second, before compression.
 
-Under it stand the geometric mean of the ratios, with the interval that holds it with a confidence of 95 per cent (bootstrap: the
-same pairs of all benchmarks are drawn), and the worst one, by the clock and by the schedulers' time, which is 0 where the
-system does not tell what threads have run.
+Under it are the geometric mean of the ratios and the worst one, by the clock and by the schedulers' time. The mean has the interval
+that holds it with a confidence of 95 per cent (bootstrap: the same pairs of all benchmarks are drawn). The schedulers' time is 0
+if the system does not report what threads have run.
 """.
 
 -export([main/1, sample/5, messages/1]).
@@ -60,7 +60,7 @@ summed(By, Key, Measured) ->
             io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n", [By, Mean(Samples), Low, High, Most, Worst])
     end.
 
-%% Of the medians.
+%% For the medians.
 ratio(Key, Pairs) ->
     witness_savina_times:quartile(2, [map_get(Key, Recorded) || {_, Recorded} <- Pairs])
         / max(1, witness_savina_times:quartile(2, [map_get(Key, Against) || {Against, _} <- Pairs])).
@@ -99,7 +99,7 @@ pair(_, Name, Runs, Given) ->
     Recorded = taken(recorded, Name, Runs, Given),
     {taken(maps:get(against, Given), Name, Runs, Given), Recorded}.
 
-%% Microseconds of a run, and for a recording what it has cost to write.
+%% Microseconds of a run, and for a recording the cost of writing.
 taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
     File = filename:join(Work, "sample"),
     _ = file:delete(File),
@@ -111,7 +111,7 @@ taken(How, Name, Runs, #{set := Set, work := Work} = Given) ->
 
 run(recorded, MFA, #{programs := Programs, schedulers := Schedulers, work := Work, options := Options}) ->
     Dir = filename:join(Work, "recording"),
-    %% Of one that has failed.
+    %% A failed recording may have left it.
     _ = file:del_dir_r(Dir),
     {ok, #{outcome := recorded, ended := {returned, normal}} = Summary} =
         witness_record:record(Options#{run => MFA, dir => Dir, pa => [Programs],
@@ -154,7 +154,7 @@ sample(Name, Set, Runs, _, File) ->
     Ran = #{Kind => (maps:get(Kind, After) - maps:get(Kind, Before)) / Runs / 1000 || Kind <- [schedulers, others]},
     ok = file:write_file(File, term_to_binary((maps:merge(Sample, Ran))#{seconds => Seconds})).
 
-%% Nanoseconds that threads of this VM have run, where the system tells it (Linux).
+%% Nanoseconds that threads of this VM have run, if the system reports it (Linux).
 threads() ->
     Tasks = "/proc/self/task",
     Threads = case file:list_dir(Tasks) of {ok, Names} -> Names; {error, _} -> [] end,

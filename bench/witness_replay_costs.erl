@@ -1,17 +1,17 @@
 -module(witness_replay_costs).
 -moduledoc """
-What a replay takes: `main([Programs, Set, Samples, Milliseconds, Names, Memory])`, as for `bench/replay`.
+How long a replay takes: `main([Programs, Set, Samples, Milliseconds, Names, Memory])`, as for `bench/replay`.
 
 A benchmark runs once to warm up, and then as often as takes so many milliseconds unrecorded. Its time replayed is that of
-replaying all these runs without that of replaying the first one alone, so that neither the start of a VM counts nor
-what is loaded first; the recordings are made before. Every run checks its own result, and every replay has to be identical.
+replaying all these runs minus that of replaying the first one alone, so neither the start of a VM nor the first
+loading counts; the recordings are made before. Every run checks its own result, and every replay has to be identical.
 
 | Column | |
 |---|---|
 | `plain ms`, `replayed` | medians, of one run |
-| `ratio` | of these, with the least and the most that pairs have |
+| `ratio` | of these, with the least and the largest of the pairs |
 | `messages` | messages a run, with a recorded sender |
-| `MB` | the largest memory of the replaying VM (`VmHWM`, where the system tells it) |
+| `MB` | the largest memory of the replaying VM (`VmHWM`, where the system reports it) |
 | `ten times` | the same of a recording ten times as long, as a ratio; with `memory` only |
 """.
 
@@ -100,7 +100,7 @@ recorded(Name, Runs, #{programs := Programs, set := Set, work := Work}) ->
                                 vm_args => ["+S", "1:1"]}),
     lists:flatten(Dir).
 
-%% Microseconds, and the most memory of the VM in kilobytes.
+%% Microseconds, and the largest memory of the VM in kilobytes.
 replayed(Dir) ->
     Looking = witness_replay_memory:look(),
     Begin = erlang:monotonic_time(microsecond),

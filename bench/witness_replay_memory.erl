@@ -1,13 +1,13 @@
 -module(witness_replay_memory).
--moduledoc "The largest memory of the VM in which a replay runs (`VmHWM`, where the system tells it).".
+-moduledoc "The largest memory of the VM in which a replay runs (`VmHWM`, where the system reports it).".
 
 -export([look/0, most/1]).
 
--doc "Looks from now on at VMs of replays that this one has started.".
+-doc "Samples, from now on, the VMs of replays that this one has started.".
 -spec look() -> pid().
 look() -> spawn_link(fun() -> look(0) end).
 
--doc "Kilobytes; looks no more.".
+-doc "Stops sampling, and returns kilobytes.".
 -spec most(pid()) -> non_neg_integer().
 most(Looking) ->
     Looking ! {most, self()},

@@ -3,12 +3,12 @@
 Soundness under load (promise 1): runs a load of `m:witness_load` with every process
 monitored by `m:witness_load_monitor`, and reports what was not sound.
 
-`run/1` gives the faults, `[]` when all is well: a trace that is not sound, a gap, a
-monitor or a tracer that is left, memory that does not come back, a result of the system
+`run/1` gives the faults, `[]` when there are none: a trace that is not sound, a gap, a
+monitor or a tracer that is left, memory that is not released, a result of the system
 that differs from what it is without Witness.
 
-Central monitoring may not keep up. Then gaps are no faults: what was undecided has to say so, nobody may
-be judged after that, and everything else holds as ever.
+Central monitoring may not keep up. Then gaps are no faults: undecided monitors have to say so, no process may
+be judged after that, and everything else must still hold.
 """.
 
 -export([main/1, run/1]).
@@ -97,13 +97,13 @@ processes({tree, Rounds, Depth, Branch, _}) -> 1 + Rounds * descendants(Depth, B
 descendants(0, Branch) -> Branch;
 descendants(Depth, Branch) -> Branch + Branch * descendants(Depth - 1, Branch).
 
-%% What the first process serves.
+%% The messages that the first process serves.
 messages({flat, Workers, _, Requests}) -> Workers * (Requests + 1);
 messages({chains, Chains, _, _}) -> Chains;
 messages({tree, Rounds, _, Branch, Requests}) -> Rounds * Branch * (Requests + 1).
 
-%% Processes and memory come back once the last processes have ended, which nothing tells:
-%% look again a bounded number of times.
+%% Processes and memory are released after the last processes have ended, and no event reports that:
+%% check again a bounded number of times.
 left(Before = {Processes, Memory}, Tries) ->
     case state() of
         {P, M} when P =< Processes, M =< Memory * 1.2 + 5.0e6 -> [];

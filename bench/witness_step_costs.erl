@@ -1,22 +1,22 @@
 -module(witness_step_costs).
 -moduledoc """
-How long one waits while stepping through a run: `main([Work, Steps, Places])`, as for `bench/step`. A client and a server with
+The delay of commands while stepping through a run: `main([Work, Steps, Places])`, as for `bench/step`. A client and a server with
 about so many steps are recorded, and the recording is replayed for stepping. Then, at random places:
 
 | Row | |
 |---|---|
 | `open` | the replay, once |
-| `go to it` | a step anywhere, and what lies in the mailboxes of the three processes there |
+| `go to it` | a step anywhere, and the mailboxes of the three processes there |
 | `one back` | the step before, the same |
 | `why` | the last twenty causes |
-| `state, one back` | the state of the server, asked at a step and then at the one before, for which a VM replays to there; ten places |
+| `state, one back` | the state of the server at a step and then at the one before, for which a VM replays to there; ten places |
 
 Times in milliseconds: the median, and the longest.
 """.
 
 -export([main/1]).
 
-%% A round of the program has so many steps.
+%% The number of steps in a round of the program.
 -define(STEPS, 4).
 -define(SERVER, 2).
 -define(STATES, 10).
@@ -28,7 +28,7 @@ main([Work, Steps, Places]) ->
     {ok, #{outcome := recorded}} = witness_record:record(#{
         run => {witness_recorded_steps, main, [max(1, list_to_integer(Steps) div ?STEPS)]},
         dir => Dir, pa => [filename:join(Work, "programs")]}),
-    %% The first time what is not in the cache is woven.
+    %% The first time, modules that are not in the cache are woven.
     {ok, First} = witness_step:open(#{dir => Dir}),
     ok = witness_step:close(First),
     {Opening, {ok, Session}} = timer:tc(fun() -> witness_step:open(#{dir => Dir}) end),
@@ -50,7 +50,7 @@ at(N, Session) ->
 
 looked({ok, S} = Gone) -> {Gone, [length(witness_step:mailbox(Id, S)) || #{id := Id} <- witness_step:processes(S)]}.
 
-%% All processes live from the tenth step on until shortly before the end.
+%% All processes are alive from the tenth step on until shortly before the end.
 states(0, _, _) -> [];
 states(Left, Count, S) ->
     {ok, There} = witness_step:goto(min(Count - 20, 10 + rand:uniform(Count)), S),

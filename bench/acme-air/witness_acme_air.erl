@@ -1,13 +1,13 @@
 -module(witness_acme_air).
 -moduledoc """
-Acme-Air in Erlang: the flight booking service that the text on record and replay measures, after `acmeair-nodejs`
-(its routes and what it loads). An embedded Mnesia database in memory, loaded before each run
-(`m:witness_acme_air_data`), behind OTP's HTTP server, which is a data source (`m:witness_record_httpd`): it hands
-each request to the process `acme_air`, and this has a process for each, as is usual in Erlang
+Acme-Air in Erlang: the flight booking service that the paper on record and replay measures, after `acmeair-nodejs`
+(its routes and what it loads). It has an embedded Mnesia database in memory, loaded before each run
+(`m:witness_acme_air_data`), behind OTP's HTTP server. That server is a data source (`m:witness_record_httpd`): it passes
+each request to the process `acme_air`, which spawns a process for each, as is usual in Erlang
 (`m:witness_acme_air_routes`).
 
 The run ends with the request `/rest/api/loader/end`, which has no answer. Then the listing of all bookings is printed
-to the file `bookings`: a replay writes no file, but what it would print can be seen (`--mirror-output`).
+to the file `bookings`: a replay writes no file, but can show what it would print (`--mirror-output`).
 """.
 
 -export([main/1]).
@@ -15,7 +15,7 @@ to the file `bookings`: a replay writes no file, but what it would print can be 
 -export_type([options/0]).
 
 -doc """
-- `ready`: whoever listens on this port of the loopback is told the port of the service, when it can be used;
+- `ready`: the service sends its port to this port of the loopback, when it can be used;
 - `root`: a folder for that file, which OTP's HTTP server wants to have too;
 - `customers`, `days`, `today`: what is loaded.
 """.
@@ -24,14 +24,14 @@ to the file `bookings`: a replay writes no file, but what it would print can be 
 
 -define(LOOPBACK, {127, 0, 0, 1}).
 
--doc "Serves until it is told to end, and returns how many requests there were.".
+-doc "Serves until the request to end, and returns how many requests there were.".
 -spec main(options()) -> non_neg_integer().
 main(#{ready := Ready, root := Root} = Options) ->
-    %% Both run already when it is recorded: one in the recording, the other one outside.
+    %% When it is recorded, both run already: one in the recording, the other one outside.
     {ok, _} = application:ensure_all_started([mnesia, inets]),
     ok = witness_acme_air_data:load(Options),
     true = register(acme_air, self()),
-    %% Without `nodelay` an answer waits for what acknowledges its head.
+    %% Without `nodelay` the body of an answer waits for the acknowledgement of its head.
     {ok, Server} = inets:start(httpd, [{port, 0}, {bind_address, ?LOOPBACK}, {ipfamily, inet},
                                        {server_name, "acme-air"}, {server_root, Root}, {document_root, Root},
                                        {socket_type, {ip_comm, [{nodelay, true}]}},
@@ -42,7 +42,7 @@ main(#{ready := Ready, root := Root} = Options) ->
     Served = serve(0),
     ok = io:put_chars(File, witness_acme_air_data:listing()),
     ok = file:close(File),
-    %% Its listener is a child of this process, and would hold the recording open.
+    %% Its listener is a child of this process: the recording would not end before it.
     ok = inets:stop(httpd, Server),
     Served.
 

@@ -1,8 +1,8 @@
 -module(witness_acme_air_client).
 -moduledoc """
 The load plan of Acme-Air (`AcmeAir.jmx`): threads that log in, query flights, book, list, cancel and log out, one
-request after the other, and check every answer against what they know. So that a thread knows all bookings of its
-users, each user is that of one thread. The same seed asks the same.
+request after the other, and check every answer against what they know. Each user belongs to one thread, so that a thread
+knows all bookings of its users. The same seed gives the same requests.
 """.
 
 -export([start/1, rounds/2, finish/1, probe/1]).
@@ -11,9 +11,9 @@ users, each user is that of one thread. The same seed asks the same.
 
 -doc """
 - `port`: that of the service;
-- `threads`; `users`: how many users they have, of those that are loaded;
+- `threads`; `users`: how many of the loaded users they have;
 - `today`, `days`: what was loaded (`t:witness_acme_air:options/0`);
-- `seed`: of what is chosen by chance.
+- `seed`: of the random choices.
 """.
 -type options() :: #{port := inet:port_number(), threads := pos_integer(), users := pos_integer(),
                      today := calendar:date(), days := pos_integer(), seed := integer()}.
@@ -30,7 +30,7 @@ users, each user is that of one thread. The same seed asks the same.
 
 -define(API, "/rest/api/").
 
--doc "Threads, connected to the service. They are linked: where an answer is wrong, the caller ends.".
+-doc "Threads, connected to the service. They are linked: if an answer is wrong, the caller ends.".
 -spec start(options()) -> [pid(), ...].
 start(#{threads := Threads, port := Port, seed := Seed} = Options) ->
     [spawn_link(fun() ->
@@ -38,14 +38,14 @@ start(#{threads := Threads, port := Port, seed := Seed} = Options) ->
                       rand = rand:seed_s(exsss, {Seed, T, 0})})
      end) || T <- lists:seq(0, Threads - 1)].
 
--doc "Each thread does so many iterations of the plan. The samples of all of them, in no order.".
+-doc "Each thread does so many iterations of the plan. Returns the samples of all of them, in no order.".
 -spec rounds([pid()], non_neg_integer()) -> [sample()].
 rounds(Threads, N) ->
     Asked = [{Thread, make_ref()} || Thread <- Threads],
     [Thread ! {Ref, self(), N} || {Thread, Ref} <- Asked],
     lists:append([receive {Ref, Samples} -> Samples end || {_, Ref} <- Asked]).
 
--doc "Closes the connections, and returns all bookings that there should be, as the service lists them.".
+-doc "Closes the connections, and returns all expected bookings, as the service lists them.".
 -spec finish([pid()]) -> binary().
 finish(Threads) ->
     Known = [begin
@@ -178,7 +178,7 @@ asked(Kind, Method, Path, #client{socket = Socket, cookie = Cookie, samples = Sa
 
 %% --- what the plan does not ask ---------------------------------------------------------
 
--doc "Whatever needs a session is refused without one, and what does not exist is not there.".
+-doc "Requests that need a session are refused without one, and pages that do not exist are not found.".
 -spec probe(inet:port_number()) -> #{denied := non_neg_integer(), wrong := [term()]}.
 probe(Port) ->
     Socket = witness_acme_air_http:connect(Port),

@@ -3,12 +3,12 @@
 What recording costs the clients of Acme-Air: `main([Work, Pairs, Rounds, Seconds])`, as for `bench/acme-air/run`.
 
 **Latency.** A pair is two VMs that serve at the same time, one of them recorded. Two client threads do their plan
-(`m:witness_acme_air_client`) in rounds, on one and on the other in turn, and ask both the same. What the machine does
-besides meets both. The table has for each kind of request its share, the medians and the 99th percentiles of all
-rounds in milliseconds, and by how much per cent the median of a round is larger when it is recorded: the geometric
-mean over all rounds, with its 95 % interval. It is *resolved* where that interval is above or below the goal (1 %).
+(`m:witness_acme_air_client`) in rounds, on one and on the other in turn, and send the same requests to both. So other work of the
+machine disturbs both. The table has for each kind of request its share, and the medians and the 99th percentiles of all
+rounds in milliseconds. It also has by how many per cent the median of a round is larger when it is recorded: the geometric
+mean over all rounds, with its 95 % interval. It is *resolved* if that interval is above or below the goal (1 %).
 
-**Size.** Then a service is recorded for so many seconds at full load, with what it writes before compression:
+**Size.** Then a service is recorded for so many seconds at full load, with the bytes that it writes before compression:
 *ordering* (`order` and `processes`) and *external data* (`data`: requests as far as they are read, and the results of
 calls, of which most are those of Mnesia's tables). The recording is replayed, without network, and the listing of all
 bookings has to be the same. Figures of *the text* are those of its own service, for SOMns, under JMeter.
@@ -67,7 +67,7 @@ clients(Service, Seed, Options) ->
     Loaded = maps:with([today, days], Options),
     witness_acme_air_client:start(maps:merge(?CLIENTS, Loaded#{port => Port, seed => Seed})).
 
-%% What the clients know is what the service has.
+%% What the clients know must be what the service has.
 ended(Service, Threads) ->
     Known = witness_acme_air_client:finish(Threads),
     {Known, Summary} = witness_acme_air_service:stop(Service),

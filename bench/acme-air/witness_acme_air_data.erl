@@ -1,7 +1,7 @@
 -module(witness_acme_air_data).
 -moduledoc """
-The database of `m:witness_acme_air`: six tables of Mnesia, in memory alone. Whatever is changed is changed in a
-transaction.
+The database of `m:witness_acme_air`: six tables of Mnesia, in memory alone. All changes are made in
+transactions.
 """.
 
 -export([load/1, count/1, listing/0, airports/0, day/2]).
@@ -16,7 +16,7 @@ transaction.
 -record(booking, {id, customer, flight, made}).
 -record(session, {id, customer, until}).
 
--doc "As JSON has it.".
+-doc "A row as JSON.".
 -type customer() :: #{binary() => term()}.
 -type flight() :: #{binary() => term()}.
 -type booking() :: #{binary() => term()}.
@@ -61,7 +61,7 @@ day(Today, Later) ->
     {Y, M, D} = calendar:gregorian_days_to_date(calendar:date_to_gregorian_days(Today) + Later),
     iolist_to_binary(io_lib:format("~4..0w-~2..0w-~2..0w", [Y, M, D])).
 
--doc "Their codes and names.".
+-doc "The codes and names of the airports.".
 -spec airports() -> [{Code :: binary(), Name :: binary()}, ...].
 airports() ->
     [{~"AMS", ~"Amsterdam"}, {~"AKL", ~"Auckland"}, {~"BKK", ~"Bangkok"}, {~"BOM", ~"Mumbai"}, {~"BRU", ~"Brussels"},
@@ -95,7 +95,7 @@ shown(#customer{} = C) ->
       ~"miles_ytd" => C#customer.miles_ytd, ~"address" => C#customer.address, ~"phoneNumber" => C#customer.phone,
       ~"phoneNumberType" => C#customer.phone_type}.
 
--doc "Changes address and telephone of a customer who says the right password.".
+-doc "Changes address and telephone of a customer, if the password is right.".
 -spec update_customer(binary(), customer()) -> {ok, customer()} | denied.
 update_customer(Id, #{~"password" := Password, ~"address" := Address, ~"phoneNumber" := Phone,
                       ~"phoneNumberType" := Type}) ->
@@ -120,7 +120,7 @@ login(Id, Password) ->
         _ -> denied
     end.
 
--doc "Whose session it is. One that is over is removed.".
+-doc "The customer of a session. An expired session is removed.".
 -spec session(binary()) -> {ok, Customer :: binary()} | invalid.
 session(Id) ->
     Now = erlang:system_time(second),

@@ -1,7 +1,7 @@
 -module(witness_acme_air_http).
 -moduledoc """
-An HTTP client that measures: one connection which stays open, and one request after the other. It does little
-besides, so that the time of a request is nearly that of the server.
+An HTTP client that measures: one connection that stays open, and one request after the other. It does little
+else, so the time of a request is nearly that of the server.
 """.
 
 -export([connect/1, close/1, request/3, last/2, form/1]).
@@ -36,7 +36,7 @@ request(Method, {Path, Cookie}, Socket) ->
     End = erlang:monotonic_time(),
     {erlang:convert_time_unit(End - Begin, native, nanosecond), {Status, Headers, Body}}.
 
--doc "A request that the server ends with instead of an answer.".
+-doc "A request which ends the server instead of getting an answer.".
 -spec last(Path :: iodata(), connection()) -> ok.
 last(Path, Socket) ->
     ok = gen_tcp:send(Socket, bytes(get, Path, [])),

@@ -6,8 +6,8 @@
 -define(API, "/rest/api/").
 
 -doc """
-The answer to a request, of which `Read` gives parts (`m:witness_record_httpd`): 403 without a valid session where one
-is needed, 400 for what cannot be understood, 404 for what is not there.
+The answer to a request; `Read` gives parts of it (`m:witness_record_httpd`). It is 403 without a valid session if one
+is needed, 400 for a request that cannot be understood, 404 for what does not exist.
 """.
 -spec answer(Method :: string(), Path :: string(), Read :: fun((term()) -> term())) ->
     {Status :: pos_integer(), Headers :: [{atom() | string(), string()}], Body :: iodata()}.
@@ -87,7 +87,7 @@ counted("countBookings") -> booking;
 counted("countSessions") -> session;
 counted(_) -> throw({status, 404, "no such page"}).
 
-%% Nobody sees, or changes, what is another one's.
+%% A user sees and changes only its own data.
 allowed(User, Read) ->
     case witness_acme_air_data:session(session_id(Read)) of
         {ok, User} -> ok;

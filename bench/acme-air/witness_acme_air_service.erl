@@ -1,6 +1,6 @@
 -module(witness_acme_air_service).
 -moduledoc """
-The service (`m:witness_acme_air`) in a VM of its own, plain or recorded, and its replay. The client is here, in the
+The service (`m:witness_acme_air`) in a VM of its own, plain or recorded, and its replay. The client runs in the
 VM that calls this.
 """.
 
@@ -14,7 +14,7 @@ VM that calls this.
 
 -opaque service() :: #{port := inet:port_number(), root := file:filename(), vm := port() | witness_record:recording()}.
 
--doc "Copies the modules that make the service to a folder: these are woven, and nothing else of this application.".
+-doc "Copies the modules of the service to a folder: these are woven, and nothing else of this application.".
 -spec programs(file:filename()) -> ok.
 programs(Dir) ->
     ok = filelib:ensure_path(Dir),
@@ -39,7 +39,7 @@ start(How, Name, #{work := Work} = Options) ->
     #{port => list_to_integer(Port), root => Root, vm => Vm}.
 
 vm(plain, {M, F, [Argument]}, #{programs := Programs}) ->
-    %% It goes with this VM, whose end is that of its input.
+    %% It ends with this VM: its input is closed then.
     Call = lists:flatten(io_lib:format("spawn(fun() -> _ = io:get_line(''), halt(1) end), ~w:~w(~p), halt(0).",
                                        [M, F, Argument])),
     Own = filename:dirname(code:which(witness_record_source)),
@@ -51,11 +51,11 @@ vm({recorded, Dir}, MFA, #{programs := Programs}) ->
                                              outside => [inets]}),
     Recording.
 
--doc "Where it answers.".
+-doc "The port on which it answers.".
 -spec port(service()) -> inet:port_number().
 port(#{port := Port}) -> Port.
 
--doc "Ends the service, and returns all bookings as it has them, and the summary of the recording, if there is one.".
+-doc "Ends the service, and returns all its bookings, and the summary of the recording, if there is one.".
 -spec stop(service()) -> {Listing :: binary(), witness_record:summary() | none}.
 stop(#{port := Port, root := Root, vm := Vm}) ->
     Socket = witness_acme_air_http:connect(Port),

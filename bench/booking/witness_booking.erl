@@ -1,13 +1,13 @@
 -module(witness_booking).
 -moduledoc """
-The booking service of `examples/http_service`, for as long as somebody wants it, with OTP's web server in the same
-recording. What it has sold is printed to a file in the end: a replay writes no file, but what it would print can be
-seen.
+The booking service of `examples/http_service`, for as long as its client is connected, with OTP's web server in the
+same recording. At the end it prints to a file what it has sold: a replay writes no file, but can show what it would
+print.
 """.
 
 -export([main/2]).
 
--doc "Tells its port to who listens on this one of the loopback, and serves until that connection is closed.".
+-doc "Sends its port to this port of the loopback, and serves until that connection is closed.".
 -spec main(inet:port_number(), file:filename()) -> ok.
 main(Ready, Name) ->
     {ok, Service} = http_service_sup:start_link(),

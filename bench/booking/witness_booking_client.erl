@@ -1,21 +1,21 @@
 -module(witness_booking_client).
 -moduledoc """
 Passengers of the booking service, in threads with one connection at a time: so many requests a second, evenly, and
-every answer is looked at. Each asks for each seat more than once, and at about the same time as the others. Who was
-told that it is theirs is kept, with the number of the receipt.
+every answer is checked. Each asks for each seat more than once, and at about the same time as the others. The passenger
+that got a seat is kept, with the number of the receipt.
 """.
 
 -export([start/3, await/1]).
 
 -define(THREADS, 4).
-%% A thread asks for a seat so often, and makes so many requests over a connection.
+%% How often a thread asks for a seat, and how many requests it makes over a connection.
 -define(TIMES, 4).
 -define(REQUESTS, 500).
 
 -type thread() :: {pid(), reference()}.
 
 -doc """
-Threads that ask for so many seconds, at a rate for all together. They are linked: where an answer is wrong, the
+Threads that ask for so many seconds, at a rate for all together. They are linked: if an answer is wrong, the
 caller ends.
 """.
 -spec start(inet:port_number(), Rate :: pos_integer(), Seconds :: pos_integer()) -> [thread(), ...].
@@ -45,7 +45,7 @@ connection(Port, Numbers, Passenger, Begin, End, Rate) ->
     ok = witness_acme_air_http:close(Socket),
     Sold.
 
-%% What time it is then. Who is late asks at once.
+%% Waits until then, and returns the time. A thread that is late asks at once.
 until(Due) ->
     receive after max(0, Due - erlang:monotonic_time(millisecond)) -> erlang:monotonic_time(millisecond) end.
 

@@ -4,8 +4,8 @@ A recording of a service under load, of any length, is replayed to its end: `mai
 as for `bench/booking/run`.
 
 The booking service of `examples/http_service` (`m:witness_booking`) is recorded while clients outside ask it for
-seats (`m:witness_booking_client`). Then it is replayed without them: every process has to do what it did, and what
-the service prints in the end, all that it has sold, has to be what the clients were told.
+seats (`m:witness_booking_client`). Then it is replayed without them: every process has to do what it did. What
+the service prints at the end, all that it has sold, has to be what the clients were answered.
 """.
 
 -export([main/1]).
@@ -37,14 +37,14 @@ programs(Programs, Examples) ->
     {ok, _} = file:copy(code:which(witness_booking), filename:join(Programs, "witness_booking.beam")),
     ok.
 
-%% What the clients know in the end, and how many seconds it took.
+%% What the clients know at the end, and how many seconds it took.
 recorded(Dir, Programs, Seconds, Rate) ->
     Sold = Dir ++ ".sold",
     {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {active, false}]),
     {ok, Ready} = inet:port(Listening),
     {ok, Recording} = witness_record:start(#{run => {witness_booking, main, [Ready, Sold]}, dir => Dir,
                                              pa => [Programs], applications => [inets]}),
-    %% What is not in the cache is woven before.
+    %% Modules that are not in the cache are woven before.
     {ok, Socket} = gen_tcp:accept(Listening, 600_000),
     {ok, Port} = gen_tcp:recv(Socket, 0),
     Begin = erlang:monotonic_time(millisecond),

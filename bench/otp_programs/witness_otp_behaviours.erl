@@ -73,7 +73,7 @@ events() ->
 
 worker(Id) -> #{id => Id, start => {witness_otp_server, start_link, [{Id, 0}]}}.
 
-%% Kills the second child, waits until it is there again, and tells which ones are others than before.
+%% Kills the second child, waits until it is there again, and reports which children are new.
 restarted(Strategy) ->
     Ids = [one, two, three],
     {ok, Tree} = supervisor:start_link(witness_otp_tree, {#{strategy => Strategy}, [worker(Id) || Id <- Ids]}),

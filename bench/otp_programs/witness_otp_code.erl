@@ -1,11 +1,11 @@
 -module(witness_otp_code).
--moduledoc "Programs with code, data structures and text, and those that no recording can do again.".
+-moduledoc "Programs with code, data structures and text, and programs that cannot be replayed.".
 
 -export([evaluates/0, scans/0, compiles_to_file/0, compiles_to_memory/0, loads_binary/0, beams/0, code_server/0,
          digraphs/0, structures/0, text/0, expressions/0, binaries/0, json/0, maths/0, queries/0, pools/0, arguments/0, funs/0,
          peer/0, node_connects/0, shell/0, halts/0, stops/0]).
 
-%% What no recording can do again, with a part of the reason that `record` gives.
+%% Programs that cannot be replayed, with a part of the reason that `record` gives.
 -refused([{compiles_to_file, "--pa"}, {compiles_to_memory, "no file"}, {node_connects, "node"}]).
 
 -include_lib("stdlib/include/qlc.hrl").

@@ -57,7 +57,7 @@ ets_files() ->
     {ok, Read} = ets:file2tab(File, [{verify, true}]),
     {ets:last(Read), ets:lookup_element(Read, 9, 2), ets:prev(Read, 50), ets:next(Read, 50), ets:slot(Read, 3)}.
 
-%% Readers look at what writers do.
+%% Readers read what writers write.
 ets_shared() ->
     Table = ets:new(shared, [public, ordered_set]),
     Writers = [spawn_monitor(fun() -> [ets:insert(Table, {{N, M}, M}) || M <- lists:seq(1, 40)] end) || N <- lists:seq(1, 4)],

@@ -103,7 +103,7 @@ exit_signals() ->
         receive {'DOWN', Monitor, process, Pid, Is} -> {Traps, Reason, Is} end
      end || Traps <- [true, false], Reason <- [normal, shutdown, kill, {some, term}]].
 
-%% Killed anywhere in their work.
+%% The processes are killed anywhere in their work.
 kills() ->
     Me = self(),
     Busy = fun Busy(N) -> Me ! {self(), N}, erlang:yield(), Busy(N + 1) end,

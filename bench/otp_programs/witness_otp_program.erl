@@ -7,7 +7,7 @@
 -spec run(module(), atom()) -> no_return().
 run(Module, Program) -> exit({result, Module:Program()}).
 
--doc "What a function makes of each element, in a process of its own for each, in the order of the list.".
+-doc "The results of a function for each element, each in a process of its own, in the order of the list.".
 -spec each(fun((A) -> B), [A]) -> [B].
 each(F, List) ->
     Monitors = [spawn_monitor(fun() -> exit({made, F(Element)}) end) || Element <- List],

@@ -1,7 +1,7 @@
 -module(witness_otp_tools).
 -moduledoc "Programs with the tools of OTP.".
 
-%% What no recording can do again, with a part of the reason that `record` gives.
+%% Programs that cannot be replayed, with a part of the reason that `record` gives.
 -refused([{cover, "no file"}]).
 
 -export([xref/0, yecc/0, unit_tests/0, xml/0, sax/0, edoc/0, dbg/0, cover/0, cpu/0, releases/0, fprof/0, parses_transforms/0]).
@@ -94,6 +94,6 @@ fprof() ->
     ok = fprof:profile([{file, File}]),
     ok = fprof:analyse([{dest, filename:join(Dir, "out")}]),
     _ = fprof:stop(),
-    %% The tracer of dbg lives on otherwise, and a recording waits for it.
+    %% Otherwise the tracer of dbg lives on, and a recording waits for it.
     _ = dbg:stop(),
     filelib:file_size(filename:join(Dir, "out")) > 10.

@@ -11,17 +11,17 @@ ordinary programs that know nothing of Witness.
 ```
 
 A benchmark is a module with this behaviour. Its work is the same in every run: there are no clocks, and the
-only random numbers are those of Savina's own generator (`m:witness_savina_random`). Each verifies its result,
-and where Savina does not say what that is, what must hold under every schedule; numbers that do depend on the
-schedule (retries) are in the result, too. Each module says which processes there are, how they talk, and what
+only random numbers are those of Savina's own generator (`m:witness_savina_random`). Each verifies its result.
+If Savina does not define the result, it verifies what must hold under every schedule. Numbers that do depend on the
+schedule (retries) are in the result, too. Each module says which processes there are, how they communicate, and what
 is verified.
 
-Where a process answers requests (the dictionary, the sorted list, accounts, the rates, the philosophers'
-arbiter), it is a `gen_server` and is called; everything else is plain processes and `!`. Savina's master or
-sink is the process in which the benchmark runs. Two kinds of processes whose mailboxes become long while they
-make calls keep them off the heap (the series of `logistic_map`, the accounts of `bank_transaction`); without that,
-their garbage collections are most of what is measured. Where a parameter is a number of busy waits or of operations
-that cost, what one of them is stands with the module, and nothing is scaled down silently.
+A process that answers requests (the dictionary, the sorted list, accounts, the rates, the philosophers'
+arbiter) is a `gen_server` and is called; everything else is plain processes and `!`. Savina's master or
+sink is the process in which the benchmark runs. The series of `logistic_map` and the accounts of `bank_transaction` have
+long mailboxes while they make calls, so they keep them off the heap. Otherwise
+their garbage collections are most of what is measured. If a parameter is a number of busy waits or of expensive
+operations, the module defines what one of them is, and nothing is scaled down silently.
 
 ## Parameter sets
 
@@ -39,7 +39,7 @@ Sources: the Akka versions and configurations of shamsimam/savina, and `smarr/SO
 -export([main/2]).
 -export_type([name/0, set/0, parameters/0, result/0]).
 
--doc "What a benchmark is called here.".
+-doc "The name of a benchmark.".
 -type name() :: ping_pong | counting | fork_join_throughput | fork_join_creation | thread_ring | chameneos
               | big_contention | dictionary | sorted_list | bounded_buffer | philosophers | sleeping_barber
               | cigarette_smokers | logistic_map | bank_transaction | radix_sort | trapezoidal | cobwebbed_tree.
@@ -57,7 +57,7 @@ Sources: the Akka versions and configurations of shamsimam/savina, and `smarr/SO
 -callback sets() -> #{savina := parameters(), somns := parameters(), small := parameters(), atom() => parameters()}.
 
 -doc """
-Runs in a process of its own, whose mailbox is empty. When it returns, everything that it has started has ended.
+Runs in a process of its own, with an empty mailbox. When it returns, everything that it has started has ended.
 A result that is wrong ends the process (`witness_savina_processes:verify/3`), and so does the crash of any
 other (links).
 """.
@@ -68,7 +68,7 @@ Runs a benchmark to its end, in a process of its own.
 
 ## Errors
 
-Raised, as a benchmark that fails is not one to be measured:
+Raised, since a benchmark that fails must not be measured:
 
 - `{unknown_benchmark, Name}`, `{unknown_parameter_set, Name, Set}`;
 - `{bad_parameters, Name, Keys}`: these are missing, unknown or not positive numbers;

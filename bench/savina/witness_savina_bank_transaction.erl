@@ -1,14 +1,14 @@
 -module(witness_savina_bank_transaction).
 -moduledoc """
 A teller, the benchmark's main process, asks for `transactions` transfers between `accounts` accounts, each a
-`gen_server`. It casts `credit` to the one that pays, which calls the one that receives (`debit`) and then tells
-the teller. The seed is 123456; who receives stands after who pays, so no two wait for each other.
+`gen_server`. It casts `credit` to the account that pays, which calls the one that receives (`debit`) and then notifies
+the teller. The seed is 123456. The receiver is always behind the payer in the order of accounts, so no two wait for each other.
 
-Savina's amounts and balances are floating-point numbers that are too large to be added to; ours are whole
-cents: 1,000 times `nextDouble()` is `100000 div (next + 1)` cents. Every account begins with the same.
+Savina's amounts and balances are floating-point numbers that are too large to be added to. Ours are whole
+cents: 1,000 times `nextDouble()` is `100000 div (next + 1)` cents. Every account starts with the same balance.
 
-Verified: no money was made or lost; the sum of all balances, each weighted with the account's place, is what
-the transfers that were drawn make it; all transactions were answered, and accounts have paid and received as
+Verified: no money was made or lost; the sum of all balances, each weighted with the account's place, is that of
+the transfers that were drawn; all transactions were answered, and accounts have paid and received as
 often.
 """.
 -behaviour(witness_savina).
@@ -44,7 +44,7 @@ run(#{accounts := N, transactions := Transactions}) ->
     verify(weighted, Drawn, lists:sum(Weighted)),
     #{transactions => Transactions, weighted => Drawn}.
 
-%% The sum of amounts, each times the places that it goes up.
+%% The sum of amounts, each times the number of places between payer and receiver.
 transfer(0, _, _, Sum) -> Sum;
 transfer(Left, Accounts, R0, Sum) ->
     N = tuple_size(Accounts),
@@ -63,7 +63,7 @@ replies(Left) -> receive done -> replies(Left - 1) end.
 pending() -> receive done -> 1 after 0 -> 0 end.
 
 %% Its balance, and how often it has paid and received. A hundred transfers may wait for each account: on the
-%% heap, all of them would be looked at in each garbage collection.
+%% heap, each garbage collection would scan all of them.
 -doc false.
 init(Initial) ->
     process_flag(message_queue_data, off_heap),

@@ -1,8 +1,8 @@
 -module(witness_savina_big_contention).
 -moduledoc """
-Big: each of `processes` sends `pings` pings, each to one that it draws (the seed is its place) when the one
-before is answered. Who has sent all of its pings tells the sink, the benchmark's main process, which stops all
-when it has heard of all. SOMns's two numbers are read as 2,000 processes and 120 pings.
+Big: each of `processes` sends `pings` pings, each to a process that it draws (the seed is its place) when the ping
+before is answered. A process that has sent all of its pings notifies the sink, the benchmark's main process. The sink stops
+all processes when all have notified it. SOMns's two numbers are read as 2,000 processes and 120 pings.
 
 Verified: each answer comes from the process that was asked; all pings were answered; their sum, each weighted
 with the place of the process that answered it, is that of what was drawn.

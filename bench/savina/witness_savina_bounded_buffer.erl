@@ -4,9 +4,9 @@ ProducerConsumerBoundedBuffer: `producers` make `items` items each, `consumers` 
 the benchmark's main process, that keeps at most `buffer` items. SOMns's numbers are read as a buffer of 40, 10
 producers, 10 consumers and 60 items, with Savina's costs.
 
-The manager hands an item to a consumer that is free, or keeps it. It does not ask a producer for its next item
+The manager passes an item to a consumer that is free, or keeps it. It does not ask a producer for its next item
 while it keeps `buffer - producers` or more (each other producer may be about to send one); when a consumer
-takes one of those, a producer is asked again. To make or take an item are 100 logarithms for each unit of
+takes one of those, a producer is asked again. Making or taking an item is 100 logarithms for each unit of
 `producer_cost` or `consumer_cost`.
 
 Verified: the items taken are those made, each exactly once (every producer makes the same, in the same order);
@@ -19,8 +19,8 @@ never more than `buffer` were kept.
 
 -import(witness_savina_processes, [start/3, gather/3, verify/3]).
 
-%% free: consumers that wait for an item; kept: items, of which there are so many, and were at most; parked:
-%% producers that wait to be asked; running: producers that have not made all.
+%% free: consumers that wait for an item; kept: items that are kept, with their number (size) and its maximum (most);
+%% parked: producers that wait to be asked; running: producers that have not made all.
 -record(s, {consumers, limit, free, kept = queue:new(), size = 0, most = 0, parked = queue:new(), running}).
 
 -spec sets() -> #{atom() => witness_savina:parameters()}.
@@ -47,13 +47,13 @@ run(#{buffer := Buffer, producers := Producers, consumers := Consumers, items :=
     verify(buffer, min(Buffer, Most), Most),
     #{items => lists:sum(maps:values(Taken)), kept => Most}.
 
-%% The same numbers may come again.
+%% The same numbers may occur again.
 expected(0, _, _, _, Made) -> Made;
 expected(Left, Cost, Producers, Last, Made) ->
     Item = process(Last, Cost),
     expected(Left - 1, Cost, Producers, Item, Made#{Item => maps:get(Item, Made, 0) + Producers}).
 
-%% Ends when all producers have, and all consumers are free. The most that was kept.
+%% Ends when all producers have, and all consumers are free. Returns the most items that were kept.
 manager(#s{running = 0, size = 0, consumers = N, free = Free, most = Most} = S) ->
     case queue:len(Free) of
         N -> Most;

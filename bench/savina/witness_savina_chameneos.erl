@@ -2,12 +2,12 @@
 -moduledoc """
 `chameneos` creatures of three colours meet in pairs, `meetings` times, and take another colour each time.
 
-The mall is the benchmark's main process. Who comes second is forwarded to the one that waits; that one computes
-the new colour of both and tells the other; both come again. When there have been enough meetings, who comes is
-sent away and says how often it has met another.
+The mall is the benchmark's main process. It forwards the second creature to the one that waits; that one computes
+the new colour of both and sends it to the other; both come again. After enough meetings, the mall sends each creature that
+comes away, and the creature reports how often it has met another.
 
-Verified: all creatures together have met twice as often as there were meetings, each has a colour, and those
-that have met nobody have their first one. Who meets whom, and the colours at the end, depend on the schedule.
+Verified: all creatures together have met twice as often as there were meetings, each has a colour, and creatures
+without a meeting have their first colour. The pairs, and the colours at the end, depend on the schedule.
 
 Savina's and SOMns's 100 chameneos; what SOMns's code makes of its arguments, 100 meetings of 100,000 chameneos,
 is the set `somns_literal`.

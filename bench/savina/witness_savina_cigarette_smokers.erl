@@ -1,7 +1,7 @@
 -module(witness_savina_cigarette_smokers).
 -moduledoc """
-An arbiter, the benchmark's main process, draws one of `smokers` and how long it smokes, `rounds` times; the
-smoker says that it has begun, upon which the next round begins, and keeps busy for so many steps
+An arbiter, the benchmark's main process, draws one of `smokers` and how long it smokes, `rounds` times. The
+smoker reports that it has started, and then the next round starts; the smoker keeps busy for so many steps
 (`witness_savina_random:busy_wait/1`). The seed is `rounds * smokers`.
 
 Verified: the smokers have smoked `rounds` times; the sum of what they smoked, each weighted with its place, is

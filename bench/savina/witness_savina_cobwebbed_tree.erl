@@ -3,9 +3,9 @@
 UnbalancedCobwebbedTree: a tree of processes grows to `nodes` nodes, or as close below as full sets of
 `children` allow; then it is traversed, and ended from the root, the benchmark's main process.
 
-A new node works, asks the root whether it gets children, and waits for the answer. While there is room the root
+A new node works, asks the root whether it gets children, and waits for the answer. While the tree may grow, the root
 tosses a coin (seed 2) and draws how much work the children have when they are traversed, `mean` and `deviation`
-units, and whether one of them is urgent. When there is no room, it has the tree traversed, then ended, once; a
+units, and whether one of them is urgent. When it may not grow, the root has the tree traversed, then ended, once; a
 node passes both on to its children.
 
 Differences from Savina, which draws with Java's generator and where the answer no is silence:
@@ -17,11 +17,11 @@ Differences from Savina, which draws with Java's generator and where the answer 
 - Savina's node works for 100 units before it asks, and each unit is 40,000 turns of an empty loop, which Java's
   compiler may leave out; here a unit is `turns` steps (`witness_savina_random:busy_wait/1`), one in all
   parameter sets;
-- Savina's nodes print; ours count. Nobody ever sends the traversal that prefers urgent nodes, there or here.
+- Savina's nodes print; ours count. The traversal that prefers urgent nodes is never sent, in Savina or here.
 
 Verified: the tree has as many nodes as the root has granted, no further set of children would fit (or it has
-died out, every node having been denied), and it is as high as the root has heard; each node was traversed once;
-each child that got children told its parent so.
+died out, every node having been denied), and its height is the one reported to the root; each node was traversed once;
+each child that got children reported so to its parent.
 """.
 -behaviour(witness_savina).
 
@@ -30,7 +30,7 @@ each child that got children told its parent so.
 
 -import(witness_savina_processes, [start/3, gather/3, verify/3]).
 
-%% Units of work before a node asks; in hundredths, how many grants have no urgent child.
+%% Units of work before a node asks; about how many grants in a hundred have an urgent child.
 -define(FIRST_WORK, 100).
 -define(URGENT, 50).
 

@@ -4,9 +4,9 @@ ConcurrentDictionary: `workers` ask one `gen_server` with a map of `entries` key
 first, `requests` times each; `write_percent` of the requests write. A worker is seeded with the sum of its
 place, `requests` and `write_percent`; Savina draws with Java's generator here, we with its own.
 
-To fill the map is part of each run.
+Filling the map is part of each run.
 
-As one number of the generator determines the next, and more entries than it has numbers are there by default,
+Since one number of the generator determines the next, and by default there are more entries than it has numbers,
 no key is ever both read and written then; the parameters of the tests have fewer.
 
 Verified: every answer to a write is what was written; every answer to a read is the key, or a value that some
@@ -49,7 +49,7 @@ run(Parameters = #{workers := Workers, requests := Requests, entries := Entries}
     verify(lost, [], maps:keys(Other) -- [K || {K, _} <- Stored]),
     #{reads => Reads, writes => Writes}.
 
-%% What a worker draws is what it asks, in this order.
+%% A worker asks what it draws, in this order.
 draw(#{write_percent := Percent, entries := Entries}, R0) ->
     R1 = witness_savina_random:next(R0),
     R2 = witness_savina_random:next(R1),
@@ -72,7 +72,7 @@ writes(Left, Parameters, R0) ->
 worker(Main, Dictionary, {Parameters = #{requests := Requests}, Seed}) ->
     Main ! {read, requests(Requests, Dictionary, Parameters, Seed)}.
 
-%% What was read that is not the key.
+%% The values read that are not the key.
 requests(0, _, _, _) -> [];
 requests(Left, Dictionary, Parameters, R0) ->
     {Request, R} = draw(Parameters, R0),

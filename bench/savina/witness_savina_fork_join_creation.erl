@@ -1,8 +1,8 @@
 -module(witness_savina_fork_join_creation).
 -moduledoc """
-`processes` are started and sent one message each, upon which they compute sin(37.2)^2 and end.
+`processes` are started and sent one message each. When they get it, they compute sin(37.2)^2 and end.
 
-What a process has computed is the reason of its exit, so that there is no message but the one that Savina has.
+The reason of a process's exit is what it has computed, so that there is no message but the one that Savina has.
 
 Verified: `processes` have ended, each with the right number.
 """.
@@ -25,7 +25,7 @@ run(#{processes := N}) ->
     Expected = square(?ANGLE),
     #{sum => collect(N, Expected, 0.0)}.
 
-%% Not linked: the reason of their exit would be ours.
+    %% Not linked: otherwise the reason of their exit would end this process.
 create(0) -> ok;
 create(N) ->
     {Worker, _} = spawn_monitor(?MODULE, worker, []),

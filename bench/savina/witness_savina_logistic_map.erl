@@ -49,7 +49,7 @@ iterate(Left, Rate, X) -> iterate(Left - 1, Rate, term(Rate, X)).
 
 term(Rate, X) -> Rate * X * (1 - X).
 
-%% On the heap, all requests that wait would be looked at in each garbage collection.
+%% On the heap, each garbage collection would scan all requests that wait.
 -doc false.
 series(Main, I, Computer, X) ->
     process_flag(message_queue_data, off_heap),

@@ -1,10 +1,10 @@
 -module(witness_savina_philosophers).
 -moduledoc """
 `philosophers` ask an arbiter, a `gen_server`, for the forks on both sides until each has eaten `meals` meals.
-Who is denied asks again at once.
+A philosopher that is denied asks again at once.
 
-Verified: every philosopher has had `meals` meals, and the arbiter has served and denied what they were served
-and denied; who returns forks has them; at the end, all forks are there. How often somebody was denied depends
+Verified: every philosopher has had `meals` meals, and the arbiter has counted as many meals and denials as they
+have; a philosopher that returns forks has them; at the end, all forks are there. The number of denials depends
 on the schedule.
 """.
 -behaviour(witness_savina).
@@ -40,7 +40,7 @@ philosopher(Main, Arbiter, Place, Meals) ->
     eat(Main, Arbiter, Place, Meals, 0, 0).
 
 eat(Main, Arbiter, _, Meals, Meals, Denied) ->
-    %% The answer says that the arbiter has got back all forks.
+    %% The answer means that the arbiter has got back all forks.
     ok = gen_server:call(Arbiter, leave, infinity),
     Main ! {eaten, Meals, Denied};
 eat(Main, Arbiter, Place, Meals, Eaten, Denied) ->
@@ -52,7 +52,7 @@ eat(Main, Arbiter, Place, Meals, Eaten, Denied) ->
             eat(Main, Arbiter, Place, Meals, Eaten, Denied + 1)
     end.
 
-%% Forks: who has those that are taken.
+%% Forks: each fork that is taken, with the philosopher that has it.
 -doc false.
 init(N) -> {ok, {N, #{}, 0, 0}}.
 

@@ -1,6 +1,6 @@
 -module(witness_savina_ping_pong).
 -moduledoc """
-Two processes exchange `pings` messages and as many answers. After each answer ping tells itself to go on, as in
+Two processes exchange `pings` messages and as many answers. After each answer ping sends itself a message to go on, as in
 Savina.
 
 Verified: both have counted `pings`.

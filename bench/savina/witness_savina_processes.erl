@@ -2,26 +2,26 @@
 -moduledoc """
 Starts the processes of a benchmark, waits for their ends, and verifies what it has found.
 
-All are linked to the process that starts them, so that a crash takes the benchmark with it, and monitored by
-it, so that it knows when they have ended.
+The process that starts them is linked to all of them, so that a crash ends the benchmark, and monitors them,
+so that it knows when they have ended.
 """.
 
 -export([start/3, start_server/2, await/1, gather/3, verify/3]).
 
--doc "Starts a process; its end is one for `await/1`.".
+-doc "Starts a process; `await/1` counts its end.".
 -spec start(module(), atom(), [term()]) -> pid().
 start(Module, Function, Args) ->
     {Pid, _} = spawn_opt(Module, Function, Args, [link, monitor]),
     Pid.
 
--doc "Starts a `gen_server`; its end is one for `await/1`.".
+-doc "Starts a `gen_server`; `await/1` counts its end.".
 -spec start_server(module(), term()) -> pid().
 start_server(Module, Arg) ->
     {ok, Pid} = gen_server:start_link(Module, Arg, []),
     _ = monitor(process, Pid),
     Pid.
 
--doc "Waits until so many of the caller's processes have ended. An end that is not normal is the caller's, too.".
+-doc "Waits until so many of the caller's processes have ended. If one ends with another reason than normal, so does the caller.".
 -spec await(non_neg_integer()) -> ok.
 await(0) -> ok;
 await(N) ->

@@ -14,10 +14,10 @@ These are Savina's `nextLong()`, `nextInt(K)` and `nextDouble()`.
 -export([seed/0, next/1, busy_wait/1]).
 -export_type([state/0]).
 
--doc "A seed, which may be any integer, or the number given last, from 0 to 65535.".
+-doc "A seed, which may be any integer, or the last number, from 0 to 65535.".
 -type state() :: integer().
 
--doc "Where Savina's generator begins if it is not told otherwise.".
+-doc "The default seed of Savina's generator.".
 -spec seed() -> state().
 seed() -> 74755.
 
@@ -27,7 +27,7 @@ next(R) -> (R * 1309 + 13849) band 65535.
 
 -doc """
 Keeps the process busy for so many steps of the generator, a nanosecond or two each: Savina's busy waits draw as
-many numbers of Java's generator. What it returns is of no use.
+many numbers of Java's generator. The result has no use.
 """.
 -spec busy_wait(non_neg_integer()) -> state().
 busy_wait(Steps) -> busy_wait(Steps, seed()).

@@ -1,8 +1,8 @@
 -module(witness_savina_sleeping_barber).
 -moduledoc """
 A factory, the benchmark's main process, makes `haircuts` customers, with a busy wait after each, and sends them
-into a waiting room with `room` places. Whoever finds it full returns to the factory and is sent in again at
-once. The barber sleeps while it is empty, and keeps busy with each customer.
+into a waiting room with `room` places. A customer that finds it full returns to the factory and is sent in again at
+once. The barber sleeps while the room is empty, and keeps busy with each customer.
 
 A busy wait is `rnd(production) + 10` or `rnd(haircut) + 10` steps (`witness_savina_random:busy_wait/1`).
 
@@ -16,8 +16,8 @@ away as many as returned, and held at most `room`. How many returned depends on 
 
 -import(witness_savina_processes, [start/3, await/1, verify/3]).
 
-%% waiting: customers, so many; asleep: whether the barber is; entered, full: who came in, and who did not;
-%% most: at once.
+%% waiting: customers, with their number (size) and its maximum (most); asleep: whether the barber is; entered, full: numbers of
+%% customers that were let in, and turned away.
 -record(room, {barber, capacity, waiting = queue:new(), size = 0, asleep = true, entered = 0, full = 0, most = 0}).
 
 -spec sets() -> #{atom() => witness_savina:parameters()}.

@@ -1,15 +1,15 @@
 -module(witness_savina_sorted_list).
 -moduledoc """
 ConcurrentSortedLinkedList: `workers` ask one `gen_server` with a sorted list, empty at first, `requests` times
-each. A worker is seeded with the sum of its place, `requests` and both percentages; of the numbers below 100
-that it draws, those below `size_percent` ask for the size, the next `write_percent` insert another number that
-it draws, all others ask whether such a number is there. Equal numbers stand side by side, as in Savina.
+each. A worker is seeded with the sum of its place, `requests` and both percentages. It draws numbers below 100: those
+below `size_percent` ask for the size, the next `write_percent` insert another number that
+it draws, all others ask whether such a number is there. Equal numbers are side by side, as in Savina.
 
-As one number of Savina's generator determines the next, a number that is looked for is never one that is
+Since one number of Savina's generator determines the next, a number that is searched for is never one that is
 inserted, there or here: such a search goes through the whole list.
 
-Verified: what is there at the end are all numbers that the workers drew to insert, in order; a worker finds
-what it has inserted, and nothing that nobody inserts; the sizes that it is told do not shrink.
+Verified: the list at the end has all numbers that the workers drew to insert, in order; a worker finds
+what it has inserted, and nothing that no worker inserts; the sizes that it gets do not shrink.
 """.
 -behaviour(witness_savina).
 -behaviour(gen_server).
@@ -40,7 +40,7 @@ run(Parameters = #{workers := Workers, requests := Requests, write_percent := Wr
     verify(found, [], [N || N <- Found, not is_map_key(N, Known)]),
     #{size => length(Sorted), found => length(Found)}.
 
-%% What a worker draws is what it asks, in this order.
+%% A worker asks what it draws, in this order.
 draw(#{size_percent := Size, write_percent := Write}, R0) ->
     R1 = witness_savina_random:next(R0),
     case R1 rem 100 of
@@ -61,7 +61,7 @@ inserts(Left, Parameters, R0) ->
 worker(Main, List, {Parameters = #{requests := Requests}, Seed}) ->
     Main ! {found, requests(Requests, List, Parameters, Seed, {0, #{}, []})}.
 
-%% Own: what this worker has inserted; Found: what it was told is there, and has not inserted itself.
+%% Own: what this worker has inserted; Found: what is there according to the list, and this worker has not inserted.
 requests(0, _, _, _, {_, _, Found}) -> Found;
 requests(Left, List, Parameters, R0, {Before, Own, Found}) ->
     {Request, R} = draw(Parameters, R0),

@@ -4,7 +4,7 @@ How long the benchmarks of `m:witness_savina` take: `main([Set, Samples, Millise
 by commas, or `all`.
 
 Each runs to warm up, twice as often each time, until that takes so many milliseconds; as many runs make a sample. Then
-samples are taken in turn, so that what disturbs the machine for a while does not fall on one benchmark alone.
+samples are taken in turn, so that a disturbance of the machine does not affect one benchmark alone.
 The table has, for each run of a benchmark: the median of the samples' wall-clock, the fastest and the slowest,
 the middle half's width over the median, and the median of the CPU time that the node took.
 """.
@@ -27,7 +27,7 @@ set("savina") -> savina;
 set("somns") -> somns;
 set("small") -> small.
 
--doc "The benchmarks that were named, with commas between them, or `all`. Ends the VM where one is not known.".
+-doc "The benchmarks that were named, with commas between them, or `all`. Ends the VM if one is not known.".
 -spec chosen(string()) -> [witness_savina:name()].
 chosen("all") -> witness_savina:names();
 chosen(Names) ->

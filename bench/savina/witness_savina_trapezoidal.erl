@@ -1,7 +1,7 @@
 -module(witness_savina_trapezoidal).
 -moduledoc """
 TrapezoidalApproximation: the benchmark's main process divides the range from `left` to `right` into `pieces`
-trapezoids and gives each of `workers` the same number of them, the first ones one more where that does not
+trapezoids. It gives each of `workers` the same number of them, and the first ones one more if that does not
 divide; it adds up the areas in the order of the workers. Both sides of each trapezoid are computed, as in
 Savina.
 
@@ -16,7 +16,7 @@ on the second derivative between 1 and 5, where the default range lies.
 
 -import(witness_savina_processes, [start/3, gather/3, verify/3]).
 
-%% Above |f''| from 1 to 5, whose largest values are near 5.
+%% Above |f''| from 1 to 5; its largest values are near 5.
 -define(CURVATURE, 7_000).
 -define(ROUNDING, 1.0e-8).
 
@@ -42,7 +42,7 @@ run(#{workers := N, pieces := Pieces, left := Left, right := Right}) ->
     verify(area, {Integral, Error}, {case abs(Sum - Integral) =< Error of true -> Integral; false -> Sum end, Error}),
     #{area => Sum}.
 
-%% How many pieces stand before the worker.
+%% The number of pieces before the worker's.
 share(Place, N, Pieces) -> Place * (Pieces div N) + min(Place, Pieces rem N).
 
 gauss(Pieces, Left, Right) ->
