@@ -76,7 +76,7 @@ closed({error, Text}, {_, _, Acc}, _) -> {error, {unwritten, Text}, Acc}.
 diverged(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
 diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
-    [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for what nobody sends"].
+    [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for a message that no process sends"].
 
 format_error({Log, Text}) when Log =:= log; Log =:= unwritten -> Text;
 format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].

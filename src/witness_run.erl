@@ -314,7 +314,7 @@ handle_info({not_started, Reason}, R) ->
 handle_info({'EXIT', Starter, normal}, R = #run{starter = Starter}) ->
     {noreply, R#run{starter = undefined}};
 handle_info({'EXIT', Starter, Reason}, R = #run{starter = Starter}) ->
-    Text = ["nobody watches the application any more: ", witness_event:format_term(shown(Reason, R), 400)],
+    Text = ["no process watches the application any more: ", witness_event:format_term(shown(Reason, R), 400)],
     proceed(drain(incomplete(application_lost, Text, R#run{starter = undefined})));
 handle_info({'EXIT', Pool, Reason}, R = #run{pool = Pool}) ->
     proceed(lost(Reason, let_go(R#run{pool = undefined, all_announced = R#run.phase =:= draining})));

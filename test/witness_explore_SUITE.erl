@@ -40,7 +40,7 @@ a_sound_scenario_ends_with_0(Config) ->
 a_violation_ends_with_1_and_is_drawn(Config) ->
     {1, Output, ~""} = explore(Config, ["--scenario", "siblings", "--source", "vm", "--choreography", "paper"]),
     contains(Output, [~"VIOLATION after 2 steps", ~"\n   2       |       |------>|    takes Q1: Q begins\n",
-                      ~"\n => Q1 (Q begins) is analysed by T:P, and nobody has adopted the process\n"]).
+                      ~"\n => Q1 (Q begins) is analysed by T:P, and no tracer has adopted the process\n"]).
 
 a_violation_of_a_scenario_in_a_file_is_drawn_with_its_names(Config) ->
     File = file(Config, "mine.scenario",

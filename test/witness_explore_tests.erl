@@ -227,7 +227,7 @@ a_path_is_drawn_test() ->
          "   1       *       |       |    P1: P spawns Q, seen by T:P",
          "           |       *       |    Q1: Q begins, seen by T:P",
          "   2       |       |------>|    takes Q1: Q begins",
-         "Q1 (Q begins) is analysed by T:P, and nobody has adopted the process"],
+         "Q1 (Q begins) is analysed by T:P, and no tracer has adopted the process"],
         string:split(told({violation, What, Path, #{}}, Scenario), "\n", all)).
 
 a_file_is_read_test() ->

@@ -858,11 +858,11 @@ messages_of_otp_test_() ->
          "s:1:36: error: the variable `From` is not bound\n"
          "  with m:f(_) monitor [_ : _ ! reply(From, _)] ff.\n"
          "                                     ^\n"
-         "  a reply does not tell who called: bind it by `call(From, _)` in front, or write `reply(_, R)`, or "
+         "  a reply does not name its caller: bind it by `call(From, _)` in front, or write `reply(_, R)`, or "
          "`reply({_, Tag}, R)` for the tag"},
         {"with m:f(_) monitor [_ : _ ! reply(a, _)] ff.",
          """
-         s:1:36: error: a reply does not tell who called
+         s:1:36: error: a reply does not name its caller
            with m:f(_) monitor [_ : _ ! reply(a, _)] ff.
                                               ^
            its first argument is `_`, the `From` of a call, or `{_, Tag}`
@@ -886,7 +886,7 @@ messages_of_otp_test_() ->
          s:1:74: error: `F` stands for a call here: `over` has `reply(F, _)`
            with m:f(_) per F over _ ? call(F, _), _ : _ ! reply(F, _) monitor [_ ? {F, a}] ff.
                                                                                     ^
-           it can be the first argument of `call` and `reply` only; a reply does not tell who called
+           it can be the first argument of `call` and `reply` only; a reply does not name its caller
          """}]).
 
 records_test_() ->

@@ -40,7 +40,7 @@ command() ->
         #{name => scenarios, long => "-scenario", action => append, type => string,
           help => {"[--scenario NAME|FILE]...", ["a built-in scenario, or one that a file tells; may be repeated"]}},
         #{name => draw, long => "-draw", type => boolean, default => false,
-          help => {"[--draw]", ["draw the shortest run at whose end nothing is left to do"]}},
+          help => {"[--draw]", ["draw the shortest run after which nothing is left to do"]}},
         #{name => source, long => "-source", type => {atom, [ideal, vm, birth]},
           help => {"[--source ideal|vm|birth]", ["only this source: the paper's (A1 to A4), the VM's real one, or one "
                                                  "that gives each process its partition at birth"]}},
@@ -199,7 +199,7 @@ verdict({incomplete, _, _}, _, _) -> ~"no violation so far, incomplete".
 explained({violation, What, Path, _}, Names, _) ->
     [drawn(Path, Names), ~"\n => ", witness_text:clean(witness_explore_text:violation(What, Names)), $\n];
 explained({reached, Path, _}, Names, _) -> drawn(Path, Names);
-explained({ok, _}, _, true) -> ~"there is no run at whose end nothing is left to do\n";
+explained({ok, _}, _, true) -> ~"there is no run after which nothing is left to do\n";
 explained({incomplete, hash_collision, _}, _, _) -> ~"two states have the same hash: nothing can be said beyond them\n";
 explained(_, _, _) -> ~"".
 

@@ -396,6 +396,6 @@ broken(timeout, #state{options = #{timeout := Timeout}}) ->
     [#{code => timeout, text => unicode:characters_to_binary(
         [~"the run had not ended after ", seconds(Timeout), ~" (--timeout) and was broken off"])}];
 broken(interrupted, _) -> [#{code => interrupted, text => ~"the run was interrupted"}];
-broken(output_closed, _) -> [#{code => output_closed, text => ~"nobody reads standard output any more"}].
+broken(output_closed, _) -> [#{code => output_closed, text => ~"standard output has no reader any more"}].
 
 seconds(Milliseconds) -> [io_lib:format("~w", [Milliseconds / 1000]), ~" s"].

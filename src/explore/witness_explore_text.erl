@@ -77,7 +77,7 @@ row({happened, {other, P}, Tracers}, Names) ->
     {P, $*, [who(P, Names), ~" does what is no event, seen by ", list(Tracers, Names)]};
 row({happened, Event, Tracers}, Names) ->
     Mark = case Event of {exit, _, _, _} -> $X; _ -> $* end,
-    Seen = case Tracers of [] -> ~"seen by nobody"; _ -> [~"seen by ", list(Tracers, Names)] end,
+    Seen = case Tracers of [] -> ~"seen by no tracer"; _ -> [~"seen by ", list(Tracers, Names)] end,
     {element(2, Event), Mark, [number(Event, Names), ~": ", event(Event, Names), ~", ", Seen]};
 row({killed, P, Q}, Names) -> {P, $*, [who(P, Names), ~" kills ", who(Q, Names)]};
 row({took, T, P, {own, Stamped}}, Names) when P > 0 -> {arrow, P, T, [~"takes ", stamped(Stamped, Names)]};
@@ -173,7 +173,7 @@ violation({lost, Event, Last, T}, Names) ->
      integer_to_binary(Last + 1),
      ~" was not"];
 violation({analysed_by_a_stranger, Event, T, 0}, Names) ->
-    [what(Event, Names), ~" is analysed by ", who(T, Names), ~", and nobody has adopted the process"];
+    [what(Event, Names), ~" is analysed by ", who(T, Names), ~", and no tracer has adopted the process"];
 violation({analysed_by_a_stranger, Event, T, Owner}, Names) ->
     [what(Event, Names), ~" is analysed by ", who(T, Names), ~", but its owner is ", who(Owner, Names)];
 violation({wrong_monitors, Event, _}, Names) when is_tuple(Event) ->
@@ -188,7 +188,7 @@ violation({end_not_told, P}, Names) -> [~"the monitors of ", who(P, Names), ~" a
 violation({ended_early, P}, Names) -> [who(P, Names), ~" is said to have ended before all its events were analysed"];
 violation({circle, P, Way}, Names) -> [~"the route of ", who(P, Names), ~" is a circle: ", way(Way, Names)];
 violation({route_to_nowhere, P, Way}, Names) ->
-    [~"the route of ", who(P, Names), ~" ends where nobody owns it: ", way(Way, Names)];
+    [~"the route of ", who(P, Names), ~" ends where no tracer owns it: ", way(Way, Names)];
 violation({still_owned, P, T}, Names) ->
     [~"at the end ", who(T, Names), ~" still owns ", who(P, Names), ~", which is dead"];
 violation({still_routed, P, T}, Names) ->

@@ -59,8 +59,8 @@ is(_, _) -> false.
 
 what(process) -> ~"a process: <0.102.0>, or a name such as \"worker 1\"";
 what(parent) -> ~"the process that is the parent, or _";
-what(destination) -> ~"whom it is sent to: a process, a port, an atom, {Name,Node} or a reference";
-what(origin) -> ~"who sent it: a process, a port or undefined";
+what(destination) -> ~"a destination: a process, a port, an atom, {Name,Node} or a reference";
+what(origin) -> ~"a sender: a process, a port or undefined";
 what(signature) -> ~"what it was spawned with: {module,function,[Argument]}";
 what(function) -> ~"a function: {module,function,Arity}";
 what(reason) -> ~"the reason, an atom";

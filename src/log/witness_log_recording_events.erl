@@ -226,7 +226,7 @@ step(#process{id = Id, pid = Pid} = P0, Turns, Forced, M) ->
         {ok, {sent, To, Msg}, P} ->
             case is_destination(To) of
                 true -> sent(To, Msg, P, Turns, tell_one({send, Pid, To, Msg, undefined}, P, M));
-                false -> failed([~"process ", integer_to_binary(Id), ~" has sent to what is nobody"], M)
+                false -> failed([~"process ", integer_to_binary(Id), ~" has sent to a term that is no destination"], M)
             end;
         {ok, {spawn, Child}, P} -> spawned(Child, P, Turns, M);
         {ok, {exit, Reason}, P} ->

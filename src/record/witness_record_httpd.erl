@@ -52,7 +52,7 @@ answered({ok, {Status, Headers, Body}}, _) ->
     Length = integer_to_list(iolist_size(Body)),
     {response, {response, [{code, Status}, {content_length, Length} | Headers], Body}};
 answered({error, timeout}, #mod{request_uri = Uri}) -> {status, {504, Uri, "no answer in time"}};
-answered({error, _}, #mod{request_uri = Uri}) -> {status, {503, Uri, "nobody answers"}}.
+answered({error, _}, #mod{request_uri = Uri}) -> {status, {503, Uri, "no process answers"}}.
 
 -doc false.
 event(#mod{method = Method, request_uri = Uri}) ->

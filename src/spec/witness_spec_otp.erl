@@ -209,13 +209,13 @@ tag({var, Anno, Name} = From, Next, #{scope := Scope, tags := Tags} = Context) -
         {false, false} ->
             throw(witness_spec_diagnostic:error(location(From), unbound_variable,
                 ["the variable ", witness_spec_diagnostic:quote(atom_to_list(Name)), " is not bound"],
-                "a reply does not tell who called: bind it by `call(From, _)` in front, or write `reply(_, R)`, or"
+                "a reply does not name its caller: bind it by `call(From, _)` in front, or write `reply(_, R)`, or"
                 " `reply({_, Tag}, R)` for the tag"))
     end;
 tag({tuple, _, [{var, _, '_'}, Tag]}, _, _) ->
     {Tag, []};
 tag(From, _, _) ->
-    throw(witness_spec_diagnostic:error(location(From), message_pattern, "a reply does not tell who called",
+    throw(witness_spec_diagnostic:error(location(From), message_pattern, "a reply does not name its caller",
         "its first argument is `_`, the `From` of a call, or `{_, Tag}`")).
 
 %% As much of the test as the pattern leaves open.
@@ -276,7 +276,7 @@ misused(Exprs, Tags) ->
             throw(witness_spec_diagnostic:error(Location, message_pattern,
                 [witness_spec_diagnostic:quote(atom_to_list(Name)), " stands for a call here: `over` has `reply(",
                  atom_to_list(Name), ", _)`"],
-                "it can be the first argument of `call` and `reply` only; a reply does not tell who called"))
+                "it can be the first argument of `call` and `reply` only; a reply does not name its caller"))
     end.
 
 location(Expr) ->

@@ -171,8 +171,8 @@ gap(no_callbacks) -> ~"after its init the process goes on in modules that are no
 gap(callback_module_not_woven) -> ~"a state machine goes on in a callback module that is not woven";
 gap(unknown_state_machine) -> ~"a state machine was given another event than those that it had postponed, as far as its callbacks have shown";
 gap(unknown_handlers) -> ~"a manager of events has asked its handlers in a way that the woven ones do not explain";
-gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth) to tell whose callback it is";
-gap(spawn_request) -> ~"a child was spawned by spawn_request, and who it is was not known to the process";
+gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth) to identify the callback";
+gap(spawn_request) -> ~"a child was spawned by spawn_request, and the process did not know its pid";
 gap(killed) -> ~"it was ended by a signal, and what it had sent last before that is not known";
 gap(cut) -> ~"the recording ends before the process does";
 gap(contents) -> ~"a message that it took is in the recording without its contents";
