@@ -10,11 +10,11 @@ def project do
 end
 ```
 
-It runs after the compilers that stand before it, and weaves every module of the project, of Elixir and of Erlang.
-What is woven already is left as it is, until it is compiled again or the specifications name other functions of it.
+It runs after the compilers that precede it in the list, and weaves every module of the project, of Elixir and of Erlang.
+A woven module stays as it is, until it is compiled again or the specifications name other functions of it.
 
-The options under `witness` are those of `m:witness_inline`: `specs`, `include`, `entries`. Files are looked for in
-the folder of the project. Wrong ones are errors of the compiler.
+The options under `witness` are those of `m:witness_inline`: `specs`, `include`, `entries`. Relative file names start at
+the folder of the project. Wrong options are errors of the compiler.
 """.
 
 %% Written in Erlang, as `Witness.Case' is. Modules of Elixir are called through a variable.
@@ -52,7 +52,7 @@ shell() ->
     Mix = 'Elixir.Mix',
     Mix:shell().
 
-%% How many were woven. The first error is that of the others, where it is one of the specifications.
+%% The number of woven modules, or the first error. An error in a specification is the same for each file.
 results(Files, Options) ->
     lists:foldl(fun(_, {error, _} = Error) -> Error;
                    (File, Count) ->

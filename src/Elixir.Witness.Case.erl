@@ -14,9 +14,9 @@ defmodule CounterTest do
 end
 ```
 
-Each test of the module runs under observation: all that its process starts, directly or not, also with
-`start_supervised`, also in a `setup` that stands below. When the test has ended, and so has what ExUnit has started
-for it, the rest is waited for; then the test fails when a specification was violated, with the explanation:
+Each test of the module runs under observation: everything that its process starts, directly or not, also with
+`start_supervised`, also in a later `setup`. The run waits until the test and what ExUnit has started for it have ended,
+and then for the remaining processes. If a specification was violated, the test fails with the explanation:
 
 ```
   1) test counts (CounterTest)
@@ -26,15 +26,15 @@ for it, the rest is waited for; then the test fails when a specification was vio
      ...
 ```
 
-Tests may be `async`: each sees what it has started itself, and nothing else. What runs before the test is not seen,
-such as the processes of the application and those of `setup_all`; nor is what these start for the test.
+Tests may be `async`: each observes only the processes that it has started itself. Processes that run before the test are
+not observed, such as those of the application and of `setup_all`; nor are processes that these start for the test.
 
 ## Options
 
 `specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, and the options of
 `m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the
-current folder, then in that of the test's file and in each above. `async` is handed on to `ExUnit.Case`, for those
-who do not `use` it before.
+current folder, then in that of the test's file and in each above. `async` is passed to `ExUnit.Case`, for modules
+without `use ExUnit.Case` of their own.
 
 A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or
 shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
@@ -42,17 +42,17 @@ shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is 
 ## A part of a test
 
 `Witness.Case.check("specs/counter.hml", fn -> ... end, timeout: 1_000)` observes the processes that a function
-starts, and returns what the function returns. It runs in a process of its own, see `m:witness_test`: there
-`start_supervised` and `on_exit`, which are for the process of the test alone, raise.
+starts, and returns what the function returns. The function runs in a process of its own, see `m:witness_test`: there
+`start_supervised` and `on_exit` raise, because they work only in the process of the test.
 
 ## Errors
 
-Whatever is wrong is an `ExUnit.AssertionError`, with what `m:witness_test` would say. When the test itself has
-failed, ExUnit reports that alone.
+Every problem is an `ExUnit.AssertionError`, with the text of `m:witness_test`. If the test itself has failed, ExUnit
+reports only that.
 """.
 
-%% Written in Erlang, so that a project of Elixir needs nothing but the application that rebar3 has built. Modules of
-%% Elixir are called through a variable: they are no dependency of Witness.
+%% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
+%% called through a variable: they are no dependency of Witness.
 -export(['__info__'/1, 'MACRO-__using__'/2, '__watch__'/1, check/2, check/3]).
 
 -define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
@@ -88,7 +88,7 @@ async(Options) when is_list(Options) ->
     lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
 async(Options) -> {[], Options}.
 
-%% Called by ExUnit in the process of the test. Its parent, which lives as long as the module's tests, owns the run.
+%% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
 '__watch__'(#{witness_case := Default, file := File} = Context) ->
     case options(maps:get(witness, Context, []), Default) of
@@ -111,7 +111,7 @@ async(Options) -> {[], Options}.
 options(false, _) -> none;
 options(Tag, Default) -> maps:merge(to_map(Default), to_map(Tag)).
 
-%% Options, or what is short for `specs'.
+%% Options, or an abbreviation of `specs'.
 to_map(true) -> #{};
 to_map(Options) when is_map(Options) -> Options;
 to_map(Options) when is_list(Options) ->

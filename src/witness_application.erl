@@ -1,12 +1,12 @@
 -module(witness_application).
 -moduledoc """
-Applications as systems: checks what can be checked before one is started, starts them, and tells how one has ended.
+Applications as systems: checks an application before it is started, starts it, and reports how it has ended.
 
-An application's processes are started by the application controller, whoever asks for it. So every process of the node
-is observed first, and then a process of Witness's own, which nobody observes, asks: whatever is spawned from then on is
-seen from its first event.
+The application controller starts an application's processes, whichever process asks for it. So every process of the node
+is observed first, and then a process of Witness, which is not observed, asks for the start. Every process that is spawned
+from then on is seen from its first event.
 
-An application has ended when its application master has, which is the last of its processes to do so. The reason
+An application has ended when its application master has ended, the last of its processes. The reason
 is that of the application: `normal` when it was stopped, `shutdown` also when its top supervisor gave up.
 """.
 
@@ -15,12 +15,12 @@ is that of the application: `normal` when it was stopped, `shutdown` also when i
 
 -export_type([what/0, end_reason/0]).
 
--doc "Whether the end of the application is of interest, or only that all of them have started.".
+-doc "What to report: the end of the application, or only that all of them have started.".
 -type what() :: {application, atom()} | {applications, [atom()]}.
 
 -doc """
-How the application has ended. `not_started`: it, or one that it needs, did not start; those that were started for it
-have been stopped again. `unknown`: it has ended while it was being started, and nobody knows how.
+How the application has ended. `not_started`: it, or one that it needs, did not start; the applications that were started
+for it have been stopped again. `unknown`: it ended while it was being started, and the reason is not known.
 """.
 -type end_reason() :: {not_started, Application :: atom(), Reason :: term()} | unknown | term().
 
@@ -29,8 +29,8 @@ Whether an application can be run as a system.
 
 ## Errors
 
-`{no_application, App, Similar}`: there is no such file on the code path; `{application_file, File, Reason}`: there is
-one, but it is wrong; `{running_already, App}`; `{library_application, App}`: it has no processes, so it would never
+`{no_application, App, Similar}`: there is no such file on the code path; `{application_file, File, Reason}`: the file is
+wrong; `{running_already, App}`; `{library_application, App}`: it has no processes, so it would never
 end.
 """.
 -spec check(atom()) -> ok | {error, term()}.
@@ -44,7 +44,7 @@ check(App) ->
         end
     end.
 
-%% An application may also have been loaded without a file. Nothing is loaded here that would have to be unloaded.
+%% An application may also have been loaded without a file. Nothing is loaded here that has to be unloaded.
 keys(App) ->
     case application:get_all_key(App) of
         {ok, Keys} -> {ok, Keys};
@@ -72,7 +72,7 @@ similar(Name) ->
     [Other || {_, Other} <- lists:sublist(lists:reverse(lists:sort(Near)), 3)].
 
 -doc """
-Starts applications with all that they need, one after the other, for the run that calls. It gets
+Starts applications with all that they need, one after the other, for the run that calls. The run receives
 
 - `{applications_started, Pid}`, and then for `{application, App}`, when that has ended, `{system_ended, Reason}`;
 - or `{not_started, Reason}`.
@@ -93,7 +93,7 @@ init(Apps, Awaited, Run) ->
         {error, {App, Reason}} -> Run ! {not_started, {not_started, App, Reason}}
     end.
 
-%% That of one that has ended by now may be unknown already. Nothing has the name.
+%% The master of an application that has ended meanwhile may be unknown. No process has the returned name.
 master(App) ->
     case application_controller:get_master(App) of
         undefined -> witness_application_ended;
@@ -112,7 +112,7 @@ await({[Ref | Monitors], Run} = A) ->
 reason(noproc) -> unknown;
 reason(Reason) -> Reason.
 
--doc "What a run should tell people of the end of its application, if there is more to tell than that it was normal.".
+-doc "What a run should say about the end of its application, unless that was normal.".
 -spec ended(end_reason()) -> undefined | unicode:chardata().
 ended({not_started, App, Reason}) ->
     ["the application ", atom_to_binary(App), " did not start: ", not_started(App, Reason)];

@@ -2,13 +2,13 @@
 -moduledoc """
 Which of the processes that run already are to be observed.
 
-An application is its supervision tree and whatever else it has spawned: the processes with its application master as
-group leader, which they inherit, and those that name its top supervisor among their ancestors. This asks no process of
-the application anything, so it adds no message to what they do.
+An application consists of its supervision tree and all other processes that it has spawned: those with its application
+master as group leader, which is inherited, and those that have its top supervisor among their ancestors. No process of
+the application is called, so its processes receive no additional message.
 
 ## Errors
 
-`{attach, Text}`, where there is no such process, or it is one of Witness's own.
+`{attach, Text}`: there is no such process, or it belongs to Witness.
 """.
 
 -export([is_attached/1, chosen/2]).
@@ -24,7 +24,7 @@ is_attached(node) -> true;
 is_attached({attach, _}) -> true;
 is_attached(_) -> false.
 
--doc "Whether a process is one of those that were named. It may be asked again and again, while processes come and go.".
+-doc "Returns a predicate: whether a process is one of those that were named. It may be called again as processes come and go.".
 -spec chosen([target()], Own :: fun((pid()) -> boolean())) ->
     {ok, fun((pid()) -> boolean())} | {error, {attach, unicode:chardata()}}.
 chosen(Targets, Own) ->
@@ -63,7 +63,7 @@ process(P, Shown, Own) ->
     Own(P) andalso throw(io_lib:format("~tp is a process of Witness", [Shown])),
     {process, P}.
 
-%% Ancestors stand in the dictionary by name, where they have one.
+%% The process dictionary has ancestors by name, if they have one.
 names(P) ->
     case process_info(P, registered_name) of
         {registered_name, Name} -> [P, Name];

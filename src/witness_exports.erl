@@ -1,16 +1,16 @@
 -module(witness_exports).
 -moduledoc """
-Which functions a module has, without loading it: what a specification says of it can be checked before anything runs.
+The functions of a module, without loading it: so a specification can be checked before anything runs.
 """.
 
 -export([of_module/1, of_module/2]).
 
 -export_type([functions/0]).
 
--doc "What is known of a module: `unknown` if there is none, `unreadable` if its object code is no such here.".
+-doc "What is known of a module: `unknown` if there is none, `unreadable` if this node cannot read its object code.".
 -type functions() :: unknown | unreadable | [{atom(), arity()}].
 
--doc "How a function of the node is called whose modules are asked for.".
+-doc "Calls a function in the node of the modules.".
 -type call() :: fun((module(), Function :: atom(), Args :: [term()]) -> term()).
 
 -doc #{equiv => of_module(Module, fun erlang:apply/3)}.
@@ -18,8 +18,8 @@ Which functions a module has, without loading it: what a specification says of i
 of_module(Module) -> of_module(Module, fun erlang:apply/3).
 
 -doc """
-The functions of a module on the code path, local ones too: a process may be spawned with `fun f/1`. An empty list
-where its object code does not tell them, `unknown` where there is no such module, `unreadable` where its file is
+The functions of a module on the code path, local ones too: a process may be spawned with `fun f/1`. The list is empty
+if the object code does not name them. The result is `unknown` if there is no such module, and `unreadable` if its file is
 damaged or of a later release of OTP.
 """.
 -spec of_module(module(), call()) -> functions().
@@ -36,12 +36,12 @@ in_file(Module, File, Call) when is_list(File) ->
         {error, beam_lib, Reason} -> not_told(Reason);
         _ -> []
     catch
-        %% What OTP makes of names that it cannot decode.
+        %% The result of OTP for names that it cannot decode.
         error:{badmatch, {'EXIT', _}} -> unreadable
     end;
 in_file(_, _, _) -> [].
 
-%% Local functions may have been left out. What cannot be opened as a file may be in an archive.
+%% The table of local functions may be missing. A file that cannot be opened may be in an archive.
 not_told({missing_chunk, _, "LocT"}) -> [];
 not_told({file_error, _, _}) -> [];
 not_told(_) -> unreadable.

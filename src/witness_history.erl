@@ -1,15 +1,15 @@
 -module(witness_history).
 -moduledoc """
-The history of a run, for its report: who has spawned whom (`m:witness_history_tree`), and how far the run had come as
-time went on (`m:witness_history_course`).
+The history of a run, for its report: which process spawned which (`m:witness_history_tree`), and the progress of the run
+over time (`m:witness_history_course`).
 
-Births and ends come from a trace session of its own over the VM's tracing, whatever the run itself gathers and from where: so
-nothing that monitors see, and no tracer, is another one with a history. It begins where the run begins: with the processes
-that are there, or with the first one. That one is born by Witness's own hand, so while it is being started new processes
-are traced, and those that are not the system's are let go again. A log tells of births and ends itself.
+Births and ends come from a separate trace session over the VM's tracing, whatever the run gathers and from which source. So
+a history changes nothing that monitors or tracers see. It starts with the run: with the running processes,
+or with the first process. A process of Witness spawns the first process. So during that start all new processes
+are traced, and those that are not the system's are released afterwards. A log has births and ends itself.
 
-This process waits for nobody, and nobody but the end of the run waits for it. When it cannot keep up, it stops tracing, and the
-history says from when on it knows nothing.
+This process waits for no process, and only the end of the run waits for it. When it cannot keep up, it stops tracing, and the
+history says from which time on births and ends are unknown.
 """.
 -behaviour(gen_server).
 
@@ -19,8 +19,8 @@ history says from when on it knows nothing.
 -export_type([history/0]).
 
 -doc """
-What is told in the end. Times are nanoseconds of the VM's monotonic clock, `began` among them; of a log they are the log's
-own, if it has some. `lost`: from when on births and ends are not known; `log`: whether it is that of a log.
+The result. Times are nanoseconds of the VM's monotonic clock, also `began`; those of a log are the log's
+own, if it has any. `lost`: the time from which births and ends are not known; `log`: whether it is the history of a log.
 """.
 -type history() :: #{tree := witness_history_tree:told(), course := witness_history_course:course(),
                      began := integer(), ended := integer(), lost := integer() | undefined, log := boolean()}.
@@ -41,27 +41,27 @@ own, if it has some. `lost`: from when on births and ends are not known; `log`: 
 
 %% Processes that are kept one by one.
 -define(PROCESSES, 10_000).
-%% Trace messages that may wait, which is looked at after so many.
+%% Limit of the queue length, which is checked after every so many trace messages.
 -define(QUEUE, 200_000).
 -define(LOOK, 1024).
-%% Milliseconds that the VM may take to tell the rest.
+%% Milliseconds that the VM may take to deliver the remaining trace messages.
 -define(REST, 5_000).
 
--doc "For the run, which is the calling process.".
+-doc "Starts the history for the run, which is the calling process.".
 -spec start_link(pid(), witness_options:options()) -> gen_server:start_ret().
 start_link(Run, Options) ->
     gen_server:start_link(?MODULE, {Run, Options}, [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
--doc "The processes that are chosen, and all that they spawn from now on.".
+-doc "Adds the chosen processes, and all that they spawn from now on.".
 -spec adopt(pid() | none, fun((pid()) -> boolean())) -> ok.
 adopt(none, _) -> ok;
 adopt(History, Chosen) -> gen_server:call(History, {adopt, Chosen}, infinity).
 
--doc "What these processes spawn from now on.".
+-doc "Adds what these processes spawn from now on.".
 -spec parents(pid() | none, [pid()]) -> ok.
 parents(History, Parents) -> adopt(History, fun(P) -> lists:member(P, Parents) end).
 
--doc "The first process, which the function starts.".
+-doc "Adds the first process, which the function starts.".
 -spec launch(pid() | none, fun(() -> {ok, pid()})) -> {ok, pid()}.
 launch(none, Start) -> Start();
 launch(History, Start) ->
@@ -70,7 +70,7 @@ launch(History, Start) ->
     ok = gen_server:call(History, {launched, Root}, infinity),
     {ok, Root}.
 
--doc "A monitor has begun.".
+-doc "A monitor has started.".
 -spec monitor(pid() | none, witness_readers:reader() | undefined, witness_readers:meta()) -> ok.
 monitor(none, _, _) -> ok;
 monitor(History, Reader, Meta) -> gen_server:cast(History, {monitor, reader(Reader), meta(Meta), now_ns()}).
@@ -89,7 +89,7 @@ verdict(History, Kind, Meta, Outcome) ->
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
--doc "All of it. The history ends.".
+-doc "Returns the history, and ends its process.".
 -spec finish(pid()) -> history().
 finish(History) -> gen_server:call(History, finish, infinity).
 
@@ -120,7 +120,7 @@ handle_call(launching, _, H = #history{session = Session}) ->
 handle_call({launched, Root}, _, H = #history{session = Session, waiting = Waiting}) ->
     ok = witness_trace_evm:on_new(Session, false),
     {reply, ok, lists:foldr(fun event/2, H#history{waiting = none, root = Root}, Waiting)};
-%% Of a log: in its order, with their places.
+%% For a log: births and ends in its order, with their places.
 handle_call({lives, Lives}, _, H) ->
     {reply, ok, lists:foldl(fun({Place, E}, A) -> life(E, Place, A) end, H, Lives)};
 handle_call(finish, _, H0) ->
@@ -149,7 +149,7 @@ handle_info(Message, H = #history{asked = Asked}) when Asked =/= undefined ->
 handle_info(_, H) ->
     {noreply, H}.
 
-%% A report of a crash would hold why processes have ended.
+%% A crash report would contain the exit reasons of processes.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).
@@ -162,9 +162,9 @@ sampled(#{events := Events, processes := Processes, monitors := Monitors, verdic
     _ = erlang:send_after(witness_history_course:interval(More), self(), sample),
     H#history{course = More}.
 
-%% --- what was there before -------------------------------------------------------
+%% --- processes that run already --------------------------------------------------
 
-%% As with the monitors: when a look shows none that is new, each process that was chosen is on, and what comes later inherits.
+%% As with the monitors: when a scan finds no new process, every chosen process is traced, and later ones inherit the tracing.
 adopted(Chosen, H = #history{session = Session, tree = Tree}) ->
     New = [P || P <- processes(), not witness_history_tree:is_known(P, Tree), P =/= self(), Chosen(P),
                 witness_trace_evm:on(Session, P) =:= ok],
@@ -180,13 +180,13 @@ there(P, Tree) ->
     end,
     witness_history_tree:there(P, Parent, witness_event_signature:running(P), Tree).
 
-%% --- what is traced --------------------------------------------------------------
+%% --- trace messages --------------------------------------------------------------
 
 event(Message, H = #history{waiting = Waiting}) when Waiting =/= none -> H#history{waiting = [Message | Waiting]};
 event(Message, H) ->
     case witness_trace_evm:decode(Message) of
         {_, {init, P, Parent, _, _} = E} -> init(P, Parent, E, H);
-        %% The child may be one of Witness's own.
+        %% The child may belong to Witness.
         {_, {fork, _, _, _, _}} -> H;
         {_, E} -> life(E, undefined, H);
         ignore -> H
@@ -215,7 +215,7 @@ born(P, Parent, Signature, Time, H = #history{tree = Tree}) ->
 function({M, F, Args}) -> {M, F, length(Args)};
 function(undefined) -> undefined.
 
-%% Reasons may be large, and hold contents.
+%% Reasons may be large, and have contents.
 reason(normal, _) -> normal;
 reason(Reason, #history{redact = true}) -> witness_event:format_term(witness_event_redact:term(Reason), 120);
 reason(Reason, _) -> witness_event:format_term(Reason, 120).
@@ -229,7 +229,7 @@ bounded(H = #history{session = Session}) ->
         _ -> H#history{events = 0}
     end.
 
-%% What the VM has not told yet comes before it says that it has told all.
+%% The VM delivers all outstanding trace messages before it confirms the delivery.
 rest(H = #history{session = undefined}) -> H;
 rest(H = #history{session = Session}) ->
     Ref = witness_trace_evm:delivered(Session),

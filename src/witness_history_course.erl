@@ -1,7 +1,7 @@
 -module(witness_history_course).
 -moduledoc """
-How a run went, as samples over time: never more than 400. When there are so many, every second one goes, and the next
-ones are taken half as often; so a course covers the whole run, however long it is, evenly.
+The progress of a run, as samples over time: never more than 400. At 400 samples every second one is dropped, and from then
+on samples are taken half as often. So the samples cover the whole run evenly, however long it is.
 
 ```erlang
 1> C = witness_history_course:add({50, #{events => 10}}, witness_history_course:new()).
@@ -31,7 +31,7 @@ ones are taken half as often; so a course covers the whole run, however long it 
 -spec new() -> course().
 new() -> #course{interval = ?FIRST_MS}.
 
--doc "With one more, which is later than those that are there.".
+-doc "Adds a sample, which is later than all others.".
 -spec add(sample(), course()) -> course().
 add(Sample, #course{count = Count, samples = Samples} = C) when Count + 1 < ?MOST ->
     C#course{count = Count + 1, samples = [Sample | Samples]};
@@ -42,10 +42,10 @@ add(Sample, #course{interval = Interval, samples = Samples}) ->
 every_second([One, _ | Rest]) -> [One | every_second(Rest)];
 every_second(Rest) -> Rest.
 
--doc "Milliseconds until the next one is to be taken.".
+-doc "Milliseconds until the next sample is to be taken.".
 -spec interval(course()) -> pos_integer().
 interval(#course{interval = Interval}) -> Interval.
 
--doc "From the first to the last.".
+-doc "The samples, from the first to the last.".
 -spec samples(course()) -> [sample()].
 samples(#course{samples = Samples}) -> lists:reverse(Samples).

@@ -1,13 +1,13 @@
 -module(witness_history_tree).
 -moduledoc """
-Who has spawned whom, when each process was born and has ended, and what has monitored it: of very many processes as well,
-in bounded memory. Pure.
+Which process spawned which, when each process was born and has ended, and which monitors read it: in bounded memory, for
+any number of processes. Pure.
 
-So many processes are kept one by one, the first ones that were told of. Those that come later are counted with others of
+The first processes are kept one by one, up to a limit. Later ones are counted together with others of
 the same function, below the nearest ancestor that is kept.
 
-A birth may be told by the parent and by the child, in either order, and a child's before its parent's. So parents are
-looked up in the end.
+Both the parent and the child may report a birth, in either order, and a child may be reported before its parent. So parents
+are looked up at the end.
 """.
 
 -export([new/1, there/4, born/5, ended/4, monitor/4, verdict/4, is_known/2, told/1]).
@@ -17,12 +17,12 @@ looked up in the end.
 -doc "Nanoseconds, and the place in a log; either may not be known.".
 -type time() :: {Ns :: integer() | undefined, Place :: pos_integer() | undefined}.
 
--doc "`born` is `undefined` where it was there before, `ended` where it has not been seen to end.".
+-doc "`born` is `undefined` if the process ran before, `ended` if its end was not seen.".
 -type process() :: #{process := witness_event:proc(), parent := pos_integer() | undefined,
                      function := mfa() | undefined, born := time() | undefined, ended := time() | undefined,
                      reason := term()}.
 
--doc "`process`: its number in the list of processes, `undefined` if it is not there; `reader`: who runs the monitor.".
+-doc "`process`: its number in the list of processes, `undefined` if it is not there; `reader`: the process of the monitor.".
 -type monitor() :: #{process := pos_integer() | undefined, spec := binary(), name := binary() | undefined,
                      reader := pid() | undefined, began := time(), ended := time() | undefined,
                      verdict := witness_monitor:verdict() | undefined, violations := non_neg_integer()}.
@@ -32,15 +32,15 @@ looked up in the end.
                    ended := non_neg_integer()}.
 
 -doc """
-All that is kept. The numbers of processes are those of the list, from 1 on. `violations`: those of monitors that are not in the
-list, or whose processes are not.
+All that is kept. The number of a process is its place in the list, from 1. `violations`: those of monitors that are not in the
+list, or that read a process that is not in the list.
 """.
 -type told() :: #{processes := [process()], groups := [group()], monitors := [monitor()], violations := non_neg_integer()}.
 
 -record(row, {index :: pos_integer(), parent :: witness_event:proc() | undefined, function :: mfa() | undefined,
               born :: time() | undefined, ended :: time() | undefined, reason :: term()}).
 
-%% over: processes that are alive and were not kept, with their groups
+%% over: processes that are alive and not kept one by one, with their groups
 %% violations: of monitors that were not kept
 -record(tree, {limit :: pos_integer(),
                rows = #{} :: #{witness_event:proc() => #row{}},
@@ -51,14 +51,14 @@ list, or whose processes are not.
 
 -opaque tree() :: #tree{}.
 
-%% Groups that are told apart.
+%% Limit of separate groups.
 -define(GROUPS, 500).
 
--doc "Keeps so many processes, and twice as many monitors.".
+-doc "An empty tree that keeps up to `Limit` processes, and twice as many monitors.".
 -spec new(Limit :: pos_integer()) -> tree().
 new(Limit) -> #tree{limit = Limit}.
 
--doc "A process that was there before. Its parent may be known all the same.".
+-doc "A process that ran before. Its parent may still be known.".
 -spec there(witness_event:proc(), Parent :: witness_event:proc() | undefined, mfa() | undefined, tree()) -> tree().
 there(P, Parent, Function, T) -> add(P, Parent, Function, undefined, T).
 
@@ -66,13 +66,13 @@ there(P, Parent, Function, T) -> add(P, Parent, Function, undefined, T).
 -spec born(witness_event:proc(), Parent :: witness_event:proc() | undefined, mfa() | undefined, time(), tree()) -> tree().
 born(P, Parent, Function, Time, T) -> add(P, Parent, Function, Time, T).
 
--doc "Whether a process was told of; one that is not kept only until it has ended.".
+-doc "Whether a process was reported. A process that is not kept is known only until it ends.".
 -spec is_known(witness_event:proc(), tree()) -> boolean().
 is_known(P, #tree{rows = Rows, over = Over}) -> is_map_key(P, Rows) orelse is_map_key(P, Over).
 
 add(P, Parent, Function, Born, T = #tree{limit = Limit, rows = Rows, over = Over, groups = Groups}) ->
     case is_known(P, T) of
-        %% A log that begins with a process tells of its birth, too.
+        %% A log that begins with a process also has its birth.
         true when is_map_key(P, Rows) ->
             Row = #row{born = Before} = map_get(P, Rows),
             T#tree{rows = Rows#{P := Row#row{born = case Before of undefined -> Born; _ -> Before end}}};
@@ -111,7 +111,7 @@ ended(P, Reason, Time, T = #tree{rows = Rows, over = Over, groups = Groups}) ->
             end
     end.
 
--doc "A monitor has begun.".
+-doc "A monitor has started.".
 -spec monitor(witness_readers:meta(), Reader :: pid() | undefined, time(), tree()) -> tree().
 monitor(Meta, Reader, Time, T = #tree{limit = Limit, monitors = Monitors}) when map_size(Monitors) < 2 * Limit ->
     keep(Meta, begun(Reader, Time), T);
@@ -124,7 +124,7 @@ keep(Meta, Monitor, T = #tree{monitors = Monitors}) ->
 
 key(#{spec := Spec, name := Name} = Meta) -> {maps:get(process, Meta, undefined), Spec, Name, maps:get(version, Meta, 1)}.
 
--doc "A monitor has reached its verdict and ended, or one of its slices has.".
+-doc "A monitor has ended with its verdict, or one of its slices has.".
 -spec verdict(witness_readers:meta(), {slice | verdict, witness_monitor:verdict() | undefined}, time(), tree()) -> tree().
 verdict(Meta, {Kind, Verdict}, Time, T = #tree{monitors = Monitors}) ->
     Key = key(Meta),

@@ -1,15 +1,15 @@
 -module(witness_inlined).
--moduledoc "From the options of a run to inline instrumentation.".
+-moduledoc "Makes inline instrumentation from the options of a run.".
 
 -export([start_link/4, is_each_told/2, format_error/1]).
 
 -doc """
-Starts the instrumentation of a run, which is the calling process; `Life` starts what watches the life of the system.
+Starts the instrumentation of a run, which is the calling process; `Life` starts the process that watches the life of the system.
 
 ## Errors
 
 - `{inline, Text}`: text for people;
-- `{weave, Reason}`: a module cannot be woven, or not be loaded;
+- `{weave, Reason}`: a module cannot be woven, or cannot be loaded;
 - `{observed, Module, Host}`: another run observes the module.
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], Common :: map(),
@@ -28,7 +28,7 @@ start_link(Options, Specs, #{names := Names, monitors := Monitors} = Common, Lif
         {ok, {witness_inline_host, Host, witness_inline_host:counts(Host)}}
     end.
 
-%% One process is what can be seen from within.
+%% An inline monitor sees only the process that it runs in.
 alone(Specs) ->
     case [{File, Line} || #{file := File, entries := Entries} <- Specs, #{group := true, line := Line} <- Entries] of
         [] -> ok;
@@ -47,8 +47,8 @@ modules(#{system := {application, App}}) ->
 modules(_) -> [].
 
 -doc """
-Whether each verdict has to be told by itself when so many are kept. Subscribers and telemetry, which need each one too, are not
-known here.
+Whether each verdict must be reported by itself when `Kept` verdicts are kept. Subscribers and telemetry also need each
+verdict, but are not known here.
 """.
 -spec is_each_told(witness_options:options(), Kept :: non_neg_integer()) -> boolean().
 is_each_told(#{max_verdicts := Max, on_verdict := Callback, satisfied := Satisfied, history := History}, Kept) ->

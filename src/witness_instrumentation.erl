@@ -1,8 +1,8 @@
 -module(witness_instrumentation).
 -moduledoc """
-What a user gives, as instrumentation maps: a specification file is one map, and so is each
-monitor given by itself (`m:witness_outline_map`); and the instrumentation that they are
-given to, which depends on the source of events.
+Makes instrumentation maps of what a user gives: a specification file is one map, and so is each
+monitor given by itself (`m:witness_outline_map`). Starts the instrumentation for these maps,
+which depends on the source of events.
 """.
 
 -export([start_link/4, of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2, own/1]).
@@ -10,19 +10,19 @@ given to, which depends on the source of events.
 
 -export_type([key/0, property/0, sources/0, counts/0, gathered/0, maps/0]).
 
--doc "Names a property in verdicts and warnings. The version is 1 until specifications are replaced.".
+-doc "The name of a property in verdicts and warnings. The version is 1 until specifications are replaced.".
 -type key() :: {Spec :: binary(), Name :: binary() | undefined, Version :: pos_integer()}.
 
 -doc """
-What a source delivers, and which kinds of events at all, the properties over all processes, what signatures may be told
-apart, whether groups are put in order, in how many of the first maps properties may be for groups (0: none is), and whether
-the source is the native one.
+What a source delivers: the filter, and the kinds of events; the properties over all processes; the signatures that it must
+distinguish; whether groups are put in order; in how many of the first maps properties may be for groups (0: none is); and
+whether the source is the native one.
 """.
 -type gathered() :: #{filter := witness_trace_filter:filter(), kinds := all | [witness_event:kind()],
                       all := [witness_outline_map:entry()], names := [witness_trace_native:pattern()],
                       ordered := boolean(), groups := non_neg_integer(), native := boolean()}.
 
--doc "The maps of a run; those of specifications have the version of these.".
+-doc "The maps of a run; those of specifications have the version of the specifications.".
 -type maps() :: [{Version :: pos_integer() | fixed, witness_outline_map:instrumentation()}].
 
 -doc """
@@ -37,15 +37,15 @@ A property, the text of its signature patterns, and its actions, numbered as in 
 -type sources() :: #{{Spec :: binary(), Version :: pos_integer()} => {File :: binary(), Lines :: tuple()}}.
 
 -doc """
-What was seen so far: processes, events, and processes that are alive of those that the run waits for. Of a log also the
+Observed so far: processes, events, and the number of live processes that the run waits for. For a log also the
 lines and bytes that were read, and its size in bytes.
 """.
 -type counts() :: #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
                     lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown}.
 
 -doc """
-Starts the instrumentation of a run, which is the calling process: the module that it is (all have the functions of
-`m:witness_outline`), its process, and what counts for it, also when it has ended. An error is text for people.
+Starts the instrumentation of a run, which is the calling process. Returns its module (all have the functions of
+`m:witness_outline`), its process, and a function that counts, also when the process has ended. An error is text for people.
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], maps(), gathered()) ->
     {ok, {module(), pid(), fun(() -> counts())}} | {error, unicode:chardata()}.
@@ -57,7 +57,7 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
         #{source := Source} -> {ok, start_link_source(Source, Options, Gathered, #{run => self(), maps => Maps})}
     end.
 
--doc "What is gathered for these specifications; everything if they are to be replaced by any others.".
+-doc "What is gathered for these specifications; everything if any others may replace them.".
 -spec gathered(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) ->
     gathered().
 gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, Logging) ->
@@ -72,15 +72,15 @@ gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, L
       groups => case lists:any(fun has_named_group/1, Specs) of true -> length(Specs); false -> 0 end,
       native => maps:get(source, Options, none) =:= native}.
 
--doc "The maps with which a run begins.".
+-doc "The first maps of a run.".
 -spec maps(witness_options:options(), [witness_spec:instrumentation_map()], witness_logging:logging()) -> maps().
 maps(#{monitors := Monitors}, Specs, Logging) ->
     [{1, of_spec(S)} || S <- Specs] ++ [{fixed, of_monitor(M)} || M <- Monitors]
         ++ [{fixed, Map} || Map <- witness_logging:map(Logging)].
 
 -doc """
-The maps with the specifications of this version in the place of those before; an error says what these need that is not
-gathered. Maps keep their numbers, which the groups that are read already are known by.
+The maps with the specifications of this version in place of the earlier ones. An error says what these need that is not
+gathered. Maps keep their numbers, because groups that are read already refer to them.
 """.
 -spec replaced([witness_spec:instrumentation_map()], Version :: pos_integer(), maps(), gathered()) ->
     {ok, maps()} | {error, messages | signatures | groups | all}.
@@ -147,8 +147,8 @@ start_inline(Options = #{monitors := Monitors}, Specs, Maps) ->
                                  names => [{M, F, A} || {M, F, A, _, _} <- names(Specs, Monitors)]},
                                fun() -> start_life(Run, Options) end).
 
-%% What watches the life of the system has no monitors, and reads no messages. That of a whole node has no end: then it is
-%% there for its processes to be counted.
+%% The process that watches the life of the system has no monitors, and reads no messages. A whole node never ends: then the
+%% process is there to count the processes of the node.
 start_life(Run, #{source := native, scope := tree} = Options) ->
     {ok, Pid} = witness_inline_life:start_link(Run, #{names => [], memory => maps:get(memory, Options)}),
     {witness_inline_life, Pid, witness_inline_life:counts(Pid)};
@@ -157,8 +157,7 @@ start_life(Run, #{source := Source} = Options) ->
                 native => Source =:= native},
     start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
 
-%% What one tracer for all needs to know.
-%% One for each scheduler, where there may be more than one reader.
+%% Shards of the native source: one for each scheduler; central instrumentation has none.
 lanes(#{instrument := central}) -> 0;
 lanes(_) -> erlang:system_info(schedulers_online).
 
@@ -188,12 +187,12 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
         {error, _} = Error -> Error
     end.
 
-%% A recording is data; only who asks for a replay has one.
+%% A recording is data; a run replays it only if the user asks for a replay.
 input({replay, #{dir := Dir} = Replay}) -> {events, Dir, witness_replaying:events(Replay)};
 input(Input) -> Input.
 
-%% What a saved position depends on: the code that specifications become, which also has the records that they include,
-%% that of other monitors, and what bounds them. Only where it is needed.
+%% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
+%% other monitors, and their limits. It is computed only if needed.
 identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options); is_map_key(from, Options) ->
     Compile = maps:with([include, max_obligations], Options),
     Code = [begin
@@ -205,7 +204,7 @@ identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options
     erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
 identity(_, _) -> <<>>.
 
--doc "How a log is named in errors.".
+-doc "The name of a log in errors.".
 -spec log_name(witness_options:log()) -> binary().
 log_name({replay, #{dir := Dir}}) -> log_name({recording, Dir});
 log_name({Kind, File}) when Kind =:= file; Kind =:= recording ->
@@ -246,7 +245,7 @@ of_monitor({{M, F, A}, Monitor}) ->
 monitor_entry(Monitor = {Module, _}) ->
     #{monitor => Monitor, spec => atom_to_binary(Module), name => undefined, group => false}.
 
--doc "All properties that may be monitored, in the order in which they were given.".
+-doc "All properties that may be monitored, in the order in which the user gave them.".
 -spec properties([witness_spec:instrumentation_map()],
                  [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
 properties(Maps, Monitors) ->
@@ -258,7 +257,7 @@ properties(Maps, Monitors) ->
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].
 
-%% What a monitor says of itself is for people, and no reason not to run.
+%% The description that a monitor gives of itself is for people: an error in it does not stop the run.
 actions(Module, Arg) ->
     try
         true = erlang:function_exported(Module, coverage, 1),
@@ -286,8 +285,8 @@ all_monitors(Maps, Monitors) ->
         ++ [M || {_, M} <- Monitors].
 
 -doc """
-The names of all signatures that somebody names, `none` included, whether a group may be named by them, and whether they
-may be read by a monitor that needs a process of its own (`witness_trace_native:open/1`).
+The signatures that any specification or monitor names, including those with `none`. For each: whether a group may have it, and
+whether a monitor that needs a process of its own may read it (`witness_trace_native:open/1`).
 """.
 -spec names([witness_spec:instrumentation_map()],
             [{witness_options:signature_pattern(), {module(), term()}}]) -> [witness_trace_native:pattern()].
@@ -301,7 +300,7 @@ names(Maps, Monitors) ->
 sources(Maps) ->
     #{{spec(File, E), 1} => {File, Lines} || #{file := File, lines := Lines, entries := Entries} <- Maps, E <- Entries}.
 
--doc "Where in its specification a verdict was decided, with the text of that line.".
+-doc "The deciding place in the specification of a verdict, with the text of that line.".
 -spec source(#{spec := binary(), info := witness_monitor:info(), _ => _}, sources()) -> witness:source() | undefined.
 source(#{spec := Spec, info := #{line := Line} = Info} = Found, Sources) ->
     Key = {Spec, maps:get(version, Found, 1)},
@@ -313,8 +312,8 @@ source(#{spec := Spec, info := #{line := Line} = Info} = Found, Sources) ->
 source(_, _) -> undefined.
 
 -doc """
-Whether a process is Witness's own: one that runs a module of this application, whatever the modules are called here,
-or one of those named. They are never observed.
+Whether a process belongs to Witness: it runs a module of this application, whatever the modules are called here,
+or it is one of the named processes. They are never observed.
 """.
 -spec own(#{unobserved := [pid()], _ => _}) -> fun((pid()) -> boolean()).
 own(#{unobserved := Unobserved} = Options) ->

@@ -1,21 +1,21 @@
 -module(witness_limits).
 -moduledoc """
-Limits of a run that its process keeps: how long it may take, and how many events a second.
+Limits that the process of a run checks: its duration, and its events per second.
 
-Events count when they are gathered for monitors, so what waits for that is a matter of memory.
+An event counts when it is gathered for monitors. Events that wait for that are limited by memory.
 """.
 
 -export([start/1, again/1, rate/2]).
 
 -export_type([rate/0]).
 
--doc "How many events there may be a second, and how many there were at a time in native units.".
+-doc "The limit of events per second, and how many events there were at a time in native units.".
 -opaque rate() :: {Limit :: pos_integer(), Events :: non_neg_integer(), At :: integer()}.
 
 %% Milliseconds.
 -define(SECOND, 1000).
 
--doc "Tells the run, which calls this, of its limits: `{limit, duration}`, and `{limit, rate()}` after a second.".
+-doc "Sends messages to the run, which calls this: `{limit, duration}`, and `{limit, rate()}` after a second.".
 -spec start(witness_options:options()) -> ok.
 start(#{duration := Duration, rate := Rate}) ->
     _ = is_integer(Duration) andalso erlang:send_after(Duration, self(), {limit, duration}),
@@ -23,13 +23,13 @@ start(#{duration := Duration, rate := Rate}) ->
     ok;
 start(#{}) -> ok.
 
--doc "After another second.".
+-doc "Sends `{limit, rate()}` after another second.".
 -spec again(rate()) -> ok.
 again(Rate) ->
     _ = erlang:send_after(?SECOND, self(), {limit, Rate}),
     ok.
 
--doc "Whether there were more events since the last look than the time that has passed allows.".
+-doc "Whether there were more events since the last check than the elapsed time allows.".
 -spec rate(Events :: non_neg_integer(), rate()) -> {ok, rate()} | {exceeded, unicode:chardata()}.
 rate(Events, Rate) -> rate(Events, erlang:monotonic_time(), Rate).
 

@@ -2,20 +2,20 @@
 -moduledoc """
 The log of a run: what is traced, in a file, so that it can be checked again.
 
-Beside the maps of the user there is a hidden one, whose monitors (`m:witness_monitor_log`) write what they read. Its
-groups are whole trees of processes, so each tree stands in the log in one order, that in which a group of the user
-would see it. Where a process was there before, its children begin a tree; it stands in the log as `attached`, with
-the `fork` of each.
+Besides the maps of the user there is a hidden map. Its monitors (`m:witness_monitor_log`) write what they read. Its
+groups are whole trees of processes, so the log has each tree in one order, the order in which a group of the user
+would see it. If a process ran before, each of its children begins a tree; the process itself is in the log as `attached`, with
+the `fork` of each child.
 
-Hidden monitors show nowhere. When one of them misses events or has crashed, nothing more is written of its tree: each
-of its processes that was alive gets a `gap`, and the run is told that its log is not complete.
+Hidden monitors appear in no result. When one of them misses events or has crashed, nothing more is written of its tree. Each
+live process of the tree gets a `gap`, and the run is notified that its log is not complete.
 """.
 
 -export([open/1, start/1, close/1, map/1, monitors/1, is_hidden/1, gap/3]).
 
 -export_type([logging/0]).
 
--doc "The log of a run, or that there is none.".
+-doc "The log of a run, or `none`.".
 -type logging() :: none | #{log := witness_log_writer:log(), scope := tree | node, trees := ets:table()}.
 
 -doc "Opens the log that the options ask for, for the run that calls. An error is text for people.".
@@ -23,17 +23,17 @@ of its processes that was alive gets a `gap`, and the run is told that its log i
 open(#{log_file := File, scope := Scope}) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File),
-        %% The processes that are alive, each with the first one of its tree.
+        %% The live processes, each with the first process of its tree.
         {ok, #{log => Log, scope => Scope, trees => ets:new(witness_logging, [public, {write_concurrency, auto}])}}
     end;
 open(#{}) -> {ok, none}.
 
--doc "Nothing can stop the run from being started any more: an earlier log of this name is replaced.".
+-doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.
 start(none) -> ok;
 start(#{log := Log}) -> witness_log_writer:begin_log(Log).
 
--doc "Every hidden monitor has ended. An error says why the log is not whole.".
+-doc "Closes the log when every hidden monitor has ended. An error says why the log is not complete.".
 -spec close(logging()) -> ok | {error, unicode:chardata()}.
 close(none) -> ok;
 close(#{log := Log, trees := Trees}) ->
@@ -49,13 +49,13 @@ map(Logging) ->
     [fun(_) -> {unless_read, [#{monitor => Monitor, spec => log, name => undefined, group => true}]} end
      || {_, Monitor} <- monitors(Logging)].
 
--doc "The hidden monitor, and what signatures it is for.".
+-doc "The hidden monitor, and the signatures that it is for.".
 -spec monitors(logging()) -> [{witness_options:signature_pattern(), {module(), term()}}].
 monitors(none) -> [];
 monitors(Logging) ->
     [{{'_', '_', '_'}, {witness_monitor_log, fun(E, First) -> log(E, First, Logging) end}}].
 
--doc "Whether a monitor is one of those that write the log.".
+-doc "Whether a monitor writes the log.".
 -spec is_hidden(#{spec := binary() | log, _ => _}) -> boolean().
 is_hidden(#{spec := Spec}) -> Spec =:= log.
 
@@ -73,14 +73,14 @@ log(E, First, #{log := Log, trees := Trees}) ->
     end,
     witness_log_writer:write([E], Log).
 
-%% What it is in now is not what it was in when it was first seen, and often it has ended.
+%% The current function may differ from the function when the process was first seen, and often the process has ended.
 function(P) ->
     case process_info(P, initial_call) of
         {initial_call, Function} -> Function;
         undefined -> {undefined, undefined, 0}
     end.
 
--doc "Events are missing from the tree that begins with a process. A log that is closed says nothing of it any more.".
+-doc "Events are missing from the tree that begins with a process. Has no effect if the log is closed.".
 -spec gap(First :: witness_event:proc(), witness_monitor_instance:reason(), logging()) -> ok.
 gap(_, _, none) -> ok;
 gap(First, Reason, #{log := Log, trees := Trees}) ->

@@ -1,6 +1,6 @@
 -module(witness_memory).
 -moduledoc """
-How much memory the node may use: that of the machine, or less where a control group
+How much memory the node may use: that of the machine, or less if a control group
 limits it.
 """.
 
@@ -8,7 +8,7 @@ limits it.
 
 -define(LIMITS, ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]).
 
-%% Where nothing can be read, this much is assumed.
+%% Assumed if nothing can be read.
 -define(ASSUMED, 1 bsl 30).
 
 -doc "In bytes.".

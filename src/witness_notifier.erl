@@ -1,16 +1,16 @@
 -module(witness_notifier).
 -moduledoc """
-Tells the world of verdicts: the user's callback, the logger, telemetry, and subscribers.
+Notifies of verdicts: the user's callback, the logger, telemetry, and subscribers.
 
-It is a process of its own, so that a slow callback delays nobody. A callback that raises
-is taken off and reported. A subscriber whose mailbox is full misses verdicts, and is told
-how many when there is room again.
+It is a process of its own, so that a slow callback delays no other process. If the callback raises, it
+is removed and the error is logged. If the mailbox of a subscriber is full, the subscriber misses verdicts; when its queue
+is short again, it is notified how many.
 
 Violations are logged as reports, level `warning`, domain `[witness]`, with the whole verdict as `verdict` in the
-metadata. The handler `default` of OTP stops each domain but its own, so it gets a filter that lets this one through; a filter
-of the user that stops it still does. A report has no key `label`: Elixir's Logger drops those whose label it does not know.
-When many come in a second (option `log_rate`), the others are counted, and a report says within a second
-how many they were, at the latest before the run has ended.
+metadata. The handler `default` of OTP stops all domains but its own, so it gets a filter that lets this one through; a filter
+of the user can still stop it. A report has no key `label`: Elixir's Logger drops reports with a label that it does not know.
+If there are more violations per second than the option `log_rate` allows, the others are counted. A report says
+how many they were, within a second, and at the latest before the run has ended.
 """.
 
 -include_lib("kernel/include/logger.hrl").
@@ -19,7 +19,7 @@ how many they were, at the latest before the run has ended.
 -export([init/2, format/1]).
 
 -define(MAILBOX, 1000).
-%% Milliseconds until it is told what was not logged.
+%% Milliseconds until the number of violations that were not logged is logged.
 -define(LEFT_OUT, 1000).
 
 -record(notifier, {run :: pid(),
@@ -36,12 +36,12 @@ start_link(Options) ->
     true = is_pid(Pid),
     Pid.
 
--doc "Has the handler `default` show what is logged of verdicts, also one that was made after the last call.".
+-doc "Lets the handler `default` show log events of verdicts, also a handler that was added after the last call.".
 -spec shown() -> ok.
 shown() ->
     case logger:get_handler_config(default) of
         {ok, #{filter_default := stop}} ->
-            %% An error says that it is there already, or that the handler has gone.
+            %% An error means that the filter is there already, or that the handler is gone.
             _ = logger:add_handler_filter(default, witness, {fun logger_filters:domain/2, {log, sub, [witness]}}),
             ok;
         _ -> ok
@@ -56,15 +56,15 @@ hidden() ->
 -spec verdict(pid(), witness:verdict()) -> ok.
 verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
 
--doc "Calls a function when everything before has been told.".
+-doc "Calls a function when all earlier notifications have been delivered.".
 -spec reached(pid(), fun(() -> ok)) -> ok.
 reached(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
 
--doc "Asks for `{flushed, Notifier}` when everything before has been told.".
+-doc "Asks for `{flushed, Notifier}` when all earlier notifications have been delivered.".
 -spec flush(pid()) -> ok.
 flush(Notifier) -> Notifier ! flush, ok.
 
--doc "Tells how the run has ended, which is the last that is told, and asks for `{told, Notifier}` then.".
+-doc "Notifies of the end of the run, as the last notification; then sends `{told, Notifier}`.".
 -spec summary(pid(), witness:summary()) -> ok.
 summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
 
@@ -100,7 +100,7 @@ loop(N = #notifier{run = Run}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
     end.
 
--doc "Tells somebody of a verdict. That he raises is a report, and nobody else's affair.".
+-doc "Calls a callback with a verdict. If it raises, the error is logged and nothing else happens.".
 -spec tell(fun((Verdict) -> term()), Verdict) -> ok.
 tell(OnVerdict, Verdict) ->
     try
@@ -144,7 +144,7 @@ log_left_out(N = #notifier{throttle = Throttle}) ->
 
 report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], report_cb => fun ?MODULE:format/1}).
 
--doc "A report of the logger as text.".
+-doc "Formats a report of the logger.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
 format(#{witness := violation, spec := Spec, name := Name, slice := Slice} = Report) ->
     {"~ts~ts violated~ts~ts", [Spec, name(Name), by(Report), slice(Slice)]};

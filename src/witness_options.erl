@@ -6,9 +6,10 @@ The options of a run: one clause for each, and the defaults.
 
 `{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
 `{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does
-not go with the `system`, `{not_for_recordings, Key}` for one of logs that a recording does not have, `{only_inline, Key}` and `{not_inline, Key}` for one that goes, or does not go, with `instrument => inline`,
-`{not_redacted, Key}` for one that writes contents where `redact` forbids it,
-`{source_unavailable, Reason}` where `native` was asked for and
+not fit the `system`, `{not_for_recordings, Key}` for an option of logs that a recording does not have, `{only_inline, Key}` and
+`{not_inline, Key}` for an option that needs, or excludes, `instrument => inline`,
+`{not_redacted, Key}` for an option that writes contents although `redact` forbids it,
+`{source_unavailable, Reason}` if the user asked for `native` and it
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
 `witness_application:check/1`.
@@ -18,16 +19,16 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 
 -export_type([options/0, log/0, signature_pattern/0]).
 
--doc "What processes a monitor is for.".
+-doc "The processes that a monitor is for.".
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
--doc "Where a log is.".
+-doc "The place of a log.".
 -type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()} | {replay, witness_replaying:options()}.
 
 -doc """
-The options of `witness:start/1`, complete. `warnings`: what became of those that were left to Witness. Where Witness is
+The complete options of `witness:start/1`. `warnings`: about the options that Witness chose. If Witness is
 not installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are
-compiled.
+compiled already.
 """.
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
                                | {attach, [witness_attach:target(), ...]} | {log, log()},
@@ -106,14 +107,14 @@ check(Options) when is_map(Options) ->
     end;
 check(_) -> {error, {bad_option, options, "a map"}}.
 
-%% Of what runs already a monitor must not expect the beginning.
+%% A monitor of a process that runs already must not expect the beginning.
 attachable(#{system := System, monitors := Monitors}) ->
     [throw({monitor_callbacks, Monitor, [{attached, 3}]})
      || witness_attach:is_attached(System), {_, {Monitor, _}} <- Monitors,
         not erlang:function_exported(Monitor, attached, 3)],
     ok.
 
-%% Options of logs and those of systems that run are nothing to each other.
+%% Options of logs do not apply to systems that run, and the other way round.
 fitting(Complete = #{system := System}, Given) ->
     IsAttached = witness_attach:is_attached(System),
     {Unfitting, Wrong} = case System of
@@ -137,7 +138,7 @@ fitting(Complete = #{system := System}, Given) ->
         #{} -> application(Complete, Given)
     end.
 
-%% What runs already was born in code that is not woven.
+%% A process that runs already started in code that is not woven.
 inline(#{instrument := inline, system := System}, Given) ->
     case System of
         {log, _} -> expected(instrument, "outline or central, for a log");
@@ -150,7 +151,7 @@ inline(_, Given) ->
     is_map_key(weave, Given) andalso throw({only_inline, weave}),
     ok.
 
-%% The application controller starts what is needed, so a tree of processes would miss it.
+%% The application controller starts the processes, so a tree of processes would miss them.
 application(#{system := {application, _}}, #{scope := tree}) -> expected(scope, "node, for an application");
 application(#{system := {application, _}}, #{applications := [_ | _]}) ->
     expected(applications, "none, where the system is an application");
@@ -159,21 +160,21 @@ application(#{applications := [_ | _]}, #{scope := tree}) -> expected(scope, "no
 application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
 application(Complete, _) -> Complete.
 
-%% How long nothing came for a slice is told by the times of events. Those of a log are what they are.
+%% The times of events decide how long a slice has been idle. The events of a log have the times that they have.
 timed(Options = #{system := {log, _}}) -> Options;
 timed(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
 timed(Options) -> Options.
 
-%% A quarter of the node's memory for all partitions leaves half of that to one that is alone.
+%% All partitions together have a quarter of the node's memory; a single partition may use half of that.
 partition_memory(Options = #{partition_memory := _}) -> Options;
 partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
 
-%% The native source has to measure each message anyway. Over evm this is done for those only who ask for it.
+%% The native source has to measure each message anyway. Over evm messages are measured only if the user asks for it.
 message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) ->
     Options#{message_size := infinity};
 message_size(Options, _) -> Options.
 
-%% The native source, where it can be loaded, unless the user has chosen. What runs already is not put at its risk.
+%% The native source, if it can be loaded, unless the user has chosen. A system that runs already is not exposed to native code.
 source(Options = #{system := {log, _}}) ->
     Options#{warnings => []};
 source(Options = #{system := System}) ->

@@ -1,15 +1,15 @@
 -module(witness_reading).
--moduledoc "What there is to say of a log that was read: what it lacks, and what was left out.".
+-moduledoc "The warnings about a log that was read: what it lacks, and what was skipped.".
 
 -export([missing/1, gaps/1]).
 
-%% Of the same reason together.
+%% Gaps that a warning names.
 -define(GAPS, 5).
 
 %% Processes that are named.
 -define(NAMED, 5).
 
--doc "What the user should know, each with its code. For any of it a verdict that was not reached cannot be relied on.".
+-doc "The warnings with their codes. Each of them means that a verdict that was not reached cannot be relied on.".
 -spec missing(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
 missing(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended) ->
     [{orphans, orphans(Orphans)} || Orphans =/= []]
@@ -19,8 +19,8 @@ missing(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malformed :=
         ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]].
 
 -doc """
-What the user should know of gaps, whose events, and why. A monitor that reads the process, and is undecided, says so itself: nobody else misses
-anything.
+The warnings about gaps: their processes and reasons. An undecided monitor that reads such a process reports the gap itself; other
+monitors miss nothing.
 """.
 -spec gaps(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
 gaps(#{gaps := 0}) -> [];

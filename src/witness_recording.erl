@@ -1,7 +1,7 @@
 -module(witness_recording).
 -moduledoc """
-Records a program (`m:witness_record`) and monitors it at the same time: monitors run in its VM, beside it, and are no part
-of the recording.
+Records a program (`m:witness_record`) and monitors it at the same time. Monitors run in the recorded VM, beside the program,
+and are not part of the recording.
 
 ```erlang
 1> {ok, Run} = witness_recording:start(#{run => {shop, demo, [10]}, pa => ["ebin"], dir => "shop.rec"},
@@ -10,11 +10,11 @@ of the recording.
 2> {ok, Summary} = witness:await(Run, infinity).
 ```
 
-The run can be asked what every run can be asked: `witness:await/2`, `witness:stop/1`, which brings the recording to its end,
-and `witness:info/1`. What is monitored is what the recording holds: the first process and all that it spawns, and the processes of
+The run supports the functions of every run: `witness:await/2`, `witness:stop/1`, which ends the recording,
+and `witness:info/1`. Monitors read what is recorded: the first process and all that it spawns, and the processes of
 applications that are started meanwhile.
 
-In the recorded VM this module is the observer (`m:witness_record_node`): there it starts a run of what the recorder's
+In the recorded VM this module is the observer (`m:witness_record_node`): it starts a run there that observes what the recorder's
 process and the application controller spawn.
 """.
 -behaviour(gen_server).
@@ -37,17 +37,17 @@ process and the application controller spawn.
                     stopping = [] :: [gen_server:from()],
                     started = erlang:monotonic_time(millisecond) :: integer()}).
 
-%% What a run in another VM cannot have.
+%% Options that a run in another VM cannot have.
 -define(HERE, [system, on_verdict, owner, group_leader, unobserved, log_file]).
 
 -doc """
-Starts to record, with the options of `witness_record:start/1`, and to monitor, with those of `witness:start/1` that are about
-specifications, monitors and verdicts. `OnRecorded` is called with what `witness_record:await/2` returns in the end, before
-the run has ended. When the caller ends, so does the recording. With the option `last`, each violation has the last part written.
+Starts a recording, with the options of `witness_record:start/1`, and monitors it, with those of `witness:start/1` that concern
+specifications, monitors and verdicts. `OnRecorded` is called at the end, with the result of `witness_record:await/2`, before
+the run has ended. When the caller ends, the recording ends too. With the option `last`, each violation has the last part written.
 
 ## Errors
 
-`{record, Reason}` for those of `m:witness_record`; others are of `witness:start/1`.
+`{record, Reason}` for those of `m:witness_record`; the others are those of `witness:start/1`.
 """.
 -spec start(witness_record:options(), map(), fun(({ok, witness_record:summary()} | {error, term()}) -> term())) ->
     {ok, witness:run()} | {error, term()}.
@@ -77,7 +77,7 @@ begin_observing(Options, Parents, Tell) ->
 -spec end_observing(witness:run()) -> {ok, witness:summary()} | {error, term()}.
 end_observing(Run) -> witness:stop(Run).
 
-%% --- here ----------------------------------------------------------------------------
+%% --- in this VM ----------------------------------------------------------------------
 
 -doc false.
 init({Owner, Options, Run, OnRecorded}) ->
@@ -130,17 +130,17 @@ handle_info({recorded, Result}, #recording{on_recorded = OnRecorded} = R) ->
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R}.
 
-%% What led to it is written, beside what goes on. If something is being written, that has it, or the last part in the end.
+%% Writes what led to the violation, without waiting. A write in progress covers it; otherwise the last part at the end does.
 keep(no, #recording{last = true, pid = Pid}) ->
     _ = spawn(fun() -> try witness_record:keep(Pid) catch exit:_ -> ended end end),
     ok;
 keep(_, _) -> ok.
 
-%% For a replay to be compared with. The last part of a run cannot be replayed.
+%% Verdicts that a replay can be compared with. The last part of a run cannot be replayed.
 stored(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}}, #recording{last = false, dir = Dir, verdicts_of = Verdicts}) ->
     case witness_verdicts:write(Dir, Verdicts) of
         ok ->
-            %% Without a seal a replay needs trust in any case; the recorder has told why.
+            %% Without a seal a replay needs trust in any case; the recorder has reported why.
             _ = witness_record_seal:add(Dir, "verdicts"),
             Summary;
         {error, Reason} -> Summary#{warnings := Warnings ++ [#{code => verdicts_lost, text => text(
@@ -163,7 +163,7 @@ summary({ok, #{observed := {error, Reason}}}, R) -> lost(witness:format_error(Re
 summary({ok, #{}}, R) -> lost(~"the VM of the program has ended without notice", R);
 summary({error, Reason}, R) -> lost(witness_record:format_error(Reason), R).
 
-%% The run has watched children of processes that go on, and so knows nothing of this.
+%% The run has watched children of processes that go on, so it does not know how the system ended.
 with_end({returned, normal}, Summary) -> Summary#{system := normal};
 with_end({stopped, _, normal}, Summary) -> Summary#{system := normal};
 with_end({returned, Reason}, Summary) -> crashed(Reason, Summary);
@@ -175,7 +175,7 @@ crashed(Reason, #{warnings := Warnings, outcome := Outcome} = Summary) ->
     Summary#{system := normal, warnings := Warnings ++ [Warning],
              outcome := case Outcome of ok -> untrusted; _ -> Outcome end}.
 
-%% Of what was not told here nothing is known.
+%% Without a summary only the verdicts that were reported here are known.
 lost(Text, #recording{warnings = Warnings, verdicts = #{no := No} = Verdicts, started = Started}) ->
     #{processes => 0, tracers => 1, events => 0, verdicts => Verdicts, vacuous => 0, gaps => 0, slices => 0,
       monitored => lists:sum(maps:values(Verdicts)), coverage => [],

@@ -2,19 +2,19 @@
 -moduledoc """
 What leaves a run that is redacted (option `redact`): shapes instead of contents (`m:witness_event_redact`).
 
-A run puts everything through here as soon as it has it, before anybody is told, so there is one place for all ways
-out: `on_verdict`, subscribers, `verdicts/1`, the logger, telemetry, the summary and its warnings, the command line.
+A run redacts everything as soon as it has it, before any notification. So one place covers all outputs:
+`on_verdict`, subscribers, `verdicts/1`, the logger, telemetry, the summary and its warnings, the command line.
 
 Contents are messages, arguments of signatures, reasons of exits and crashes, values of slices and bindings, and what
-monitors written by hand say of themselves. The text of a specification is none, and neither are the names of processes
-in a log: they stay.
+monitors written by hand report. The text of a specification and the names of processes
+in a log are not contents: they stay.
 """.
 
 -export([verdict/2, meta/1, reason/1]).
 
 -doc """
-A verdict without contents. `Written`: it is one of a specification file, whose formulas are the text of the file, and
-whose information has a known form.
+A verdict without contents. `Written`: it is a verdict of a specification file. Its formulas are the text of the file, and
+its information has a known form.
 """.
 -spec verdict(Written :: boolean(), witness:verdict()) -> witness:verdict().
 verdict(Written, V) ->
@@ -22,12 +22,12 @@ verdict(Written, V) ->
     V#{signature := signature(Signature), slice := values(Slice), event := event(Event),
        reason := reason(Reason), info := info(Written, Info), steps := [step(Written, Step) || Step <- Steps]}.
 
--doc "What is known of a monitor, without contents.".
+-doc "The meta data of a monitor, without contents.".
 -spec meta(Meta) -> Meta when Meta :: #{signature => witness_event:signature(), _ => _}.
 meta(Meta = #{signature := Signature}) -> Meta#{signature := signature(Signature)};
 meta(Meta) -> Meta.
 
--doc "Why something has ended, without contents. The place of a crash is no content.".
+-doc "The reason of an end, without contents. The place of a crash is not content.".
 -spec reason(term()) -> term().
 reason({crashed, {Class, Reason, Stack}}) when is_atom(Class) ->
     {crashed, {Class, witness_event_redact:term(Reason), witness_event_redact:stack(Stack)}};

@@ -1,6 +1,6 @@
 -module(witness_replaying).
 -moduledoc """
-Replays as a source of events (`m:witness_replay`): what happens is monitored or written while a recording is replayed.
+Replays as a source of events (`m:witness_replay`): a recording is monitored, or written to a log, while it is replayed.
 
 ```erlang
 1> {ok, Run} = witness:start(#{system => {log, {replay, #{dir => "shop.rec"}}}, specs => ["shop.hml"],
@@ -9,8 +9,8 @@ Replays as a source of events (`m:witness_replay`): what happens is monitored or
 ```
 
 The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
-Verdicts name the process and its entry. A divergence, or a recording that cannot be replayed, ends the run as a log
-that is wrong does (`refused`); verdicts that fell before it stand.
+Verdicts name the process and its entry. A divergence, or a recording that cannot be replayed, ends the run as a malformed
+log does (`refused`); earlier verdicts remain.
 """.
 
 -export([events/1, write/2, has_contents/1]).
@@ -18,11 +18,11 @@ that is wrong does (`refused`); verdicts that fell before it stand.
 -export_type([options/0]).
 
 -doc """
-Those of `witness_replay:replay/1`, and
+The options of `witness_replay:replay/1`, and
 
 - `on_report`: called with its result when the replay has ended, in a process of the run;
-- `events`: the file of a log in which everything is written, for `witness check` (`m:witness_log_writer`);
-- `on_unwritten`: called with a text if that log could not be written as a whole, which is deleted then. Without it the run is refused.
+- `events`: the file of a log to which all events are written, for `witness check` (`m:witness_log_writer`);
+- `on_unwritten`: called with a text if that log is incomplete, and so deleted. Without this function the run is refused.
 """.
 -type options() :: #{dir := file:filename_all(), on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:reason()}) -> term()),
                      events => file:filename(), on_unwritten => fun((unicode:chardata()) -> term()), atom() => term()}.
@@ -38,7 +38,7 @@ events(Options) ->
         end
     end.
 
--doc "Replays, and writes everything to the log that `events` names. `log`: it cannot be opened; `unwritten`: not all could be written.".
+-doc "Replays, and writes all events to the log that `events` names. `log`: it cannot be opened; `unwritten`: it is incomplete.".
 -spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log | unwritten, unicode:chardata()}}.
 write(File, Options) ->
     case replayed(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
@@ -81,7 +81,7 @@ diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
 format_error({Log, Text}) when Log =:= log; Log =:= unwritten -> Text;
 format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].
 
--doc "Whether a recording has events without being replayed. What is wrong with it is told by who reads it.".
+-doc "Whether a recording has events without being replayed. The reader of a damaged recording reports the error.".
 -spec has_contents(file:filename_all()) -> boolean().
 has_contents(Dir) ->
     case witness_log_recording:open(Dir) of

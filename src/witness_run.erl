@@ -4,16 +4,16 @@ One run: starts the instrumentation and the system, gathers verdicts, and ends.
 
 A run goes through three phases:
 
-- `running`: until the system has ended (`halt`), or somebody stops it;
-- `draining`: nothing is observed any more, monitors work off what they were given;
-- `finished`: every monitor has reported. Results can be asked for until the owner dies or
+- `running`: until the system has ended (`halt`), or the run is stopped;
+- `draining`: nothing is observed any more, monitors handle the remaining events;
+- `finished`: every monitor has reported. The run returns results until the owner dies or
   the run is stopped.
 
-The run is linked to the instrumentation, which has the tracers, and to every monitor's
-runner. Whoever of them dies, however it dies, the run knows: a runner without a report makes
-its own verdict inconclusive, the loss of the instrumentation makes inconclusive all that are
-not decided, and so does that of a tracer, but for what it knows to be nobody else's. When the
-run itself dies, the links take everything with it, and with the tracers their sessions.
+The run is linked to the instrumentation, which owns the tracers, and to every monitor's
+runner, so it learns of every death. A runner that dies without a report makes
+its own verdict inconclusive. The loss of the instrumentation makes all undecided verdicts
+inconclusive. So does the loss of a tracer, unless its events are known to concern only its own
+monitors. When the run itself dies, the links end everything else, and with the tracers their sessions.
 """.
 -behaviour(gen_server).
 
@@ -31,15 +31,15 @@ run itself dies, the links take everything with it, and with the tracers their s
               versions :: witness_versions:versions(),
               maps :: witness_instrumentation:maps(),
               gathered :: witness_instrumentation:gathered(),
-              starter :: undefined | pid(),        % of applications, as long as it is needed
+              starter :: undefined | pid(),        % starts the applications, as long as it is needed
               system = running :: starting | running | {ended, term()},
-              root :: undefined | pid(),           % the first process, where it is started here
+              root :: undefined | pid(),           % the first process, if the run starts it
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
-              hidden = 0 :: non_neg_integer(),     % processes that are not seen any more
+              hidden = 0 :: non_neg_integer(),     % processes that are not traced any more
               gaps = #{gaps => 0} :: #{gaps := non_neg_integer(), missing => [witness_outline_offline:missing()]},
-              incomplete = false :: boolean(),     % something was missed by somebody
-              refused :: undefined | binary(),     % why a log could not be read on
+              incomplete = false :: boolean(),     % some events were missed
+              refused :: undefined | binary(),     % why a log could not be read further
               readers = witness_readers:new() :: witness_readers:readers(),
               tally :: witness_tally:tally(),
               verdicts = [] :: [witness:verdict()],
@@ -50,29 +50,29 @@ run itself dies, the links take everything with it, and with the tracers their s
               started :: integer(),
               ended :: undefined | integer(),
               subscribed = false :: boolean(),
-              each :: boolean(),                   % verdicts are told one by one
-              telling = false :: boolean(),        % the summary is on its way to the world
+              each :: boolean(),                   % verdicts are reported one by one
+              telling = false :: boolean(),        % the notifier has the summary
               awaiting = [] :: [gen_server:from()],
               starting = [] :: [gen_server:from()],
               stopping = [] :: [gen_server:from()]}).
 
-%% What lanes and runners report comes in bursts, and is garbage when it is handled.
-%% Milliseconds in which a log that is given up is expected to tell what was found.
+%% Milliseconds in which the reader of a log that is given up must report what was found.
 -define(GIVEN_UP_MS, 5_000).
+%% Reports of shards and runners arrive in bursts, and are garbage once they are handled.
 -define(OPTIONS, [{fullsweep_after, 10}, {message_queue_data, off_heap}]).
 
--doc "Starts a run, which has to be asked whether it has begun (`begun/1`): others may start meanwhile.".
+-doc "Starts a run. The caller must wait until it has begun (`begun/1`); meanwhile other runs may start.".
 -spec start_link(witness_options:options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, Options, [{spawn_opt, ?OPTIONS}]).
 
 -doc """
-Starts a run without a supervisor: it ends when its owner does, whoever kills that, and says nothing. With a link the exit
-of the owner, as the run's parent, might come first, and be reported as a crash.
+Starts a run without a supervisor: it ends when its owner does, however the owner ends, and reports nothing. With a link, the exit
+of the owner, as the run's parent, might arrive first, and be reported as a crash.
 """.
 -spec start(witness_options:options()) -> gen_server:start_ret().
 start(Options) -> gen_server:start(?MODULE, Options, [{spawn_opt, ?OPTIONS}]).
 
--doc "Waits until a run has begun. One that could not is no more.".
+-doc "Waits until a run has begun. A run that could not begin has ended.".
 -spec begun(pid()) -> ok | {error, Reason :: term()}.
 begun(Run) ->
     case call(Run, begun, infinity) of
@@ -87,7 +87,7 @@ await(Run, Timeout) -> call(Run, await, Timeout).
     ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
 await_started(Run, Timeout) -> call(Run, await_started, Timeout).
 
--doc "Ends observation, as `stop/1`, but the run stays to be asked.".
+-doc "Ends observation, like `stop/1`, but the run stays, to return results.".
 -spec finish(pid()) -> {ok, witness:summary()} | {error, {run_died, term()}}.
 finish(Run) -> call(Run, finish, infinity).
 
@@ -100,7 +100,7 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
 
--doc "The processes that are observed and have not ended, but for Witness's own.".
+-doc "The live observed processes, without those of Witness.".
 -spec alive(pid()) -> [pid()].
 alive(Run) -> gen_server:call(Run, alive, infinity).
 
@@ -159,7 +159,7 @@ begin_run(Options = #{specs := Files, monitors := Monitors}) ->
             {noreply, {refused, {specification, Diagnostics}}}
     end.
 
-%% Whoever has the run knows that all that runs already is observed.
+%% When the caller has the run, all processes that run already are observed.
 observing(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool, history = History}) ->
     ok = witness_history:parents(History, Parents),
     ok = Module:parents(Pool, lists:usort(Parents)),
@@ -175,7 +175,7 @@ observing(Chosen, R = #run{options = #{system := System} = Options, instrumentat
 compile_options(Options = #{system := System, instrument := Instrument}) ->
     Given = (maps:with([include, max_obligations], Options))#{central => Instrument =:= central},
     case System of
-        %% What a log tells of need not be here.
+        %% The modules of a log's system need not be on this node.
         {log, _} -> Given;
         _ -> Given#{exports => fun witness_exports:of_module/1, attach => witness_attach:is_attached(System)}
     end.
@@ -192,7 +192,7 @@ compile([File | Files], Options, Specs, Warnings) ->
             {error, {Diagnostics, Specs}}
     end.
 
-%% What was given compiled is not this run's own.
+%% The run unloads only the specifications that it has compiled.
 unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 text(Chars) -> unicode:characters_to_binary(Chars).
@@ -206,7 +206,7 @@ handle_continue(start, R = #run{options = Options, instrumentation = Module, poo
     #{system := System, scope := Scope, applications := Needed} = Options,
     _ = Scope =:= node andalso adopt_node(Module, Pool, witness_instrumentation:own(Options), R),
     case {System, Needed} of
-        %% Nobody is waited for but the application.
+        %% The run waits only for the application.
         {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
         {_, []} -> {noreply, launch(R)};
         {_, _} -> {noreply, starting({applications, Needed}, R)}
@@ -220,7 +220,7 @@ starting(What, R) -> R#run{system = starting, starter = witness_application:star
 
 launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool,
                history = History}) ->
-    %% Of what has died meanwhile the link tells.
+    %% If the instrumentation has died meanwhile, the link reports it.
     try
         _ = is_pid(History) andalso Module =:= witness_outline_offline andalso witness_outline_offline:lives(Pool, History),
         witness_history:launch(History, fun() -> Module:launch(Pool, System, GroupLeader) end)
@@ -230,7 +230,7 @@ launch(R = #run{options = #{system := System, group_leader := GroupLeader}, inst
         exit:_ -> R#run{system = running}
     end.
 
-%% Processes that run already; `none` where the system is started.
+%% The predicate for processes that run already; `none` if the run starts the system.
 chosen(Options = #{system := node}) ->
     Own = witness_instrumentation:own(Options),
     {ok, fun(P) -> not Own(P) end};
@@ -288,7 +288,7 @@ handle_info({Kind, _, _} = Report, R) when Kind =:= monitor; Kind =:= slice; Kin
     proceed(report(Report, R));
 handle_info({reports, Reports}, R) ->
     proceed(lists:foldl(fun report/2, R, Reports));
-%% What has left it has died, of which this process hears later.
+%% The process that gave the table away has died; its exit signal arrives later.
 handle_info({'ETS-TRANSFER', Notes, Host, notes}, R) ->
     Announced = witness_inline_host:announced(Host, Notes),
     ok = witness_inline_notes:delete(Notes),
@@ -330,10 +330,10 @@ handle_info({limit, Rate}, R = #run{phase = running, counts = Counts}) ->
         {exceeded, Text} -> proceed(given_up(rate, Text, R))
     end;
 handle_info({hidden, _}, R = #run{hidden = Hidden}) ->
-    %% What it spawns now may have had monitors, and is not seen at all.
+    %% The processes that it spawns now may have had monitors, and are not seen at all.
     {noreply, R#run{hidden = Hidden + 1, incomplete = true}};
 handle_info({tracer_lost, Reason}, R) ->
-    %% Its own monitors know it, and nobody else misses anything.
+    %% The monitors of that tracer know it; other monitors miss nothing.
     {noreply, incomplete(tracer_lost, tracer_lost(Reason, R), R)};
 handle_info({unrestored, Modules}, R) ->
     {noreply, warning(unrestored, ["the original code of modules is in use, and takes the place of the woven one when it is not: ",
@@ -348,7 +348,7 @@ handle_info({orphans, Shown, Count}, R) ->
     {noreply, incomplete(orphan, orphans(Shown, Count), R)};
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
     {stop, Reason, R};
-%% The run has lost nothing but its history.
+%% The run has lost only its history.
 handle_info({'EXIT', Historian, _}, R = #run{history = Historian}) ->
     {noreply, R#run{history = none}};
 handle_info({'EXIT', Pid, Reason}, R = #run{readers = Readers}) ->
@@ -365,7 +365,7 @@ handle_info({flushed, Notifier}, R = #run{phase = draining, notifier = Notifier,
     {noreply, R#run{telling = true}};
 handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
-%% What its monitors have found comes first, and then `log_ended'.
+%% The findings of the log's monitors come first, and then `log_ended'.
 handle_info(overdue, R = #run{phase = draining, pool = Pool, instrumentation = witness_outline_offline}) when is_pid(Pool) ->
     ok = witness_outline_offline:give_up(Pool),
     _ = erlang:send_after(?GIVEN_UP_MS, self(), given_up),
@@ -374,7 +374,7 @@ handle_info(given_up, R = #run{phase = draining, pool = Pool}) when is_pid(Pool)
     _ = exit(Pool, kill),
     {noreply, R};
 handle_info(overdue, R = #run{phase = draining, readers = Readers}) ->
-    %% A log is read by one that still is there.
+    %% A log is still being read if its process is alive.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
     proceed(lists:foldl(fun report/2, R, witness_readers:kill(Readers)));
 handle_info({'DOWN', _, process, _, _}, R) ->
@@ -390,21 +390,21 @@ terminate(_, R = #run{versions = Versions, readers = Readers, history = History}
     _ = is_pid(History) andalso exit(History, kill),
     _ = witness_readers:kill(Readers),
     _ = stop_pool(R),
-    %% Everything was told, or never will be; the link alone does not end it where the reason is `normal'.
+    %% All notifications were delivered, or never will be. With the reason `normal' the link does not end the notifier.
     exit(R#run.notifier, kill),
     witness_versions:unload(Versions);
 terminate(_, _) ->
     ok.
 
-%% A report of a crash would hold all verdicts, and the contents of messages.
+%% A crash report would contain all verdicts, and the contents of messages.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).
 
 %% --- phases ----------------------------------------------------------------------
 
-%% The tree has ended when the tracers have analysed the end of its last process; how the
-%% first process ended comes from the VM by itself.
+%% The tree has ended when the tracers have analysed the end of its last process; the
+%% VM reports separately how the first process ended.
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
 proceed(R = #run{phase = draining, all_announced = true, readers = Readers, notifier = Notifier}) ->
@@ -433,16 +433,16 @@ drain(R0 = #run{phase = running, options = #{drain := Drain}}) ->
     _ = is_integer(Drain) andalso erlang:send_after(Drain, self(), overdue),
     case Stopped of
         {ok, R2} -> announced(R2);
-        %% What was reported until then comes first: a verdict that has fallen stands.
+        %% Earlier reports are handled first: a verdict that was reached remains.
         {lost, Reason, R2} ->
             self() ! {lost, Reason},
             R2;
-        %% What it has found comes first, and then `log_ended'.
+        %% The findings of the log's monitors come first, and then `log_ended'.
         {later, R2} -> R2
     end;
 drain(R) -> R.
 
-%% Now every monitor's announcement is in the mailbox, before this message.
+%% The announcement of every monitor precedes this message in the mailbox.
 announced(R) ->
     self() ! all_announced,
     R.
@@ -460,7 +460,7 @@ stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
         exit:Reason -> {lost, Reason, let_go(R#run{pool = undefined})}
     end.
 
-%% What counts may have a handle of a session that nobody has closed, which lasts as long as somebody has one.
+%% The counting function may have a handle of an open trace session, which lasts as long as a handle exists.
 let_go(R = #run{counts = Counts}) ->
     Last = Counts(),
     erlang:garbage_collect(),
@@ -471,7 +471,7 @@ lost({shutdown, {given_up, Why}}, R) ->
 lost({{shutdown, {given_up, _}} = Reason, {gen_server, call, _}}, R) -> lost(Reason, R);
 lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
 
-%% Events are missing from now on, for everybody.
+%% Events are missing from now on, for all monitors.
 given_up(Why, Text, R = #run{readers = Readers}) ->
     {Reports, Readers1} = witness_readers:give_up(Why, Readers),
     drain(incomplete(Why, Text, lists:foldl(fun report/2, R#run{readers = Readers1}, Reports))).
@@ -479,7 +479,7 @@ given_up(Why, Text, R = #run{readers = Readers}) ->
 tracer_lost(Reason, R) ->
     ["a tracer has ended, events are missing from then on: ", witness_event:format_term(shown(Reason, R), 400)].
 
-%% However few, nobody knows what the events that are missing would have shown.
+%% Even a few missing events might have shown a violation.
 incomplete(Code, Text, R) -> (warning(Code, Text, R))#run{incomplete = true}.
 
 warning(Code, Text, R = #run{warnings = Warnings}) ->
@@ -492,7 +492,7 @@ close_log(R = #run{logging = Logging}) ->
         {error, Text} -> incomplete(log_incomplete, ["the log is not complete: ", Text], R#run{logging = none})
     end.
 
-%% Every monitor has told its end.
+%% Every monitor has reported its end.
 close_history(R = #run{history = Historian}) when is_pid(Historian) ->
     R#run{history = try witness_history:finish(Historian) catch exit:_ -> none end};
 close_history(R) -> R.
@@ -506,9 +506,9 @@ finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
         _ -> {stop, shutdown, R1}
     end.
 
-%% --- other specifications --------------------------------------------------------
+%% --- replacing specifications ----------------------------------------------------
 
-%% They are compiled and compared with what is gathered before anything is changed.
+%% The new specifications are compiled and compared with what is gathered before anything is changed.
 replaced(_, R = #run{options = #{system := {log, _}}}) -> {{error, {not_replaced, log}}, R};
 replaced(_, R = #run{phase = Phase, pool = Pool}) when Phase =/= running; Pool =:= undefined ->
     {{error, {not_replaced, ended}}, R};
@@ -536,7 +536,7 @@ give(Maps, #run{instrumentation = Module, pool = Pool}) ->
 
 replaced(Specs, Warnings, Maps, R = #run{versions = Before, tally = Tally}) ->
     {Properties, Versions} = witness_versions:replace(Specs, Before),
-    %% Monitors that the instrumentation has started before it had the new maps are announced by now, in the mailbox.
+    %% Announcements of monitors that started before the instrumentation had the new maps are already in the mailbox.
     self() ! {settled, witness_versions:number(Before)},
     R#run{versions = Versions, maps = Maps, tally = witness_tally:add(Properties, Tally),
           warnings = R#run.warnings ++ (Warnings -- R#run.warnings)}.
@@ -547,7 +547,7 @@ key(Of) -> witness_instrumentation:key(Of).
 
 %% A monitor is announced once, and reports its end once.
 report({monitor, Reader, _}, R = #run{phase = finished}) ->
-    %% Only after a tracer was lost: its last messages may come this late.
+    %% Happens only after a tracer was lost: its last messages may arrive this late.
     _ = is_pid(Reader) andalso exit(Reader, kill),
     R;
 report({monitor, Reader, Meta}, R = #run{readers = Readers, versions = Versions}) ->
@@ -558,7 +558,7 @@ report({monitor, Reader, Meta}, R = #run{readers = Readers, versions = Versions}
                 R#run{readers = Readers1, versions = witness_versions:used(key(Meta), 1, Versions),
                       tally = started(Meta, R#run.tally)},
                 Reports);
-%% Many at a time, of which nobody wants to know more.
+%% Many satisfied monitors at once, which are only counted.
 report({satisfied, Property, Monitors, Vacuous, Covered}, R = #run{tally = Tally}) ->
     R#run{tally = witness_tally:satisfied(key(Property), Monitors, Vacuous, Covered, Tally)};
 report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versions}) ->
@@ -597,7 +597,7 @@ started(Meta, Tally) ->
 
 counted(Readers) -> length([Meta || Meta <- witness_readers:metas(Readers), not witness_logging:is_hidden(Meta)]).
 
-%% Of what writes the log nobody is told, unless it has missed something.
+%% A monitor that writes the log is reported only if it has missed something.
 logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped -> R;
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
     ok = witness_logging:gap(First, Reason, Logging),
@@ -615,7 +615,7 @@ ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
         #{slices := _} -> R1
     end.
 
-%% The monitors of a log are none of this process's own: what they have found comes in the order of the log.
+%% The monitors of a log run in other processes: their findings arrive in the order of the log.
 checked(#{started := Started, monitors := Monitors, covered := Covered, counted := Counted, found := Found}, R = #run{tally = Tally, options = Options}) ->
     #{system := {log, Input}} = Options,
     File = witness_instrumentation:log_name(Input),
@@ -643,7 +643,7 @@ log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0)
     lists:foldl(fun({Code, Text}, A) -> incomplete(Code, Text, A) end, Told, witness_reading:missing(Ended)).
 
 verdict(Outcome, Meta, R = #run{versions = Versions, notifier = Notifier, tally = Tally}) ->
-    %% Who decided of what is about all processes stands in the outcome.
+    %% For a property over all processes, the outcome has the deciding process.
     Found = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
     V = redacted(Found#{source => witness_instrumentation:source(Found, witness_versions:sources(Versions))}, R),
     case witness_tally:is_told(V, Tally) of
@@ -655,7 +655,7 @@ verdict(Outcome, Meta, R = #run{versions = Versions, notifier = Notifier, tally 
             R#run{tally = witness_tally:undecided(key(V), Reason, 1, Tally)}
     end.
 
-%% Nobody has been told yet.
+%% Redaction precedes every notification.
 redacted(V, #run{options = #{redact := true}, versions = Versions}) ->
     witness_redaction:verdict(witness_versions:is_written(key(V), Versions), V);
 redacted(V, _) -> V.
@@ -667,8 +667,8 @@ keep(V, R = #run{verdicts = Verdicts, kept = Kept, options = #{max_verdicts := M
     each_is_told(R#run{verdicts = [V | Verdicts], kept = Kept + 1});
 keep(_, R) -> R.
 
-%% Monitors of a log, and those in the processes of the system, need not tell what is not to be shown. Of a host that has died
-%% the link tells.
+%% Monitors of a log, and those in the processes of the system, need not report verdicts that are not shown. If the host has
+%% died, the link reports it.
 each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, each = Before}) ->
     case Subscribed orelse witness_inlined:is_each_told(Options, Kept) of
         Before -> R;
@@ -708,7 +708,7 @@ outcome(R = #run{tally = Tally, incomplete = Incomplete}) ->
 ended_at(#run{ended = undefined}) -> erlang:monotonic_time(millisecond);
 ended_at(#run{ended = Ended}) -> Ended.
 
-%% An application that is stopped ends with `normal', whose top supervisor gave up with `shutdown'.
+%% A stopped application ends with `normal'; one with a top supervisor that gave up ends with `shutdown'.
 crashed(#run{system = {ended, normal}}) -> false;
 crashed(#run{system = {ended, shutdown}, options = #{system := System}}) -> element(1, System) =:= application;
 crashed(#run{system = {ended, {shutdown, _}}}) -> false;

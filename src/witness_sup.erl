@@ -1,7 +1,7 @@
 -module(witness_sup).
 -moduledoc """
-The top of the application: supervises the runs, and what restores modules that runs have woven. That outlives the runs,
-and what it has to restore outlives it, in a table of this process.
+The top supervisor of the application. It supervises the runs, and the process that restores modules that runs have woven.
+That process outlives the runs. What it has to restore outlives it, in a table of this supervisor.
 """.
 -behaviour(supervisor).
 
@@ -25,7 +25,7 @@ init(top) ->
           [#{id => keeper, start => {witness_weave_keeper, start_link, []}, shutdown => infinity},
            #{id => inline, start => {witness_inline_registry, start_link, []}},
            #{id => runs, start => {supervisor, start_link, [{local, ?RUNS}, ?MODULE, runs]}, type => supervisor}]}};
-%% A run is never restarted: what was missed meanwhile cannot be made good, so its owner is told instead.
+%% A run is never restarted: missed events cannot be recovered, so its owner is notified instead.
 init(runs) ->
     {ok, {#{strategy => simple_one_for_one, intensity => 0},
           [#{id => run, start => {witness_run, start_link, []}, restart => temporary}]}}.

@@ -1,8 +1,8 @@
 -module(witness_tally).
 -moduledoc """
-What a run counts: monitors, verdicts and the actions that were taken, in all and for each property.
+Counts for a run: monitors, verdicts and the actions that were taken, in total and for each property.
 
-Pure: the run says what has happened, and asks for the numbers of its summary and the warnings that follow from them.
+Pure: the run reports what has happened, and asks for the numbers of its summary and the resulting warnings.
 """.
 
 -export([new/1, add/2, started/2, started/3, counted/4, undecided/4, is_told/2, covered/3, verdict/2, satisfied/5, verdicts/1, gaps/1,
@@ -11,7 +11,7 @@ Pure: the run says what has happened, and asks for the numbers of its summary an
 -export_type([tally/0, missing/0]).
 
 %% undecided: slices
-%% vacuous: verdicts, of these vacuous; covered: bit `id' is set for an action that was taken.
+%% vacuous: the vacuous ones among the verdicts; covered: bit `id' is set for an action that was taken.
 -record(count, {monitors = 0 :: non_neg_integer(),
                 verdicts = 0 :: non_neg_integer(),
                 vacuous = 0 :: non_neg_integer(),
@@ -28,24 +28,24 @@ Pure: the run says what has happened, and asks for the numbers of its summary an
 
 -opaque tally() :: #tally{}.
 
--doc "A process of which events are missing.".
+-doc "A process with missing events.".
 -type missing() :: #{process := witness_event:proc() | undefined, signature := witness_event:signature() | undefined, reason := term(),
                      count := unknown}.
 
-%% Undecided slices of a property that are told one by one.
+%% Undecided slices of a property that are reported one by one.
 -define(TOLD, 1000).
-%% Reasons that are told apart; crashes have any.
+%% Reasons that are counted separately; crashes can have any reason.
 -define(REASONS, 100).
-%% So many are named.
+%% Processes that are named in `missing'.
 -define(NAMED, 20).
-%% So many in a warning.
+%% Processes that are named in a warning.
 -define(SHOWN, 5).
 
--doc "Nothing has happened yet to these properties.".
+-doc "The counts of these properties, all 0.".
 -spec new([witness_instrumentation:property()]) -> tally().
 new(Properties) -> #tally{properties = Properties}.
 
--doc "Further properties, which nothing has happened to.".
+-doc "Adds further properties, with counts of 0.".
 -spec add([witness_instrumentation:property()], tally()) -> tally().
 add(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before ++ Properties}.
 
@@ -53,7 +53,7 @@ add(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before 
 -spec started(witness_instrumentation:key(), tally()) -> tally().
 started(Key, T) -> started(Key, 1, T).
 
--doc "So many were.".
+-doc "As many monitors of this property were started.".
 -spec started(witness_instrumentation:key(), non_neg_integer(), tally()) -> tally().
 started(Key, N, T) -> update(Key, fun(C) -> C#count{monitors = C#count.monitors + N} end, T).
 
@@ -77,14 +77,14 @@ verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Ver
                  #{} -> T1#tally.undecided
              end}.
 
--doc "Whether a verdict is to be told: of the undecided slices of a property only the first thousand are.".
+-doc "Whether a verdict is reported: of the undecided slices of a property only the first thousand are.".
 -spec is_told(witness:verdict(), tally()) -> boolean().
 is_told(#{verdict := inconclusive, slice := Slice} = V, #tally{undecided = Undecided}) when Slice =/= undefined ->
     Key = witness_instrumentation:key(V),
     lists:sum([Told || {Of, _} := {Told, _} <- Undecided, Of =:= Key]) < ?TOLD;
 is_told(_, _) -> true.
 
--doc "So many slices of this property, beside those that were told, were left undecided for this reason.".
+-doc "Counts slices of this property that were left undecided for this reason and are not reported one by one.".
 -spec undecided(witness_instrumentation:key(), witness_monitor_instance:reason(), pos_integer(), tally()) -> tally().
 undecided(Key, Reason, N, T = #tally{verdicts = Verdicts, slices = Slices, gaps = Gaps, crashes = Crashes, undecided = Undecided}) ->
     Of = #{reason => Reason},
@@ -100,15 +100,15 @@ left({Told, Untold}, {Key, Reason}, Undecided) ->
     maps:update_with(Of, fun({A, B}) -> {A + Told, B + Untold} end, {Told, Untold}, Undecided).
 
 -doc """
-So many monitors of this property were started and satisfied, some of them vacuously, with all the actions that they have taken,
-of which there is nothing more to tell.
+Counts monitors of this property that were started and satisfied, some of them vacuously, with all the actions that they have
+taken. They make no further report.
 """.
 -spec satisfied(witness_instrumentation:key(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(), Covered :: non_neg_integer(),
                 tally()) -> tally().
 satisfied(Key, N, Vacuous, Mask, T) ->
     counted(Key, {N, 0}, Vacuous, covered(Key, Mask, started(Key, N, T))).
 
--doc "So many monitors, and slices, of this property were satisfied, some of them vacuously, of which there is nothing more to tell.".
+-doc "Counts satisfied monitors and slices of this property, some of them vacuous. They make no further report.".
 -spec counted(witness_instrumentation:key(), {Monitors :: non_neg_integer(), Slices :: non_neg_integer()}, Vacuous :: non_neg_integer(),
               tally()) -> tally().
 counted(Key, {Monitors, OfSlices}, Vacuous, T = #tally{verdicts = Verdicts, slices = Slices}) ->
@@ -137,15 +137,15 @@ update(Key, Change, T = #tally{counts = Counts}) -> T#tally{counts = Counts#{Key
 
 count(Key, #tally{counts = Counts}) -> maps:get(Key, Counts, #count{}).
 
--doc "How many verdicts of each kind there were.".
+-doc "The number of verdicts of each kind.".
 -spec verdicts(tally()) -> #{witness_monitor:verdict() => non_neg_integer()}.
 verdicts(#tally{verdicts = Verdicts}) -> Verdicts.
 
--doc "How many monitors and slices have missed events.".
+-doc "The number of monitors and slices that have missed events.".
 -spec gaps(tally()) -> non_neg_integer().
 gaps(#tally{gaps = Gaps}) -> maps:fold(fun(_, N, Sum) when is_integer(N) -> Sum + N end, 0, Gaps).
 
--doc "The first processes whose monitors have missed events, and why.".
+-doc "The first processes with monitors that have missed events, and the reasons.".
 -spec missing(tally()) -> [missing()].
 missing(#tally{missing = Missing}) -> lists:reverse(Missing).
 
@@ -172,7 +172,7 @@ coverage(T = #tally{properties = Properties}) ->
      || #{key := Key = {Spec, Name, Version}, actions := Actions = [_ | _]} <- Properties,
         #count{monitors = Monitors, covered = Mask} <- [count(Key, T)], Monitors > 0].
 
--doc "What is missing, properties that no process met, and those that say nothing of the processes that they met.".
+-doc "Warnings about missing events, properties that matched no process, and properties with vacuous verdicts only.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
     [#{code => code(Reason), text => text([miss(N), witness_text_verdict:gap(Reason), named(Reason, T)])}
@@ -183,14 +183,14 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
     ++ [#{code => vacuous, text => text([describe(Key), all(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
 
-%% A limit that has struck, or a process that has hidden itself.
+%% A limit that was reached, or a process that has set its flag `sensitive'.
 code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
 code(_) -> gap.
 
 miss(1) -> "a monitor misses events: ";
 miss(N) -> [integer_to_list(N), " monitors or slices miss events: "].
 
-%% The first of them.
+%% Names the first of them.
 named(Reason, #tally{missing = Missing}) ->
     Named = [[witness_event:format_proc(P), called(Signature)]
              || #{process := P, signature := Signature, reason := Of} <- lists:reverse(Missing), P =/= undefined, Of =:= Reason],

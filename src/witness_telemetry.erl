@@ -1,6 +1,6 @@
 -module(witness_telemetry).
 -moduledoc """
-Events for `telemetry`, where a system has that library and has loaded it. Nothing depends on it.
+Events for `telemetry`, if the system has loaded that library. Witness does not depend on it.
 
 | Event | Measurements | Metadata |
 |---|---|---|
@@ -9,20 +9,20 @@ Events for `telemetry`, where a system has that library and has loaded it. Nothi
 | `[witness, verdict]` | `count` (1) | `run`, and what `t:witness:verdict/0` has |
 | `[witness, gap]` | `count` (1) | `run`, `spec`, `name`, `process`, `reason`: a monitor or slice misses events |
 
-`run` is the process of the run, the same in all of its events. Times are in native units. A `verdict` comes once for
-each verdict, however many there are: only the logger has a limit (`log_rate`). Of undecided slices only the first ones are told
-(`undecided` in `t:witness:summary/0`). A run that is killed, or whose owner
-dies, has no `stop`. `system` is `{Module, Function, Arity}`, or what was given.
+`run` is the process of the run, the same in all of its events. Times are in native units. Each verdict makes one
+`verdict`, however many there are: only the logger has a limit (`log_rate`). Of undecided slices only the first ones are reported
+(`undecided` in `t:witness:summary/0`). If a run is killed, or its owner
+dies, there is no `stop`. `system` is `{Module, Function, Arity}`, or what the user gave.
 
-Handlers run in the process that also calls `on_verdict`: a slow one delays other reports, and nothing else. One that
-raises is detached by the library.
+Handlers run in the process that also calls `on_verdict`: a slow handler delays only other notifications. If a handler
+raises, the library detaches it.
 """.
 
 -export([started/2, verdict/2, ended/2]).
 
 -export_type([run/0]).
 
--doc "What all events of a run have in their metadata, and when it has begun.".
+-doc "The metadata that all events of a run have, and its start time.".
 -opaque run() :: {Metadata :: map(), Begin :: integer()}.
 
 -doc "A run begins.".
@@ -37,7 +37,7 @@ started(Pid, Options = #{system := System}) ->
 system({M, F, Args}) when is_list(Args) -> {M, F, length(Args)};
 system(System) -> System.
 
--doc "A verdict has fallen.".
+-doc "A verdict was reached.".
 -spec verdict(witness:verdict(), run()) -> ok.
 verdict(V, {#{run := Pid}, _}) ->
     execute([witness, verdict], #{count => 1}, V#{run => Pid}),
@@ -58,7 +58,7 @@ ended(S = #{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}}, 
                     undecided => Inconclusive},
             maps:merge(Metadata, maps:with([outcome, warnings, coverage], S))).
 
-%% The library is the user's: it is called where it is loaded. What is wrong with it must not end the run.
+%% The library is the user's: it is called if it is loaded. An error in it must not end the run.
 execute(Name, Measurements, Metadata) ->
     Telemetry = telemetry,
     _ = erlang:function_exported(Telemetry, execute, 3) andalso

@@ -21,19 +21,19 @@ adds_test() ->
                  ...
 ```
 
-The fun runs in a process of its own, whose descendants are observed: it has the group leader and the process
-dictionary of the caller, also its flag `trap_exit`, and as its `$callers` and `$ancestors` the caller. It returns
+The fun runs in a process of its own, and its descendants are observed. The process has the group leader, the process
+dictionary and the flag `trap_exit` of the caller, and the caller as its `$callers` and `$ancestors`. `check/2` returns
 what the fun returns, and raises what the fun raises. When the fun has returned, its process ends with the reason
-`shutdown`, and so does what is linked to it. Then the processes that it has started are waited for, so that every
+`shutdown`, and so do linked processes. Then `check/2` waits for the processes that the fun has started, so that every
 event counts, and everything that a specification demands is decided.
 
 In specifications the process of the fun has the signature `witness_test:run(_)`.
 
-What is started for the fun by a process that was there before it, such as the application controller, is none of its
-descendants, and is not observed. With the option `scope => node` it is, as is whatever else the node does, of other
-tests too, but only the fun and its descendants are waited for.
+If a process that ran before, such as the application controller, starts a process for the fun, that is not a
+descendant, and is not observed. With the option `scope => node` it is observed, as is everything else on the node, other
+tests included. `check/2` still waits only for the fun and its descendants.
 
-Any number of tests may do this in a node at the same time. Each sees what it has started itself, and nothing else.
+Any number of tests may do this in a node at the same time. Each observes only what it has started itself.
 
 ## What fails a test
 
@@ -41,13 +41,13 @@ Any number of tests may do this in a node at the same time. Each sees what it ha
 |---|---|
 | a specification was violated | `error:{violation, Lines}` |
 | processes still run after `timeout` | `error:{still_running, Lines}` |
-| events are missing, a monitor has crashed, or the like, so that nothing can be said | `error:{no_result, Lines}` |
+| events are missing, a monitor has crashed, or the like, so that no verdict can be relied on | `error:{no_result, Lines}` |
 | no process had a signature that a specification names (`unmonitored`) | `error:{nothing_monitored, Lines}` |
 | with `vacuous => fail`: verdicts without any action but the birth having matched | `error:{vacuous, Lines}` |
 | a specification or an option is wrong | `error:{not_started, Lines}` |
 
-What is undecided at the end fails nothing. If the fun raises something, that is raised, and what else is wrong is
-printed. EUnit on its own cuts long terms: it shows all of them with the option `{print_depth, 100}`; rebar3 does not
+Undecided verdicts at the end do not fail a test. If the fun raises, that exception is raised, and other problems are
+printed. EUnit on its own cuts long terms: it shows them whole with the option `{print_depth, 100}`; rebar3 does not
 cut them.
 
 ## Options
@@ -62,13 +62,13 @@ Those of `witness:start/1` for a system that runs, such as `source` or `include`
 | `vacuous` | `fail`, `warn` or `ignore` when all verdicts of a property were vacuous | `warn` |
 | `base` | a folder, see below | that of the fun's source |
 
-Warnings are printed, so that they show where the output of a test shows.
+Warnings are printed, so that they appear with the output of the test.
 
 ## Specifications
 
 A file, a monitor `{{Module, Function, Arity}, {Monitor, Arg}}`, or a list of these. A relative name is looked for in
 the current folder, then in the folder of the source of the fun's module, then in each folder above it. So
-`specs/sum.hml` may stand beside the tests or beside the `rebar.config`, for EUnit and for Common Test.
+`specs/sum.hml` may be beside the tests or beside the `rebar.config`, for EUnit and for Common Test.
 """.
 
 -export([check/2, check/3]).
@@ -76,7 +76,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 
 -export_type([specs/0, options/0, watch/0, outcome/0]).
 
-%% Columns of a line in an exception.
+%% Minimum columns of a line in an exception.
 -define(LEAST, 40).
 
 -doc "Specification files and monitors.".
@@ -90,7 +90,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 
 -type rule() :: fail | warn | ignore.
 
--doc "A run for a test, with what the test has asked for.".
+-doc "A run for a test, with the options of the test.".
 -opaque watch() :: {witness:run(), rules()}.
 
 -doc "Whether the test has passed, or what is wrong with it, as lines for people.".
@@ -117,15 +117,15 @@ check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
             erlang:raise(error, {Problem, [plain(Line) || Line <- Lines]}, place(Fun))
     end.
 
-%% Whatever prints terms prints a list of strings line by line: if no two of them fit on one line, and if there is no
-%% character beyond Latin-1 in them, for which numbers would be printed.
+%% Printers of terms show a list of strings line by line, on two conditions. No two of the strings fit on one line. No string has
+%% a character beyond Latin-1, for which numbers would be printed.
 plain(Line) ->
     lists:flatten(string:pad([latin_1(Char) || Char <- unicode:characters_to_list(Line)], ?LEAST)).
 
 latin_1(Char) when Char < 256 -> Char;
 latin_1(Char) -> io_lib:format("\\x{~.16B}", [Char]).
 
-%% Where the test stands. If the call was its last one, only the fun tells.
+%% The place of the test. If the call is a tail call, only the fun shows the place.
 place(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
     {name, Name} = erlang:fun_info(Fun, name),
@@ -158,7 +158,7 @@ observe(Specs, Fun, Options) ->
         {error, Lines} -> {none, {failed, not_started, Lines}}
     end.
 
-%% What has killed the process of the fun, known from its monitor or, if it was very quick, from the run.
+%% The reason that ended the process of the fun: from its monitor or, if it died before the monitor was set, from the run.
 returned({killed, noproc}, {crashed, Reason}) -> {raised, exit, Reason, []};
 returned({killed, Reason}, _) -> {raised, exit, Reason, []};
 returned(Returned, _) -> Returned.
@@ -185,7 +185,7 @@ execute(Run, Ref) ->
 
 leave({Body, Ref}) -> Body ! {Ref, leave}, ok.
 
-%% If the test is killed, for example since it has taken too long, what it was doing ends too.
+%% If the test is killed, for example after a timeout, the processes that it started end too.
 guard(Body) ->
     Test = self(),
     spawn(fun() ->
@@ -216,7 +216,7 @@ body(Fun, Caller, Ref) ->
         receive {Ref, leave} -> ok end
     end.
 
--doc "The process of a test's fun. Specifications may name it.".
+-doc "The process of a test's fun. Specifications may name this function.".
 -spec run(fun(() -> ok)) -> no_return().
 run(Body) ->
     ok = Body(),
@@ -282,7 +282,7 @@ format_error({no_file, Name, Folders}) ->
      [["  ", witness_text:clean(Folder), "\n"] || Folder <- Folders]];
 format_error(Reason) -> witness:format_error(Reason).
 
-%% The end of the run, as a test's outcome; and how the system's first process has ended.
+%% The end of the run as a test's outcome, and how the system's first process has ended.
 ended({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
     maybe
         {ok, Running} ?= waited(Wait, Run, Timeout),

@@ -1,15 +1,15 @@
 -module(witness_test_files).
 -moduledoc """
-Where the specifications of a test are.
+Finds the specifications of a test.
 
-A test is run in different folders: `rebar3 eunit` and `mix test` in that of the project, `rebar3 ct` in one of its
+Tests run in different folders: `rebar3 eunit` and `mix test` in that of the project, `rebar3 ct` in one of its
 logs, an editor anywhere. So a relative name is looked for in the current folder, then in the folder of the test's own
 source, then in each folder above that.
 """.
 
 -export([find/2, source/1, source_file/1]).
 
--doc "The files, or which one is in none of the folders. `Base`: the folder to begin with beside the current one.".
+-doc "The files, or the first one that is in none of the folders. `Base`: the first folder after the current one.".
 -spec find([file:name_all()], Base :: file:name_all() | undefined) ->
     {ok, [file:name_all()]} | {error, {file:name_all(), Folders :: [file:name_all()]}}.
 find(Names, Base) ->
@@ -29,14 +29,14 @@ above(Folder) ->
         Parent -> [Folder | above(Parent)]
     end.
 
-%% Where it was found, as short as it can be.
+%% The path of the file, as short as possible.
 shown(Name, File, Here) ->
     case filename:pathtype(Name) =:= relative andalso string:prefix(File, [Here, "/"]) of
         Relative when Relative =/= false, Relative =/= nomatch -> Relative;
         _ -> File
     end.
 
--doc "The folder of the source that a fun was compiled from, where it is known.".
+-doc "The folder of the source that a fun was compiled from, if known.".
 -spec source(fun()) -> file:filename_all() | undefined.
 source(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
@@ -45,7 +45,7 @@ source(Fun) ->
         File -> filename:dirname(filename:absname(File))
     end.
 
--doc "The source that a module was compiled from, empty where it is not known.".
+-doc "The source that a module was compiled from, empty if it is not known.".
 -spec source_file(module()) -> file:filename().
 source_file(Module) ->
     try

@@ -1,32 +1,32 @@
 -module(witness_test_result).
 -moduledoc """
-What a run means for the test that it was part of: passed, or failed and why, as lines for people. Pure.
+Turns the result of a run into the result of its test: passed, or failed and why, as lines for people. Pure.
 """.
 
 -export([judge/2, lines/1]).
 
 -export_type([result/0, problem/0, rules/0]).
 
--doc "How the run ended, its verdicts, and the processes that still run though they should have ended.".
+-doc "How the run ended, its verdicts, and the processes that still run although they should have ended.".
 -type result() :: #{summary := witness:summary(), verdicts := [witness:verdict()], running := [running()]}.
 
 -doc "A process, with its label or name, and the function that it was spawned with.".
 -type running() :: {pid(), Label :: term(), mfa() | undefined}.
 
 -doc """
-What a failure is called: a violation, processes that still run, a result that cannot be relied on, nothing that was
-monitored, or verdicts that say nothing.
+The name of a failure: a violation, processes that still run, a result that cannot be relied on, nothing that was
+monitored, or vacuous verdicts.
 """.
 -type problem() :: violation | still_running | no_result | nothing_monitored | vacuous.
 
--doc "What the test has asked for: `fail`, `warn` or `ignore`, and how long it has waited.".
+-doc "The options of the test: `fail`, `warn` or `ignore`, and its timeout.".
 -type rules() :: #{unmonitored := fail | warn | ignore, vacuous := fail | warn | ignore, timeout := timeout(), _ => _}.
 
 %% Violations that are shown in full.
 -define(CHARTS, 3).
 -define(LOOK, #{colour => false, width => 100}).
 
--doc "Passed, or what is wrong; the worst comes first. With warnings, which fail nothing.".
+-doc "Passed, or the worst problem; with the warnings, which do not fail the test.".
 -spec judge(result(), rules()) -> {ok | {failed, problem(), Lines :: [binary()]}, Warnings :: [binary()]}.
 judge(Result = #{summary := #{warnings := Warnings} = Summary}, Rules) ->
     Problems = [{Problem, Text} || {Problem, Text} <- problems(Result, Rules), Text =/= []],
@@ -36,7 +36,7 @@ judge(Result = #{summary := #{warnings := Warnings} = Summary}, Rules) ->
         [{Problem, _} | _] -> {{failed, Problem, lines(lists:join("\n", [Text || {_, Text} <- Problems]))}, Told}
     end.
 
-%% Not those that fail the test when they count, and not those that nobody wants.
+%% Without the warnings that the test counts as failures or ignores.
 told(vacuous, #{vacuous := Rule}, _) -> Rule =:= warn;
 told(nothing_monitored, #{unmonitored := fail}, #{monitored := 0}) -> false;
 told(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
@@ -67,7 +67,7 @@ runs(undefined, undefined) -> "";
 runs(undefined, {M, F, A}) -> io_lib:format("~tw:~tw/~w", [M, F, A]);
 runs(Label, Function) -> [runs(undefined, Function), " (", witness_event:format_term(Label, 80), ")"].
 
-%% A violation stands, whatever else is missing; without one it might be what is missing.
+%% A violation remains a violation, whatever is missing; without one the missing part might have it.
 doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->
     Reasons = lists:uniq([witness_text_verdict:reason(V) || V = #{verdict := inconclusive} <- Verdicts, is_doubt(V)]),
     Codes = [Text || #{code := Code, text := Text} <- Warnings,

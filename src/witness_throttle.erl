@@ -1,8 +1,8 @@
 -module(witness_throttle).
 -moduledoc """
-How many reports a second are let through, and how many were not. Pure: the time is given, in milliseconds.
+Limits reports per second, and counts those above the limit. Pure: the caller gives the time, in milliseconds.
 
-Each key has so many in a second, and all keys together ten times as many.
+Each key has a limit per second, and all keys together have ten times that limit.
 
 ```erlang
 1> {true, T1} = witness_throttle:allow(p, 0, witness_throttle:new(1)).
@@ -28,7 +28,7 @@ Each key has so many in a second, and all keys together ten times as many.
 
 -opaque throttle() :: #throttle{}.
 
--doc "Nothing was reported yet.".
+-doc "A throttle without reports.".
 -spec new(pos_integer() | infinity) -> throttle().
 new(Rate) -> #throttle{rate = Rate}.
 
@@ -45,6 +45,6 @@ one_more(Now, Most, {Begin, Count}) when Now - Begin < ?WINDOW, Count < Most -> 
 one_more(Now, _, {Begin, _}) when Now - Begin < ?WINDOW -> full;
 one_more(Now, _, _) -> {Now, 1}.
 
--doc "How many of each key were not let through since this was asked last.".
+-doc "For each key, how many reports were not let through since the last call.".
 -spec take(throttle()) -> {[{Key :: term(), pos_integer()}], throttle()}.
 take(T = #throttle{left_out = LeftOut}) -> {lists:sort(maps:to_list(LeftOut)), T#throttle{left_out = #{}}}.

@@ -1,15 +1,15 @@
 -module(witness_verdicts).
 -moduledoc """
-The verdicts of a recording that was monitored while it was made, in a file of its folder, `verdicts`, so that those of
-a replay can be compared with them.
+The verdicts of a recording that was monitored while it was made. They are in the file `verdicts` of its folder, so that
+the verdicts of a replay can be compared with them.
 
 The file is JSON: `witness_verdicts` (the version, 1), `specs` (the files, as they were given), `monitors` (as on the
 command line), `whole` (whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
-file without folders, and the line), `name`, `slice` and `verdict`. It is data: to read it makes no names and runs
-nothing.
+file without folders, and the line), `name`, `slice` and `verdict`. The file is data: reading it creates no atoms and runs
+no code.
 
-Compared are the decided verdicts of each property on each process or slice. What was undecided while it was recorded
-agrees with everything.
+The decided verdicts of each property on each process or slice are compared. A verdict that was undecided during the recording
+agrees with any verdict.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -18,26 +18,26 @@ agrees with everything.
 
 -export_type([verdicts/0, stored/0, difference/0]).
 
--doc "Verdicts, and of what.".
+-doc "Verdicts, with their specifications and monitors.".
 -type verdicts() :: #{specs := [binary()], monitors := [binary()], count := non_neg_integer(), found := [found()]}.
 
--doc "What a file has.".
+-doc "The content of a file.".
 -type stored() :: #{specs := [binary()], monitors := [binary()], verdicts := verdicts()}.
 
 -type found() :: {key(), witness_monitor:verdict()}.
 
 -type key() :: {Process :: binary(), Spec :: binary(), Name :: binary(), Slice :: binary()}.
 
--doc "Verdicts of a property that are not the same.".
+-doc "Verdicts of a property that differ.".
 -type difference() :: #{process := binary(), spec := binary(), name := binary(), slice := binary(), recorded := [witness_monitor:verdict()],
                         replayed := [witness_monitor:verdict()]}.
 
-%% Verdicts that are kept, and bytes of the file.
+%% Limits: verdicts that are kept, and bytes of the file.
 -define(MOST, 100_000).
 -define(BYTES, 100_000_000).
 -define(TERM, 1000).
 
--doc "None yet, of a run with these options (`witness:start/1`).".
+-doc "No verdicts yet, for a run with these options (`witness:start/1`).".
 -spec new(map()) -> verdicts().
 new(Options) ->
     #{specs => [text(File) || File <- maps:get(specs, Options, []), not is_map(File)],
@@ -51,7 +51,7 @@ monitor({{M, F, A}, {Module, Argument}}) ->
 any('_') -> "_";
 any(Atom) -> io_lib:format("~tw", [Atom]).
 
--doc "One more.".
+-doc "Adds a verdict.".
 -spec add(witness:verdict(), verdicts()) -> verdicts().
 add(#{verdict := Verdict} = V, #{count := Count, found := Found} = Verdicts) when Count < ?MOST ->
     Verdicts#{count := Count + 1, found := [{key(V), Verdict} | Found]};
@@ -84,7 +84,7 @@ write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Foun
         ok ?= file:change_mode(name(Dir), 8#600),
         ok ?= file:write_file(name(Dir), Text)
     else
-        %% Half of them would be other verdicts.
+        %% A partial file would have other verdicts.
         {error, _} = Error ->
             _ = file:delete(name(Dir)),
             Error
@@ -92,7 +92,7 @@ write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Foun
 
 name(Dir) -> filename:join(Dir, "verdicts").
 
--doc "Reads it; `none` if there is none. An error is text for people.".
+-doc "Reads the file; `none` if there is none. An error is text for people.".
 -spec read(file:filename_all()) -> {ok, stored()} | none | {error, unicode:chardata()}.
 read(Dir) ->
     maybe
@@ -137,7 +137,7 @@ one(#{~"process" := Process, ~"spec" := Spec, ~"name" := Name, ~"slice" := Slice
     end;
 one(_) -> wrong.
 
--doc "What is not the same in a replay.".
+-doc "The verdicts that differ in a replay.".
 -spec differences(Recorded :: verdicts(), Replayed :: verdicts()) -> [difference()].
 differences(#{found := Recorded}, #{found := Replayed}) ->
     Before = by_key(Recorded),

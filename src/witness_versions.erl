@@ -1,10 +1,10 @@
 -module(witness_versions).
 -moduledoc """
-The specifications of a run: those that new monitors have, and earlier versions (`witness:replace/2`) for as long as one of
-their monitors is alive.
+The specifications of a run: the current ones, for new monitors, and earlier versions (`witness:replace/2`) for as long as one
+of their monitors is alive.
 
-Modules of specifications that the run has compiled itself are unloaded when nothing needs them any more; what it was given
-compiled is not its own.
+Modules of specifications that the run has compiled are unloaded when they are not needed any more. Specifications that the
+user gave compiled are not unloaded.
 """.
 
 -export([new/2, current/1, number/1, sources/1, is_written/2, replace/2, settled/2, used/3, unload/1]).
@@ -39,11 +39,11 @@ number(#versions{version = Version}) -> Version.
 -spec sources(versions()) -> witness_instrumentation:sources().
 sources(#versions{sources = Sources}) -> Sources.
 
--doc "Whether a property is written in a file; others are a module's.".
+-doc "Whether a property is written in a file; otherwise it is a module's.".
 -spec is_written(witness_instrumentation:key(), versions()) -> boolean().
 is_written({Spec, _, Version}, #versions{sources = Sources}) -> is_map_key({Spec, Version}, Sources).
 
--doc "Other specifications take the place of the current ones: their properties come out, with the new version.".
+-doc "Replaces the current specifications. Returns the properties of the new ones, with the new version.".
 -spec replace([witness_spec:instrumentation_map()], versions()) -> {[witness_instrumentation:property()], versions()}.
 replace(Specs, V = #versions{specs = Old, version = Before, sources = Sources}) ->
     Version = Before + 1,
@@ -57,7 +57,7 @@ replace(Specs, V = #versions{specs = Old, version = Before, sources = Sources}) 
 -spec settled(Version :: pos_integer(), versions()) -> versions().
 settled(Version, V) -> unload_unused(V#versions{settled = Version}).
 
--doc "So many more monitors of a property are alive.".
+-doc "Changes the number of live monitors of a property.".
 -spec used(witness_instrumentation:key(), integer(), versions()) -> versions().
 used({_, _, Version} = Key, Count, V = #versions{users = Users}) ->
     case is_written(Key, V) of
@@ -69,7 +69,7 @@ used({_, _, Version} = Key, Count, V = #versions{users = Users}) ->
             end
     end.
 
-%% A group still asks its specification whom it names, after its monitor has ended as before.
+%% A group still asks its specification which processes it names, after its monitor has ended as before.
 unload_unused(V = #versions{old = Old, users = Users, settled = Settled}) ->
     Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs,
                                    not lists:any(fun(#{group := G}) -> G end, Entries)]
@@ -82,7 +82,7 @@ unload_unused(V = #versions{old = Old, users = Users, settled = Settled}) ->
                                             end
                                     end, Old)}.
 
--doc "Nothing is needed any more.".
+-doc "Unloads all specifications.".
 -spec unload(versions()) -> ok.
 unload(V = #versions{specs = Specs, old = Old}) -> unload(Specs ++ lists:append(maps:values(Old)), V).
 

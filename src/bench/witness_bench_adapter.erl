@@ -1,10 +1,10 @@
 -module(witness_bench_adapter).
 -moduledoc """
-A mode of a benchmark: what watches the system while it is measured. `m:witness_bench_witness` has the modes of Witness;
-this is the behaviour that puts another tool beside them.
+A mode of a benchmark: the tool that observes the system while it is measured. `m:witness_bench_witness` has the modes of
+Witness; with this behaviour another tool can be compared with them.
 
-An adapter starts the system under its tool, tells which process is the first one, waits until the tool has analysed
-everything, and says what it has found. Everything else, load, measures, samples and the order of the benchmarks, is the
+An adapter starts the system under its tool, returns the first process, waits until the tool has analysed
+everything, and returns its findings. Everything else, load, measures, samples and the order of the benchmarks, is the
 same for all modes. A benchmark runs in a fresh VM, so an adapter may load, patch and trace what it wants, and need not
 clean up after a failure.
 
@@ -24,18 +24,18 @@ await(Tool) ->
 stop(Tool) -> my_tool:stop(Tool).
 ```
 
-The function is to be called as the process's own first one: `spawn(M, F, Args)`, or what the tool has in its place. The
-monitors are callback modules (`m:witness_monitor`); a tool with a language of its own does with them what it can, calls
-them from an automaton of its own, say, or has monitors that do the same. With the analysis `none` they do nothing but to
-count. `verdicts` are those of its monitors: each `no` makes the benchmark an error, since the models do what the monitors
-check, and so the trace was wrong. Where no event is missing (`gaps` is 0) the sum must be the number of the processes
+The function must be the process's own first one: `spawn(M, F, Args)`, or the tool's equivalent. The
+monitors are callback modules (`m:witness_monitor`). A tool with a language of its own uses them as it can: it calls
+them from an automaton of its own, say, or has monitors that do the same. With the analysis `none` they only
+count. `verdicts` are those of its monitors. The models do what the monitors check, so a `no` means a wrong trace, and makes the
+benchmark an error. If no event is missing (`gaps` is 0), the sum must be the number of the processes
 that have these signatures; an adapter that does not know it leaves `verdicts` out. Then it is not known whether the traces were
-sound: the result says nothing of it, and its field `sound` is empty.
+sound: the result does not say so, and its field `sound` is empty.
 
-What a callback returns is checked: anything else than what is written here makes the benchmark an error, which says what
-was returned.
+The result of a callback is checked: anything that is not described here makes the benchmark an error, with the
+returned term.
 
-Measuring must see the system alone: nothing that the tool does may send a message to the model's processes.
+Measurements must see the system alone: the tool must send no message to the model's processes.
 """.
 
 -export([check/1, started/2, found/2]).
@@ -43,43 +43,43 @@ Measuring must see the system alone: nothing that the tool does may send a messa
 -export_type([setting/0, facts/0, failure/0, probed/0]).
 
 -doc """
-The system's first function, the modules that its processes run in, which processes are to be monitored by what, and
-whether events need the time at which they occurred. A monitor's verdict may be told to `verdict` with its `info`: the
-analysis of idle times needs that, and a `no` or a crash is told to people with it. `options`: what the user gives for a
-mode, as it is.
+The system's first function, the modules that its processes run in, which monitors read which processes, and
+whether events need the time at which they occurred. A monitor's verdict may be passed to `verdict` with its `info`: the
+analysis of idle times needs that, and a `no` or a crash is reported to people with it. `options`: what the user gives for a
+mode, unchanged.
 """.
 -type setting() :: #{system := {module(), atom(), [term()]}, modules := [module()],
                      monitors := [{mfa(), {Monitor :: module(), Arg :: term()}}], timestamps := boolean(),
                      verdict := fun((yes | no | inconclusive | crashed, Info :: term()) -> ok), options := map()}.
 
 -doc """
-What a tool has found: events that it has seen, monitors that miss some, verdicts; `incomplete`: it has said that it does
-not see everything, so that processes may have no monitor; how many tracers were alive at most; `trouble`: what people
-should know.
+The findings of a tool: events that it has seen, monitors that miss some, verdicts; `incomplete`: it has reported that it does
+not see everything, so that processes may have no monitor; how many tracers were alive at most; `trouble`: text for
+people.
 """.
 -type facts() :: #{events := non_neg_integer(), gaps := non_neg_integer(),
                    verdicts => #{yes := non_neg_integer(), no := non_neg_integer(), inconclusive := non_neg_integer()},
                    incomplete => boolean(), tracers => non_neg_integer(), trouble => [binary()]}.
 
--doc "Why a tool has no result: a text for people, or how the system has crashed.".
+-doc "Why a tool has no result: a text for people, or the reason of the system's crash.".
 -type failure() :: {mode, binary()} | {system, Reason :: term()}.
 
--doc "What is known while the system runs.".
+-doc "The progress while the system runs.".
 -type probed() :: witness_bench_collector:probed().
 
 -doc """
-Starts the system under observation. It returns when the first process is there, which is given back. A mode that an
-adapter does not know, and whatever else is wrong, is an error, told to people.
+Starts the system under observation. Returns when the first process exists, with that process. An unknown
+mode, like every other problem, is an error, reported to people.
 """.
 -callback start(Mode :: term(), setting()) -> {ok, State :: term(), First :: pid()} | {error, unicode:chardata()}.
 
 -doc """
-The system has ended. Waits until the last event is analysed and the last monitor done. `{system, Reason}`: it has crashed,
-which is seen without this unless it had ended before `start/2` returned. Called in the same process as that.
+Called after the system has ended, in the process that called `start/2`. Waits until the last event is analysed and the last
+monitor done. `{system, Reason}`: the system has crashed; this is needed only if it ended before `start/2` returned.
 """.
 -callback await(State :: term()) -> {ok, facts()} | {error, unicode:chardata() | {system, Reason :: term()}}.
 
--doc "How far it is. Called every now and then, in another process; it may take its time.".
+-doc "Returns the progress. Called periodically, in another process; it may take its time.".
 -callback probe(State :: term()) -> probed().
 
 -doc "Ends the tool. Called after `await/1`.".
@@ -103,14 +103,14 @@ check(Module) ->
                                   [Module, Reason])}
     end.
 
--doc "What `start/2` of a module has returned, if it may be.".
+-doc "Checks the result of `start/2` of a module.".
 -spec started(module(), term()) -> {ok, State :: term(), First :: pid()} | {error, failure()}.
 started(_, {ok, State, First}) when is_pid(First) -> {ok, State, First};
 started(_, {error, Reason}) -> {error, failure(Reason)};
 started(Module, Other) ->
     {error, returned(Module, "start/2", Other, "{ok, State, First}, a process, or {error, Text}")}.
 
--doc "What `await/1` of a module has returned, if it may be.".
+-doc "Checks the result of `await/1` of a module.".
 -spec found(module(), term()) -> {ok, facts()} | {error, failure()}.
 found(Module, {ok, #{} = Facts}) ->
     Checks = #{events => fun is_count/1, gaps => fun is_count/1, tracers => fun is_count/1, verdicts => fun is_verdicts/1,

@@ -1,18 +1,18 @@
 -module(witness_bench_capacity).
 -moduledoc """
-Finds the loading time with which a machine is not saturated by an experiment's largest step (`"t": "fit"`): the 100
-units of the papers, or more where it needs more.
+Finds a loading time with which an experiment's largest step does not saturate the machine (`"t": "fit"`): the 100
+units of the papers, or more if needed.
 
-A time is long enough when in untraced benchmarks of every shape no member is created later than a period after its
-time, and the schedulers are used to less than 70 % on average. First it is sought with short probes, whose members
-are created at the same rate, to a tenth; then the benchmark itself must confirm it.
+A time is long enough if two conditions hold in untraced benchmarks of every shape. No member is created later than a period
+after its time, and the average utilisation of the schedulers is below 70 %. Short probes, with the same creation rate of
+members, first find the time to a tenth; then the benchmark itself must confirm it.
 """.
 
 -export([find/3, saved/1, save/3]).
 
 -export_type([probe/0]).
 
--doc "What a probe has shown: whether the loading time that it stands for would do.".
+-doc "The result of a probe: whether its loading time is long enough.".
 -type probe() :: #{shape := binary(), n := pos_integer(), t := pos_integer(), fits := boolean(),
                    lag_max_ns => number(), utilisation => number()}.
 
@@ -21,7 +21,7 @@ are created at the same rate, to a tenth; then the benchmark itself must confirm
 -define(LEAST, 100).
 -define(MOST, 20_000).
 
--doc "The loading time. `Measure` runs an untraced benchmark; `Tell` is told of each probe.".
+-doc "The loading time. `Measure` runs an untraced benchmark; `Tell` is called with each probe.".
 -spec find(witness_bench_experiment:experiment(), Measure, Tell) ->
     {ok, T :: pos_integer(), [probe()]} | interrupted | {error, unicode:chardata()}
         when Measure :: fun((witness_bench_experiment:benchmark()) ->
@@ -61,7 +61,7 @@ confirmed(T, Ask, Probes) ->
         {false, More} -> confirmed(ceil(T * 1.15), Ask, More)
     end.
 
-%% Whether all shapes have room, with the members of so many seconds.
+%% Whether the time is long enough for all shapes, with the members of so many seconds.
 ask(T, Length, N, #{shapes := Shapes} = Experiment, Measure, Tell, Probes) ->
     Seconds = min(T, Length),
     shapes(Shapes, max(1, round(N * Seconds / T)), Seconds, Experiment, Measure, Tell, Probes).
@@ -83,7 +83,7 @@ shapes([{Label, _} = Shape | Shapes], N, T, Experiment, Measure, Tell, Probes) -
 
 period(#{model := Model}) -> maps:get(~"period_ms", Model, 1000).
 
--doc "The time that was found before.".
+-doc "The time that was found earlier.".
 -spec saved(witness_bench_store:store()) -> {ok, pos_integer()} | none.
 saved(Store) ->
     maybe
@@ -95,6 +95,6 @@ saved(Store) ->
         _ -> none
     end.
 
--doc "Keeps it, with what it was found by.".
+-doc "Saves the time, with its probes.".
 -spec save(witness_bench_store:store(), pos_integer(), [probe()]) -> ok.
 save(Store, T, Probes) -> witness_bench_store:save(Store, "fit.json", witness_bench_json:lines(#{t => T, probes => Probes})).

@@ -3,33 +3,32 @@
 Takes samples of the node while a benchmark runs (BenchCRV text, section 3.3): memory, utilisation of each scheduler, run
 queue, members alive, tracers, events, messages, gaps.
 
-It runs at high priority, so that a node that is busy is sampled in time, and only reads counters: no process of the
-model or of what watches it is asked, waited for or sent anything. What has to be asked for (events, tracers, gaps) is
-asked by a process of normal priority, and a sample has what that one was told last; the last sample has what is known
-in the end. Rows are written by a third process.
+It runs at high priority, so that a busy node is sampled in time, and only reads counters. It does not call, wait for, or
+send to any process of the model or of the tool. A process of normal priority calls the tool for events, tracers and gaps,
+and a sample has its last answer; the last sample has the final values. A third process writes the rows.
 
-Samples are planned at the multiples of the interval since the system began. One that comes late, since the node is busy,
-is followed by the first that is planned half an interval later or more: where what lies between two samples is very
-short, rates say nothing. One more sample is taken as each window ends, whenever that is.
+Samples are planned at the multiples of the interval since the start of the system. After a late sample on a busy node,
+the next one is the first that is planned at least half an interval later: rates over a very
+short time mean nothing. One more sample is taken as each window ends, whenever that is.
 
 A sample is a row of a CSV file:
 
 | Column | Unit |
 |---|---|
-| `time_ms` | since the system began; the first row is that moment |
+| `time_ms` | since the start of the system; the first row is that moment |
 | `window` | `system`: the system was alive; `monitors`: it has ended, and monitors have not |
 | `memory` | bytes, of the whole node |
-| `utilisation` | per cent since the sample before, of all schedulers that are online |
+| `utilisation` | per cent since the previous sample, of all schedulers that are online |
 | `run_queue` | processes and ports that wait for a scheduler now |
 | `members` | alive now |
-| `tracers`, `events`, `gaps` | tracers alive, events seen, monitors that miss events, as far as it is known |
-| `messages`, `messages_per_s` | sent by the model so far, and since the sample before |
-| `scheduler_1` ... | per cent since the sample before |
+| `tracers`, `events`, `gaps` | tracers alive, events seen, monitors that miss events, as far as known |
+| `messages`, `messages_per_s` | sent by the model so far, and since the previous sample |
+| `scheduler_1` ... | per cent since the previous sample |
 
-Utilisation is the part of the time in which a scheduler had something to do; that it spins while it waits for work does
+Utilisation is the part of the time in which a scheduler had work; the time in which it spins while it waits for work does
 not count.
 
-The two *windows* both begin with the system. One goes to its end, the other until every monitor is done.
+The two *windows* both begin with the system. One lasts to its end, the other until every monitor is done.
 """.
 
 -export([start_link/1, begun/1, probe/2, told/2, mark/2, stop/1]).
@@ -40,14 +39,14 @@ The two *windows* both begin with the system. One goes to its end, the other unt
 -opaque collector() :: pid().
 
 -doc """
-Of one window: memory in bytes, mean over the time and highest; utilisation in per cent, all schedulers and each; mean
+Values of one window: memory in bytes, mean over the time and peak; utilisation in per cent, all schedulers and each; mean
 length of the run queues; most members and tracers that were alive in a sample; messages a second.
 """.
 -type window() :: #{duration_ms := float(), memory_mean := float(), memory_peak := non_neg_integer(),
                     utilisation := float(), utilisations := [float()], run_queue := float(),
                     members_peak := non_neg_integer(), tracers_peak := non_neg_integer(), messages_per_second := float()}.
 
--doc "What is told of a run so far.".
+-doc "The progress of a run.".
 -type probed() :: #{events := non_neg_integer(), tracers := non_neg_integer(), gaps := non_neg_integer()}.
 
 -define(EVENTS, 1).
@@ -60,8 +59,8 @@ length of the run queues; most members and tracers that were alive in a sample; 
             window = system, memory, peak, run_queue, members = 0, tracers = 0, windows = #{}}).
 
 -doc """
-A collector that takes samples from when the system begins (`begun/1`). `interval` in milliseconds; `file`: where rows are
-written, in a folder that is there.
+A collector that takes samples from the start of the system (`begun/1`). `interval` in milliseconds; `file`: where rows are
+written, in an existing folder.
 """.
 -spec start_link(#{measures := witness_bench_response:measures(), interval := pos_integer(),
                    file := none | file:name_all()}) -> {ok, collector()} | {error, {samples, file:posix() | badarg}}.
@@ -74,17 +73,17 @@ start_link(Options) ->
         {Ref, {error, Reason}} -> {error, {samples, Reason}}
     end.
 
--doc "The system has begun: the first sample is taken now, and both windows begin.".
+-doc "The system has started: the first sample is taken now, and both windows begin.".
 -spec begun(collector()) -> ok.
 begun(Collector) -> call(begun, Collector).
 
--doc "From now on this function is asked what is told of the run. It may take its time.".
+-doc "From now on this function is called for the progress of the run. It may take its time.".
 -spec probe(fun(() -> probed()), collector()) -> ok.
 probe(Ask, Collector) ->
     Collector ! {probe, Ask},
     ok.
 
--doc "What is known in the end: no more is asked.".
+-doc "The final values: the progress function is not called any more.".
 -spec told(#{events := non_neg_integer(), gaps := non_neg_integer(), _ => _}, collector()) -> ok.
 told(#{events := Events, gaps := Gaps}, Collector) ->
     Collector ! {told, Events, Gaps},
@@ -95,7 +94,7 @@ told(#{events := Events, gaps := Gaps}, Collector) ->
 mark(What, Collector) ->
     call({mark, What}, Collector).
 
--doc "No more samples. The rows are in the file.".
+-doc "Ends the collector. The rows are in the file.".
 -spec stop(collector()) -> {ok, #{system | monitors => window()}} | {error, {samples, term()}}.
 stop(Collector) ->
     Stopped = call(stop, Collector),
@@ -128,7 +127,7 @@ collect(C = #c{timer = Timer, asker = Asker, windows = Windows, told = Told}) ->
     receive
         {timeout, Timer, sample} ->
             C1 = taken(C),
-            %% After the sample: whoever is asked waits for a scheduler then.
+            %% After the sample, because the asker and the tool compete for a scheduler then.
             ok = ask(C1),
             collect(next(C1));
         {probe, Ask} ->
@@ -155,17 +154,17 @@ collect(C = #c{timer = Timer, asker = Asker, windows = Windows, told = Told}) ->
                          end}
     end.
 
-%% The plan is absolute, so that what a sample takes does not add up. A timer counts in whole milliseconds: it is set to the
-%% one after the time that is planned, so it is never before that, and no time is planned twice.
+%% The plan is absolute, so the time of a sample does not add up. A timer counts in whole milliseconds: it is set to the
+%% one after the planned time, so it is never early, and no time is planned twice.
 next(C = #c{interval = Interval, first = #sample{time = Begun}}) ->
     Step = erlang:convert_time_unit(Interval, millisecond, native),
     Planned = Begun + ((erlang:monotonic_time() - Begun + Step div 2) div Step + 1) * Step,
     At = erlang:convert_time_unit(Planned, native, millisecond) + 1,
     C#c{timer = erlang:start_timer(At, self(), sample, [{abs, true}])}.
 
-%% --- what is asked for -----------------------------------------------------------
+%% --- the progress function -------------------------------------------------------
 
-%% Who still waits for an answer is not asked again.
+%% The asker is called again only after it has its answer.
 ask(#c{asker = Asker, known = Known}) when Asker =:= undefined; Known =/= none -> ok;
 ask(#c{asker = Asker, told = Told}) ->
     case atomics:exchange(Told, ?ASKING, 1) of
@@ -176,7 +175,7 @@ ask(#c{asker = Asker, told = Told}) ->
 asked(Ask, Told) ->
     receive
         ask ->
-            %% The run may have ended; what it said last stands.
+            %% The run may have ended; its last values remain.
             try Ask() of
                 #{events := Events, tracers := Tracers, gaps := Gaps} ->
                     atomics:put(Told, ?EVENTS, Events),
@@ -196,7 +195,7 @@ sample(#c{measures = Measures, told = Told}) ->
             run_queue = erlang:statistics(total_run_queue_lengths), members = witness_bench_response:live(Measures),
             messages = witness_bench_response:sent(Measures), tracers = atomics:get(Told, ?TRACERS)}.
 
-%% Those that run processes and are online, by their numbers.
+%% Online schedulers of processes, by number.
 schedulers() ->
     Online = erlang:system_info(schedulers_online),
     lists:sort([S || S = {Id, _, _} <- erlang:statistics(scheduler_wall_time), Id =< Online]).
@@ -209,7 +208,7 @@ taken(C = #c{last = #sample{time = Before}}) ->
         _ -> C
     end.
 
-%% What was between two samples is taken as the middle of both, with the time as its weight.
+%% The value between two samples is taken as their mean, weighted by the time between them.
 seen(S = #sample{time = Now, memory = Memory, run_queue = Queue}, C = #c{last = Last}) ->
     #sample{time = Before, memory = MemoryBefore, run_queue = QueueBefore} = Last,
     C#c{last = S,

@@ -1,9 +1,9 @@
 -module(witness_bench_conduct).
 -moduledoc """
-Conducts an experiment: one benchmark after the other, each in a fresh node, until all are done or somebody interrupts.
+Conducts an experiment: one benchmark after the other, each in a fresh node, until all are done or the experiment is interrupted.
 
-What has been measured is in the folder (`m:witness_bench_store`) before the next one begins, so an experiment that was
-interrupted, or killed, goes on where it was.
+Results are in the folder (`m:witness_bench_store`) before the next benchmark begins, so an experiment that was
+interrupted, or killed, continues where it was.
 """.
 
 -export([run/3]).
@@ -11,16 +11,16 @@ interrupted, or killed, goes on where it was.
 -export_type([options/0, news/0]).
 
 -doc """
-- `run`: runs one benchmark, given what `witness_bench_run:fresh/2` is given; it may be killed at any time, and then
+- `run`: runs one benchmark, with the arguments of `witness_bench_run:fresh/2`; it may be killed at any time, and then
   leaves nothing behind;
-- `tell`: is told what happens, in the process that conducts;
-- `interrupt`: the message that ends the experiment after the benchmark that runs was broken off;
+- `tell`: is called with news, in the process that conducts;
+- `interrupt`: the message that aborts the current benchmark and then ends the experiment;
 - `again`: measure again what could not be measured before.
 """.
 -type options() :: #{run := fun((map(), map()) -> {ok, map()} | {error, term()}), tell := fun((news()) -> term()),
                      interrupt := term(), again := boolean()}.
 
--doc "What is told. `tick` comes every second while a benchmark runs, with the seconds that it has run.".
+-doc "The news. `tick` comes every second while a benchmark runs, with the seconds that it has run.".
 -type news() :: {warmup, pos_integer(), Of :: pos_integer()}
               | {begins | ends, witness_bench_experiment:benchmark() | witness_bench_result:row(),
                  witness_bench_schedule:progress()}
@@ -31,7 +31,7 @@ interrupted, or killed, goes on where it was.
 
 -define(TICK_MS, 1000).
 
--doc "Runs what is not done yet.".
+-doc "Runs the benchmarks that are not done yet.".
 -spec run(witness_bench_experiment:experiment(), witness_bench_store:store(), options()) ->
     {done | interrupted, witness_bench_store:store()} | {error, unicode:chardata()}.
 run(Experiment, Store, Options) ->
@@ -85,7 +85,7 @@ loop(Experiment, Next, {#{id := Id, seconds := Load} = Benchmark, Progress}, Sto
 histogram({ok, #{response := #{histogram := Buckets}}}) -> Buckets;
 histogram(_) -> [].
 
-%% In a process of its own, which takes the node with it when it is killed.
+%% In a process of its own. If it is killed, the node ends too.
 measure(#{mode := Mode, analysis := Analysis, model := Model, seconds := Load}, Samples,
         #{interval_ms := Interval, sample := Sample, memory_mb := Memory, schedulers := Schedulers, limit_s := Limit},
         Tick, #{run := Run, interrupt := Interrupt}) ->
@@ -97,7 +97,7 @@ measure(#{mode := Mode, analysis := Analysis, model := Model, seconds := Load}, 
     {Pid, Ref} = spawn_monitor(fun() -> Conductor ! {measured, self(), Run(Config, Vm)} end),
     await(Pid, Ref, Seconds * 1000, erlang:monotonic_time(millisecond), 0, Tick, Interrupt).
 
-%% The budget for what is gathered is one of the modes of Witness.
+%% The memory budget is an option of Witness's modes only.
 options(Mode, Memory) when Memory =:= default; Mode =:= untraced; is_tuple(Mode) -> #{};
 options(_, Memory) -> #{memory => Memory * 1048576}.
 
@@ -135,7 +135,7 @@ result({error, Reason}) -> {failed, text(Reason)}.
 
 text(Reason) -> witness_bench_run:format_error(Reason).
 
-%% The loading time, where it is to be found.
+%% The loading time, if it must be found.
 fitted(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store, #{tell := Tell} = Options) ->
     case witness_bench_capacity:saved(Store) of
         {ok, T} -> {ok, Experiment#{model := Model#{~"t" := T}}};

@@ -1,7 +1,7 @@
 -module(witness_bench_count).
 -moduledoc """
-A monitor that reads every event and does nothing with it but to count: the analysis `none`, which leaves the cost of
-instrumentation alone.
+A monitor that reads every event and only counts it: the analysis `none`, which leaves only the cost of
+instrumentation.
 
 When its process has ended it adds the number of its events to a counter, if one is given.
 """.

@@ -1,9 +1,9 @@
 -module(witness_bench_evaluate).
 -moduledoc """
-What the rows of an experiment say, as numbers: overheads, growth, distributions, idle times, and how much repetitions
+Evaluates the rows of an experiment: overheads, growth, distributions, idle times, and how much repetitions
 differ. `m:witness_bench_table` makes text of it.
 
-An overhead compares a benchmark with the untraced one of the same repetition, which ran close to it; what is told is
+An overhead compares a benchmark with the untraced one of the same repetition, which ran close to it; the result is
 the median over the repetitions, and the least and the largest.
 """.
 
@@ -11,13 +11,13 @@ the median over the repetitions, and the least and the largest.
 
 -export_type([compared/0, place/0]).
 
--doc "What a table is about: a model under a load, by its labels and the number of members, and its loading time.".
+-doc "The subject of a table: a model under a load, by its labels and the number of members, and its loading time.".
 -type place() :: #{variant := binary(), shape := binary(), n := pos_integer(), w := pos_integer(), t := pos_integer(),
                    load_ms => number()}.
 
 -doc """
 A mode with an analysis: for each metric the median and the spread of its values, and of its overhead in per cent
-where there is an untraced one. `problems` are the rows that have no numbers; `gaps` is the largest number of them.
+if there is an untraced one. `problems` are the rows without numbers; `gaps` is the largest number of gaps.
 """.
 -type compared() :: #{mode := binary(), analysis := binary(), repetitions := non_neg_integer(),
                       gaps := non_neg_integer(), metrics := #{atom() => #{median := number(),
@@ -70,7 +70,7 @@ summary(Metric, Values, Rows, Untraced) ->
                       overheads => witness_bench_statistics:spread(Overheads)}
     end.
 
--doc "One benchmark of each variant, shape, mode and analysis at its largest step, of the modes that begin like this.".
+-doc "One benchmark of each variant, shape, mode and analysis at its largest step, for modes with this prefix.".
 -spec largest_of(Prefix :: binary(), [witness_bench_result:row()]) -> [witness_bench_result:row()].
 largest_of(Prefix, Rows) ->
     [Last || Of <- witness_bench_result:groups(fun(#{variant := V, shape := S, mode := M, analysis := A}) -> {V, S, M, A} end,
@@ -79,7 +79,7 @@ largest_of(Prefix, Rows) ->
              Last <- [lists:last(largest(Of))]].
 
 -doc """
-Whether what watches grows and shrinks with the load, from the samples of a benchmark: most members and tracers at a
+Whether the tool grows and shrinks with the load, from the samples of a benchmark: most members and tracers at a
 time, the correlation of their numbers while the system is alive, and memory (bytes) first, at most, and last.
 """.
 -spec elasticity([#{binary() => binary()}]) ->
@@ -127,8 +127,8 @@ points(Metric, Rows) ->
                                                      [_ | _] = Values <- [witness_bench_result:numbers(Metric, maps:get(N, Steps))]].
 
 -doc """
-The distributions of BenchCRV's figure 5, fitted to a histogram of response times, in milliseconds, the best first:
-the smallest distance of Kolmogorov and Smirnov. Empty where there are fewer than two different values.
+The distributions of BenchCRV's figure 5, fitted to a histogram of response times, in milliseconds, ordered by
+the distance of Kolmogorov and Smirnov, the smallest first. Empty if there are fewer than two different values.
 """.
 -spec best_fit([{LowNs :: number(), HighNs :: number(), Count :: pos_integer()}]) ->
     [#{distribution := witness_bench_statistics:fitted(), d := float(), p := float()}].
@@ -168,7 +168,7 @@ idle_time(Sizes, Steps, Rows) ->
 
 -doc """
 The coefficients of variation of the first 3, 6 and 9 repetitions (BenchCRV, figure 7), for each variant, shape, mode
-and step. `first` is how many repetitions; those that are not there are left out.
+and step. `first` is the number of repetitions; missing ones are left out.
 """.
 -spec variability([witness_bench_result:row()]) ->
     [#{variant := binary(), shape := binary(), mode := binary(), analysis := binary(), n := pos_integer(),

@@ -1,11 +1,11 @@
 -module(witness_bench_experiment).
 -moduledoc """
-An experiment: what is measured, as a person has written it down in JSON (`docs/benchmarks.md`), and the list of
-benchmarks that it comes to.
+An experiment: the measurements that a person has described in JSON (`docs/benchmarks.md`), and the resulting list of
+benchmarks.
 
-A file is checked whole before anything runs. A benchmark is one mode with one analysis on one model; within a
-repetition the modes take their turns on the same model, and begin with another one in each repetition, so that what
-changes slowly on the machine touches all of them alike. Every mode gets the identical workload, because the seed is
+A whole file is checked before anything runs. A benchmark is one mode with one analysis on one model. Within a
+repetition the modes take turns on the same model, and each repetition begins with another mode, so that slow
+changes of the machine affect all of them alike. Every mode gets the identical workload, because the seed is
 part of the model.
 """.
 
@@ -13,18 +13,18 @@ part of the model.
 
 -export_type([experiment/0, benchmark/0, mode/0, analysis/0, model/0]).
 
--doc "A model as JSON has it, for `witness_bench_model:parse/1`.".
+-doc "A model as in JSON, for `witness_bench_model:parse/1`.".
 -type model() :: #{binary() => json:decode_value()}.
--doc "How the system is watched.".
+-doc "The tool that observes the system.".
 -type mode() :: witness_bench_run:mode().
--doc "What monitors do with an event.".
+-doc "The work of monitors for an event.".
 -type analysis() :: witness_bench_run:analysis().
 
 -doc """
-- `model`: what all benchmarks have in common; `t` may be `fit`;
+- `model`: the part that all benchmarks have in common; `t` may be `fit`;
 - `seed`: that of all repetitions, or `free`: each has its own;
-- `steps`: numbers of members, growing; `sizes`: where they are the steps of several series, the ends of these;
-- `repetitions`: so many, or as many batches as the coefficient of variation needs (RIARC text, C.5.1);
+- `steps`: numbers of members, growing; `sizes`: if they are those of several series, the steps of each by its last one;
+- `repetitions`: their number, or as many batches as the coefficient of variation needs (RIARC text, C.5.1);
 - `source`: the value of the whole file.
 """.
 -type experiment() :: #{name := binary(), about := binary(), model := model(), modes := [mode(), ...],
@@ -66,7 +66,7 @@ read(File) ->
         {error, Reason} -> {error, [File, ~": ", file:format_error(Reason)]}
     end.
 
--doc "The experiment of a text. Relative names of files in it begin in the folder.".
+-doc "The experiment of a text. Relative file names in it start at the folder.".
 -spec parse(binary(), Folder :: file:filename_all()) -> {ok, experiment()} | {error, unicode:chardata()}.
 parse(Text, Folder) ->
     case witness_bench_json:decode(Text) of
@@ -128,7 +128,7 @@ different(Labelled, Key) ->
         [I | _] -> witness_bench_json:wrong([Key, I], ~"has the label of another one")
     end.
 
-%% Labels become parts of the names of files.
+%% Labels become parts of file names.
 label(Value, Path) ->
     Matches = is_binary(Value) andalso re:run(Value, ~B"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}\z", [{capture, none}]),
     Matches =:= match orelse
@@ -142,7 +142,7 @@ common(Model, Path) ->
         Checked -> Checked
     end.
 
-%% What a step or a shape decides is not for the model to say.
+%% Keys that a step or a shape determines are not allowed in the model.
 model(Model, Path) when is_map(Model) ->
     [witness_bench_json:wrong(Path ++ [Key], [~"is given by ", Where])
      || {Key, Where} <- [{~"n", ~"steps"}, {~"shape", ~"shapes"}], is_map_key(Key, Model)],
@@ -156,7 +156,7 @@ mode(#{~"adapter" := _} = Mode, Path) ->
     {adapter, adapter(Name, Path ++ [~"adapter"])};
 mode(Mode, Path) -> one_of(Mode, Path, witness_bench_witness:modes(), ~B({"adapter": MODULE})).
 
-%% Only the name of a module that is there becomes an atom.
+%% A name becomes an atom only if there is such a module.
 adapter(Name, Path) ->
     (re:run(Name, ~B"^[A-Za-z][A-Za-z0-9_.]{0,99}\z", [{capture, none}]) =:= match
         andalso code:where_is_file(binary_to_list(Name) ++ ".beam") =/= non_existing)
@@ -173,7 +173,7 @@ analysis(#{~"microseconds" := _} = Analysis, Path) ->
     {microseconds, Microseconds};
 analysis(Analysis, Path) -> one_of(Analysis, Path, [none, sequence, idle_time], ~B({"microseconds": NUMBER})).
 
-%% The values of its parameters are for the model to check. The name of a file is made absolute.
+%% The model checks the values of its parameters. The name of a file is made absolute.
 shape(#{~"shape" := Name} = Shape, Path, Folder) ->
     Label = label(maps:get(~"label", Shape, Name), Path ++ [~"label"]),
     Own = [~"shape", ~"label", ~"lambda" | [Key || {Key, _} <- witness_bench_model:of_shapes()]],
@@ -218,7 +218,7 @@ repetitions(Object, Path) ->
     Most >= Batch orelse witness_bench_json:wrong(Path ++ [~"most"], ~"must be at least one batch"),
     {batches, #{batch => Batch, most => Most, points => Points}}.
 
-%% Every model that will be run is checked; an error is told where the file has it.
+%% Every model that will be run is checked; an error has its place in the file.
 models(#{shapes := Shapes, variants := Variants, steps := Steps} = Experiment) ->
     [case load(model(Experiment, Shape, Variant, N, 1)) of
          {ok, _} -> ok;
@@ -233,7 +233,7 @@ place([~"shape"], {IShape, _}, _, _) -> [~"shapes", IShape];
 place([Key | _] = Path, _, {IVariant, {_, Variant}}, _) when is_map_key(Key, Variant) -> [~"variants", IVariant | Path];
 place(Path, _, _, _) -> [~"model" | Path].
 
-%% Of a loading time that is still to be found any will do.
+%% If the loading time must still be found, any one will do.
 load(#{~"t" := ~"fit"} = Model) -> witness_bench_model:parse(Model#{~"t" := 100});
 load(Model) -> witness_bench_model:parse(Model).
 
@@ -279,7 +279,7 @@ model(#{model := Base}, {_, Shape}, {_, Variant}, N, Repetition) ->
         #{} -> Model#{~"seed" => ?SEED}
     end.
 
--doc "An untraced benchmark of a shape, a number of members and a loading time, to find out what the machine can do.".
+-doc "An untraced benchmark of a shape, a number of members and a loading time, to find the capacity of the machine.".
 -spec probe(experiment(), {binary(), model()}, N :: pos_integer(), T :: pos_integer()) -> benchmark().
 probe(#{variants := [Variant | _], model := Base} = Experiment, Shape, N, T) ->
     #{id := Id} = Benchmark =

@@ -1,23 +1,23 @@
 -module(witness_bench_fresh).
 -moduledoc """
-A call in a fresh VM, which is started for it and gone afterwards.
+A call in a fresh VM, which is started for it and ends afterwards.
 
-The VM is a child of this one and talks to it over its standard input and output (`m:peer`), so neither is a distributed
-node, and whatever ends this VM ends that one, since its input ends. What does not end that way, because it hangs in native
-code, say, is killed.
+The VM is a child of this one and communicates over its standard input and output (`m:peer`), so neither is a distributed
+node. If this VM ends, for whatever reason, the other one ends too, since its input ends. A VM that does not end that way, because
+it hangs in native code, say, is killed.
 """.
 
 -export([call/4, settle/0]).
 
-%% Spawned by its name, so that it can be told from other processes.
+%% Spawned by its name, to distinguish it from other processes.
 -export([work/7]).
 
-%% Milliseconds that a VM may take to boot, and to end when its input has.
+%% Milliseconds that a VM may take to boot, and to end after its input.
 -define(BOOT, 60_000).
 -define(END, 2_000).
 
 -doc """
-Calls a function there, which must return `{ok, _}` or `{error, _}`. An error is also `{timeout, Milliseconds}`, and
+Calls a function there, which must return `{ok, _}` or `{error, _}`. Further errors are `{timeout, Milliseconds}`, and
 `{vm, Reason}` if the VM could not be started or has ended by itself (`{exit_status, N}`: 128 and the signal, if one ended it).
 """.
 -spec call(module(), atom(), [term()], #{timeout := timeout(), schedulers => pos_integer(), args => [string()]}) ->
@@ -40,7 +40,7 @@ call(Module, Function, Args, Options = #{timeout := Timeout}) ->
 work(Caller, Tag, Module, Function, Args, Options, Deadline) ->
     Caller ! {Tag, started(Caller, Module, Function, Args, Options, Deadline)}.
 
--doc "Waits until no VM of a call is left, those of callers that were killed included.".
+-doc "Waits until no VM of a call is left, including those of callers that were killed.".
 -spec settle() -> ok.
 settle() ->
     Refs = [monitor(process, Pid) || Pid <- processes(),
@@ -58,7 +58,7 @@ started(Caller, Module, Function, Args, Options = #{timeout := Timeout}, Deadlin
     Wanted = monitor(process, Caller),
     case peer:start_link(#{connection => standard_io, shutdown => close, wait_boot => min(?BOOT, left(Deadline)),
                            args => args(Options),
-                           %% Its end is told by the caller; a dump of a large node takes long.
+                           %% The caller reports its end; a dump of a large node takes long.
                            env => [{"ERL_CRASH_DUMP_SECONDS", "0"}]}) of
         {ok, Peer, _} ->
             ok = told_of_end(Peer),
@@ -72,14 +72,14 @@ started(Caller, Module, Function, Args, Options = #{timeout := Timeout}, Deadlin
         {error, Reason} -> {error, {vm, Reason}}
     end.
 
-%% As many schedulers as asked for, no questions at Ctrl-C, which a terminal sends to all processes of a group, and no
-%% reports of the processes that crash because the model says so.
+%% The given number of schedulers; no questions at Ctrl-C, which a terminal sends to all processes of a group; and no
+%% reports of processes that the model crashes.
 args(Options) ->
     N = integer_to_list(maps:get(schedulers, Options, erlang:system_info(schedulers_online))),
     ["+S", N ++ ":" ++ N, "+Bi", "-kernel", "logger_level", "critical"] ++ maps:get(args, Options, [])
         ++ ["-pa" | lists:reverse([filename:absname(Dir) || Dir <- code:get_path(), Dir =/= "."])].
 
-%% Whoever talks to the VM ends as if nothing were, when it has ended; the status comes before.
+%% When the VM has ended, its peer process ends normally, without the exit status; so the status is taken before.
 told_of_end(Peer) ->
     Self = self(),
     sys:install(Peer, {fun(none, {in, {_, {exit_status, Status}}}, _) -> Self ! {ended, Peer, Status}, done;
@@ -109,7 +109,7 @@ awaited(Ref, Peer, Wanted, Timeout, Deadline) ->
 status(Peer, Otherwise) ->
     receive {ended, Peer, Status} -> {exit_status, Status} after 0 -> Otherwise end.
 
-%% The end of its input ends the VM. Whether it has ended only the operating system knows.
+%% The end of its input ends the VM. Only the operating system knows whether it has ended.
 stopped(Peer, Pid) ->
     try peer:stop(Peer) catch exit:_ -> ok end,
     gone(Pid) orelse begin

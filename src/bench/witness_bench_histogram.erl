@@ -1,11 +1,11 @@
 -module(witness_bench_histogram).
 -moduledoc """
-Counts of times by their length, which any process adds to at any time without a message: percentiles with an error below
+Counts times by their length. Any process can add to it at any time without a message. It has percentiles with an error below
 one per cent, from a nanosecond to two hours, in a fixed amount of memory (20 KB for each scheduler).
 
-Times below 128 have a counter each; of what is longer, each doubling has 64 counters of the same width. What is told of
-a counter is its middle, so the error is at most half of a 64th; but never less than the shortest time, nor more than the
-longest, which are kept as they are.
+Each time below 128 has a counter of its own; above, each doubling has 64 counters of the same width. The value of
+a counter is its middle, so the error is at most half of a 64th. It is never less than the shortest time, nor more than the
+longest, which are kept exactly.
 """.
 
 -export([new/0, add/2, count/1, counts/1, most/1, percentiles/2]).
@@ -14,7 +14,7 @@ longest, which are kept as they are.
 
 -opaque histogram() :: {counters:counters_ref(), Extremes :: atomics:atomics_ref()}.
 
-%% Counters of a doubling, as a power of two, and the doublings beyond the first ones, up to 2^43 nanoseconds.
+%% Counters of a doubling, as a power of two, and the doublings above the first ones, up to 2^43 nanoseconds.
 -define(BITS, 6).
 -define(WIDTH, (1 bsl ?BITS)).
 -define(DOUBLINGS, 36).
@@ -25,7 +25,7 @@ longest, which are kept as they are.
 -define(LONGEST, 2).
 -define(NONE, 16#7fffffffffffffff).
 
--doc "An empty one. It lasts as long as some process knows it.".
+-doc "An empty one. It lasts as long as a process has a reference to it.".
 -spec new() -> histogram().
 new() ->
     Extremes = atomics:new(?LONGEST, []),
@@ -33,8 +33,8 @@ new() ->
     {counters:new(?SIZE, [write_concurrency]), Extremes}.
 
 -doc """
-One more time, in nanoseconds. What is negative counts as 0, what is longer than two hours as that; but the longest time
-(`most/1`) stays what it is.
+Adds a time, in nanoseconds. Negative times count as 0, and times above two hours count as two hours; but the longest time
+(`most/1`) is kept exactly.
 """.
 -spec add(integer(), histogram()) -> ok.
 add(Given, {Counters, Extremes}) ->
@@ -44,7 +44,7 @@ add(Given, {Counters, Extremes}) ->
     ok = extreme(?SHORTEST, Time, Extremes),
     counters:add(Counters, 1 + index(min(?MOST, Time)), 1).
 
-%% Another process may have changed it meanwhile.
+%% Retries if another process has changed the value meanwhile.
 extreme(Index, Time, Extremes) ->
     case atomics:get(Extremes, Index) of
         Before when Index =:= ?LONGEST, Before >= Time; Index =:= ?SHORTEST, Before =< Time -> ok;
@@ -59,21 +59,21 @@ index(Time) ->
     Shift = trunc(math:log2(Time)) - ?BITS,
     Shift * ?WIDTH + (Time bsr Shift).
 
-%% The first and the last time that a counter stands for.
+%% The first and the last time of a counter.
 bounds(Index) when Index < 2 * ?WIDTH -> {Index, Index};
 bounds(Index) ->
     Shift = Index div ?WIDTH - 1,
     First = (Index - Shift * ?WIDTH) bsl Shift,
     {First, First + (1 bsl Shift) - 1}.
 
--doc "How many times it holds. What is added meanwhile may or may not be there.".
+-doc "The number of times. Times that are added meanwhile may be missing.".
 -spec count(histogram()) -> non_neg_integer().
 count({Counters, _}) -> count(?SIZE, 0, Counters).
 
 count(0, Sum, _) -> Sum;
 count(I, Sum, Counters) -> count(I - 1, Sum + counters:get(Counters, I), Counters).
 
--doc "How many there are from a first to a last time, both included. Empty counters are left out.".
+-doc "The number of times for each counter, with its first and last time, both included. Empty counters are left out.".
 -spec counts(histogram()) -> [{First :: non_neg_integer(), Last :: non_neg_integer(), Count :: pos_integer()}].
 counts({Counters, _}) ->
     [{First, Last, N} || I <- lists:seq(1, ?SIZE), N <- [counters:get(Counters, I)], N > 0, {First, Last} <- [bounds(I - 1)]].

@@ -1,26 +1,26 @@
 -module(witness_bench_idle).
 -moduledoc """
-The mean idle time of processes: a monitor that measures, as the tool of the case study of BenchCRV does (section 4.2).
-Each monitor knows the idle time of its process; what they have found is put together with their weights, since each
-has seen another number of messages.
+The mean idle time of processes: a monitor that measures, like the tool of the case study of BenchCRV (section 4.2).
+Each monitor measures the idle time of its process. The results are merged with weights, since each
+monitor has seen another number of messages.
 
-Idle time is the time that a process does not spend with messages: what passes before a message, in which the process
-had nothing left to do. Of the events of a process each mode shows something else, so it is defined for each:
+Idle time is the time before a message in which the process had nothing to do.
+Each mode shows other events of a process, so it is defined for each:
 
-- `taken` (inline monitoring): a `recv` is a message that the process takes. It was idle since its event before, its last
-  send, say, until then. A message that has waited in the mailbox is taken at once: the time is that between two of the
-  process's own steps, next to nothing.
-- `delivered` (outline and central): a `recv` is a message that comes into the mailbox, and nobody sees when it is
-  taken. A process has something to do as long as it has sent less messages than it was delivered; a message that comes
-  then finds it busy, and is one without idle time. Otherwise it was idle since its last event. So each message is taken
-  to be answered by one message, as it is by workers and on the whole by their master (RIARC text, C.3); a message that
-  is not answered makes the next one count as none.
+- `taken` (inline monitoring): a `recv` is a message that the process takes. The process was idle since its previous event, its
+  last send, say. A message that has waited in the mailbox is taken at once: the time is that between two of the
+  process's own steps, almost 0.
+- `delivered` (outline and central): a `recv` is a message that arrives in the mailbox; when it is
+  taken is not seen. A process is busy while it has sent fewer messages than it was delivered. A message that arrives
+  then has no idle time. Otherwise the process was idle since its last event. This assumes that each message is
+  answered by one message, as workers do, and on the whole their master (RIARC text, C.3). A message without
+  an answer makes the next one count as one without idle time.
 
-Idle is only what a message ends. Where a process waits for a message and goes on without one, because a time limit of its
-`receive` has struck, nobody sees the end of the wait: it is part of the idle time only if a message is its process's next
-event, and does not count if the process sends, say, or ends.
+Only a message ends idle time. If a `receive` times out, the process goes on without a message, and the end of the wait is
+not seen. That wait is part of the idle time only if the process's next event is a message. It does not count if the process
+sends or ends next.
 
-The events must have their times. When its process has ended, the verdict is `yes` with what it has found. The monitor
+The events must have their times. When its process has ended, the verdict is `yes` with the result. The monitor
 computes in whole numbers and its steps are bounded (`m:witness_monitor_bounded`).
 """.
 -behaviour(witness_monitor).
@@ -30,13 +30,13 @@ computes in whole numbers and its steps are bounded (`m:witness_monitor_bounded`
 
 -export_type([definition/0, found/0, idle/0]).
 
--doc "How an event of receiving is to be read.".
+-doc "The meaning of a `recv`.".
 -type definition() :: taken | delivered.
 
--doc "What a monitor has found: messages, the sum of the idle times before them in nanoseconds, and that of their squares.".
+-doc "The result of a monitor: messages, the sum of the idle times before them in nanoseconds, and the sum of their squares.".
 -type found() :: {idle, Messages :: non_neg_integer(), Sum :: non_neg_integer(), Squares :: non_neg_integer()}.
 
--doc "Those of many monitors: all messages, and the means of the monitors, which all weigh the same.".
+-doc "The results of many monitors: all messages, and the means of the monitors, all with the same weight.".
 -opaque idle() :: {Messages :: witness_bench_welford:welford(), Monitors :: witness_bench_welford:welford()}.
 
 -record(s, {definition :: definition(), last = undefined :: undefined | integer(), open = 0 :: non_neg_integer(),
@@ -59,21 +59,21 @@ handle_event({exit, _, _, _}, #s{messages = Messages, sum = Sum, squares = Squar
     {verdict, yes, {idle, Messages, Sum, Squares}};
 handle_event({_, _, _, _, Time}, S) -> {ok, S#s{last = Time}}.
 
--doc "Of no monitor.".
+-doc "Results of no monitor.".
 -spec new() -> idle().
 new() -> {witness_bench_welford:new(), witness_bench_welford:new()}.
 
--doc "One more monitor. One that has seen no message has no idle time.".
+-doc "Adds a monitor. A monitor that has seen no message has no idle time.".
 -spec add(found(), idle()) -> idle().
 add({idle, 0, 0, 0}, Idle) -> Idle;
 add({idle, N, Sum, Squares}, {Messages, Monitors}) ->
-    %% The squares of the distances from the mean, without a difference of floats.
+    %% The squared distances from the mean, without a difference of floats.
     Found = {N, Sum / N, (N * Squares - Sum * Sum) / N},
     {witness_bench_welford:merge(Found, Messages), witness_bench_welford:add(Sum / N, Monitors)}.
 
 -doc """
-Mean and deviation of the idle time before a message in nanoseconds, each monitor with the number of its messages as its
-weight; how many these are, and of how many monitors; and the deviation of the means of the monitors.
+Mean and deviation of the idle time before a message in nanoseconds, with the number of a monitor's messages as its
+weight; the number of messages and monitors; and the deviation of the means of the monitors.
 """.
 -spec summary(idle()) -> #{mean_ns := float(), deviation_ns := float(), count := non_neg_integer(),
                            monitors := non_neg_integer(), monitors_deviation_ns := float()}.

@@ -1,10 +1,10 @@
 -module(witness_bench_json).
 -moduledoc """
-Reads what a person has written in JSON, and says what is wrong with it and where.
+Reads JSON that a person has written, and reports errors with their places.
 
-The text becomes maps with binary keys, lists, binaries, numbers, `true`, `false` and `null`: no atoms come from it. A
-byte-order mark before it is skipped. Where the text is no JSON, the error has the line and the column; where it is not
-what is expected, or a key stands twice in an object, the path: `model.n`, `steps[2]` (places in lists count from 1).
+The text becomes maps with binary keys, lists, binaries, numbers, `true`, `false` and `null`: it creates no atoms. A
+byte-order mark at its beginning is skipped. If the text is not JSON, the error has the line and the column. If a value is not
+as expected, or a key occurs twice in an object, it has the path: `model.n`, `steps[2]` (places in lists count from 1).
 """.
 
 -export([decode/1, lines/1, path/1]).
@@ -15,7 +15,7 @@ what is expected, or a key stands twice in an object, the path: `model.n`, `step
 -doc "Keys and places in lists, the outermost first.".
 -type path() :: [binary() | pos_integer()].
 
--doc "What the checks below throw.".
+-doc "Thrown by the checks below.".
 -type wrong() :: {wrong, path(), Expected :: unicode:chardata()}.
 
 -define(BYTES, 1_000_000).
@@ -45,7 +45,7 @@ single(Value) ->
     catch throw:{wrong, Path, Problem} -> {error, [path(Path), ~": ", Problem]}
     end.
 
-%% Objects come as their fields, the last one first.
+%% The fields of an object are in reverse.
 maps({object, Fields}, Path) ->
     lists:foldr(fun({Key, Value}, Map) ->
         is_map_key(Key, Map) andalso wrong(Path ++ [Key], ~"this key stands twice in one object"),
@@ -72,7 +72,7 @@ length_of(Line) ->
         _ -> byte_size(Line)
     end.
 
--doc "An object as JSON for people too, a field a line.".
+-doc "An object as readable JSON, one field a line.".
 -spec lines(#{atom() => json:encode_value()}) -> iolist().
 lines(Object) ->
     Fields = [[~"  ", json:encode(atom_to_binary(Key)), ~": ", json:encode(Value)]
@@ -90,7 +90,7 @@ inner(Place) -> step(Place).
 step(Key) when is_binary(Key) -> Key;
 step(Place) -> [$[, integer_to_binary(Place), $]].
 
--doc "Checks: what is wrong is thrown.".
+-doc "Throws an error of a check.".
 -spec wrong(path(), unicode:chardata()) -> no_return().
 wrong(Path, Expected) -> throw({wrong, Path, Expected}).
 
@@ -107,7 +107,7 @@ shown(Value) ->
 
 -doc """
 The fields of an object, each through the check for its key, which is given the path. A check with a default, `{Check,
-Default}`, is not made where the key is missing.
+Default}`, is skipped if the key is missing.
 """.
 -spec object(json:decode_value(), path(), #{binary() => Check | {Check, Default :: term()}}) -> #{binary() => term()}
         when Check :: fun((json:decode_value(), path()) -> term()).
@@ -123,7 +123,7 @@ object(Object, Path, Checks) when is_map(Object) ->
     end, Checks);
 object(Value, Path, _) -> wrong(Path, Value, ~"an object").
 
--doc "A key of the object at the path that is none of those that there are.".
+-doc "Throws the error of an unknown key of the object at the path.".
 -spec no_key(path(), binary(), [binary(), ...]) -> no_return().
 no_key(Path, Key, Known) -> wrong(Path ++ [Key], [~"there is no such key", similar(Key, lists:sort(Known))]).
 
@@ -133,7 +133,7 @@ similar(Key, Known) ->
         _ -> [~"; there are ", lists:join(~", ", Known)]
     end.
 
--doc "A list that is not empty, with no value twice, each through the check; at most so many.".
+-doc "A list that is not empty, without duplicates, each value through the check; at most so many.".
 -spec list(json:decode_value(), path(), fun((json:decode_value(), path()) -> T), pos_integer()) -> [T, ...].
 list([_ | _] = Values, Path, Check, Most) when length(Values) =< Most ->
     Numbered = lists:enumerate(Values),
@@ -154,11 +154,11 @@ text(<<_, _/binary>> = Text, Path) ->
     end;
 text(Value, Path) -> wrong(Path, Value, ~"a text").
 
--doc "One of the texts; the value that stands for it.".
+-doc "The value of one of the texts.".
 -spec one_of(json:decode_value(), path(), [{binary(), T}]) -> T.
 one_of(Value, Path, Values) -> one_of(Value, Path, Values, []).
 
--doc "The same; an error also names what else there might have been.".
+-doc "The same; the error also names the other possibilities.".
 -spec one_of(json:decode_value(), path(), [{binary(), T}], Else :: [unicode:chardata()]) -> T.
 one_of(Value, Path, Values, Else) ->
     case lists:keyfind(Value, 1, Values) of
@@ -169,12 +169,12 @@ one_of(Value, Path, Values, Else) ->
 alternatives([One]) -> One;
 alternatives(All) -> [lists:join(~", ", lists:droplast(All)), ~" or ", lists:last(All)].
 
--doc "A whole number from the one to the other.".
+-doc "A whole number within two bounds, both included.".
 -spec integer(json:decode_value(), path(), integer(), integer()) -> integer().
 integer(Value, _, Least, Most) when is_integer(Value), Value >= Least, Value =< Most -> Value;
 integer(Value, Path, Least, Most) -> wrong(Path, Value, io_lib:format("a whole number from ~b to ~b", [Least, Most])).
 
--doc "A number from the one to the other.".
+-doc "A number within two bounds, both included.".
 -spec number(json:decode_value(), path(), number(), number()) -> number().
 number(Value, _, Least, Most) when is_number(Value), Value >= Least, Value =< Most -> Value;
 number(Value, Path, Least, Most) -> wrong(Path, Value, io_lib:format("a number from ~w to ~w", [Least, Most])).

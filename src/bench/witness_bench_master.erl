@@ -3,28 +3,28 @@
 The master of a model: it creates members as planned, gives them requests, and takes their responses (BenchCRV text,
 section 3.1). There are three queues:
 
-- *Order*: how many members each unit of time has; part of the plan (`m:witness_bench_plan`);
-- *Ready*: the points in time at which those of the present unit are created;
-- *Await*: the members that still have requests to come, each with what is left.
+- *Order*: the number of members in each unit of time; part of the plan (`m:witness_bench_plan`);
+- *Ready*: the points in time at which the members of the current unit are created;
+- *Await*: the members with further requests, each with the rest of its batch.
 
 It works in rounds:
 
-1. If Ready is empty, it is filled from Order. The unit begins when the one before it should have ended, or now if
-   that is over: who is late does not catch up by creating many at once, but is at most a tenth faster until it has.
-2. Members whose time has come are created and appended to Await.
+1. If Ready is empty, it is filled from Order. The unit begins when the previous one should have ended, or now if
+   that is over. A late master does not create many members at once: it is at most a tenth faster until it is in time.
+2. Members that are due are created and appended to Await.
 3. Each member in Await has a turn: it is sent requests while trials succeed with `pr_send`.
 4. Responses are taken while trials succeed with `pr_recv`. This is repeated as many times as there are members, so that
-   what comes in keeps up with what goes out.
+   taking keeps up with sending.
 
-When Order and Ready are empty, only the work is left (steps 3 and 4), and when no member is, the master ends.
+When Order and Ready are empty, only steps 3 and 4 remain. When no member is left, the master ends.
 
-Each step costs what it does: a member leaves Await with its last request, and then only a count knows of it; nobody
-is looked up, and no message is looked for behind others. Where there is nothing to send, the master waits for a
+The cost of a step depends only on its own work. A member leaves Await with its last request, and then only a count includes
+it. No member is looked up, and no message is searched for behind others. If there is nothing to send, the master waits for a
 message or for the next point in time, instead of drawing trials until one succeeds. Waiting has the VM's resolution
 of one millisecond.
 
-How late a member is created is measured against the plan as it was at the beginning, in which no unit begins late.
-Response times go from before the request is sent until its response is taken.
+How late a member is created is measured against the original plan, in which no unit begins late.
+A response time lasts from just before the request is sent until its response is taken.
 """.
 
 -export([start/3]).
@@ -39,7 +39,7 @@ Response times go from before the request is sent until its response is taken.
 start(Model, Setup, Measures) ->
     #{seed := Seed, period_ms := Period, pr_send := Send, pr_recv := Receive} = Model,
     Module = witness_bench_model:member(Model),
-    %% Responses that wait are not the master's heap.
+    %% Waiting responses are not on the master's heap.
     _ = process_flag(message_queue_data, off_heap),
     Plan = witness_bench_plan:new(Model),
     rounds(#s{module = Module, setup = Setup, measures = Measures, local = witness_bench_response:open(Measures),
@@ -93,7 +93,7 @@ times(N, Count, Measures) -> ok = Count(Measures), times(N - 1, Count, Measures)
 sent(S = #s{await = []}) -> S;
 sent(S = #s{await = Await, sending = Sending, local = Local}) -> turns(Await, [], Sending, Local, S).
 
-%% Nobody who is dead is met in a later round.
+%% A dead member is in no later round.
 turns([], Left, Sending, Local, S) ->
     S#s{await = lists:reverse(Left), sending = Sending, local = Local, dead = #{}};
 turns([{To, _, _, _} | Await], Left, Sending, Local, S = #s{dead = Dead}) when is_map_key(To, Dead) ->

@@ -1,7 +1,7 @@
 -module(witness_bench_measure).
 -moduledoc """
-One benchmark in this VM: a system is started in a mode, measured until it has ended and every monitor is done, and what
-its monitors have found says whether the measurement counts.
+One benchmark in this VM: a system is started in a mode, and measured until it has ended and every monitor is done. The
+findings of its monitors decide whether the measurement is valid.
 
 ```
 measure              adapter (mode)       system           collector (high priority)
@@ -21,10 +21,10 @@ measure              adapter (mode)       system           collector (high prior
 ## Soundness
 
 With an analysis that checks the order of messages (`sequence`, or one that takes some microseconds an event) the models
-do what their monitors say, so a `no` can only come from a trace that was wrong. The benchmark is an error then, and so is
-one where a process had no monitor, or a monitor crashed, without the tool having told that it misses something. Where
-it has told so, the result says how many monitors have gaps. A tool that gives no verdicts and tells of no gap may or may not
-have seen everything: the result does not say that it was sound, nor that it was not.
+do what their monitors check, so only a wrong trace causes a `no`. The benchmark is an error then. It is also an error
+if a process had no monitor, or a monitor crashed, and the tool has not reported that it misses something. If
+it has, the result says how many monitors have gaps. A tool that gives no verdicts and reports no gap may or may not
+have seen everything: the result does not say whether it was sound.
 """.
 
 -export([run/2]).
@@ -32,15 +32,15 @@ have seen everything: the result does not say that it was sound, nor that it was
 -export_type([subject/0, config/0, result/0]).
 
 -doc """
-What is measured: the first process, given the measures; whether the processes with a signature are the first one or
-others; and how many of them there are, if that is known.
+What is measured: the first process, given the measures; whether a signature is that of the first process or of
+others; and their number, if known.
 """.
 -type subject() :: #{system := fun((witness_bench_response:measures()) -> {module(), atom(), [term()]}),
                      modules := [module()],
                      signatures := [#{signature := mfa(), role := root | member}],
                      processes := #{root := non_neg_integer(), member := non_neg_integer()} | unknown}.
 
--doc "How it is measured; see `m:witness_bench_run`.".
+-doc "The configuration; see `m:witness_bench_run`.".
 -type config() :: #{mode := witness_bench_run:mode(), analysis := witness_bench_run:analysis(),
                     samples := none | file:name_all(),
                     interval := pos_integer(), sample := number(), collector := boolean(), options := map(), _ => _}.
@@ -48,10 +48,10 @@ others; and how many of them there are, if that is known.
 -doc "See `m:witness_bench_run`.".
 -type result() :: map().
 
-%% Violations that are told.
+%% Violations that are reported.
 -define(TOLD, 3).
 
--doc "Measures a subject. The process must have nothing else to do, and must not trap exits.".
+-doc "Measures a subject. The calling process must have nothing else to do, and must not trap exits.".
 -spec run(subject(), config()) -> {ok, result()} | {error, witness_bench_run:reason()}.
 run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, sample := Sample}) ->
     Measures = witness_bench_response:new(#{sample => Sample}),
@@ -82,7 +82,7 @@ run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, 
         {ok, Windows} ?= windows(Collector),
         _ = Adapter:stop(State),
         {Idle, Violations} = found(Verdicts),
-        %% A system that measures nothing of itself has begun by then.
+        %% A system without measures of its own has started by then.
         Begun = min(Started, witness_bench_response:begun(Measures)),
         Result = (witness_bench_response:summary(Measures))#{
             duration_ms => milliseconds(Ended - Begun), done_ms => milliseconds(Done - Begun), cpu_ms => CpuDone - Cpu,
@@ -119,7 +119,7 @@ collector(_, #{collector := false}) -> {ok, none}.
 
 probe(_, _, none) -> ok;
 probe(Adapter, State, Collector) ->
-    %% From here on the system is there.
+    %% From here on the system exists.
     ok = witness_bench_collector:begun(Collector),
     case erlang:function_exported(Adapter, probe, 1) of
         true -> witness_bench_collector:probe(fun() -> Adapter:probe(State) end, Collector);
@@ -135,7 +135,7 @@ mark(Window, Collector) -> witness_bench_collector:mark(Window, Collector).
 windows(none) -> {ok, #{}};
 windows(Collector) -> witness_bench_collector:stop(Collector).
 
-%% At high priority, so that the time is right on a node that is busy.
+%% At high priority, so that the time is right on a busy node.
 ended(First, Collector) ->
     Self = self(),
     Ref = make_ref(),
@@ -149,7 +149,7 @@ ended(First, Collector) ->
         end
     end, [link, {priority, high}]),
     receive
-        %% It may have ended before it was monitored; then the mode knows how.
+        %% The process may have ended before it was monitored; then the mode knows the reason.
         {Ref, Time, Reason} when Reason =:= normal; Reason =:= noproc -> {ok, Time};
         {Ref, _, Reason} -> {error, {system, Reason}}
     end.
@@ -190,7 +190,7 @@ judged(Facts = #{gaps := Gaps}, Violations, Subject, Config, Result) ->
             end;
         {#{verdicts := Verdicts}, unknown} -> {ok, Result#{gaps => Gaps, verdicts => Verdicts, sound => not Incomplete}};
         {#{}, _} when Incomplete -> {ok, Result#{gaps => Gaps, sound => false}};
-        %% Without verdicts it is not known who had a monitor, and what that has seen.
+        %% Without verdicts it is not known which processes had a monitor, and what the monitors have seen.
         {#{}, _} -> {ok, Result#{gaps => Gaps}}
     end.
 

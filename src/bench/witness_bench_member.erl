@@ -1,18 +1,18 @@
 -module(witness_bench_member).
 -moduledoc """
-What a model is made of besides its master (`m:witness_bench_master`): how members are created, and what they are sent.
+The parts of a model besides its master (`m:witness_bench_master`): how members are created, and their messages.
 
-Messages are those of BenchCRV (RIARC text, C.3), each with the triple `{Id, Number, Requests}` that makes it unique,
-and requests and responses with the stamp by which their time is measured, and a payload:
+Messages are those of BenchCRV (RIARC text, C.3), each with the triple `{Id, Number, Requests}` that makes it unique.
+Requests and responses also have the stamp by which their time is measured, and a payload:
 
 | Message | From | To |
 |---|---|---|
-| `{Pid, {chunk, {Id, Number, Requests}, Stamp, Payload}}` | who asks | who answers |
-| `{Pid, {ack, {Id, Number, Requests}, Stamp, Payload}}` | who answers | who asks: a response |
-| `{Pid, {'end', {Id, Requests, Requests}, Stamp, Payload}}` | who answers | who asks: the last response |
+| `{Pid, {chunk, {Id, Number, Requests}, Stamp, Payload}}` | requester | responder |
+| `{Pid, {ack, {Id, Number, Requests}, Stamp, Payload}}` | responder | requester: a response |
+| `{Pid, {'end', {Id, Requests, Requests}, Stamp, Payload}}` | responder | requester: the last response |
 | `{Pid, {term, {Id, Requests, Requests}}}` | the master | a worker, which then ends |
 
-A member whose monitor is to be left out (`share` of a model) begins in `plain` and not in `start`.
+A member without a monitor (`share` of a model) starts in `plain` and not in `start`.
 """.
 
 -export([begin_at/1, failures/1, crash_at/3, is_lost/3]).
@@ -20,7 +20,7 @@ A member whose monitor is to be left out (`share` of a model) begins in `plain` 
 -export_type([setup/0, failures/0]).
 
 -doc """
-What members need to know, the same for all: rounds of work for each request, what may fail, where they live, and
+Data that all members need: rounds of work for each request, the failures, their node, and
 further numbers of the model.
 """.
 -type setup() :: #{rounds := non_neg_integer(), failures := failures(), payload := binary(), node := node(),
@@ -30,20 +30,20 @@ further numbers of the model.
 -type failures() :: none | {Seed :: non_neg_integer(), Crash :: number(), Loss :: number()}.
 
 -doc """
-Creates what the master's plan has for one point in time: a member, or several that belong together. Tells whom the
-master sends the requests to, how many of them (none, if that is not what members of this kind do), and how many times
+Creates what the master's plan has for one point in time: a member, or several that belong together. Returns the process to
+which the master sends the requests, their number (0, if members of this kind get none), and how many times
 `end` will come.
 """.
 -callback create(Id :: pos_integer(), Requests :: pos_integer(), setup(), witness_bench_response:measures()) ->
     {To :: pid() | none, Requests :: non_neg_integer(), Ends :: pos_integer()}.
 
 -doc """
-How many processes that are, with those that they spawn themselves. The same number of them ends at each `end`.
+The number of created processes, with those that they spawn themselves. The same number of them ends at each `end`.
 """.
 -callback size(witness_bench_model:model()) -> pos_integer().
 
 -doc """
-How many messages pass among the processes that were created together, other than those that they measure themselves.
+The number of messages among the processes that were created together, without those that they measure themselves.
 They are counted as the batch ends.
 """.
 -callback inner(Requests :: pos_integer(), setup()) -> non_neg_integer().
@@ -51,10 +51,10 @@ They are counted as the batch ends.
 -doc "Whether the master answers `end` with `term`.".
 -callback terms() -> boolean().
 
--doc "The functions that members are spawned with, by whether they are to be monitored.".
+-doc "The functions that members are spawned with, with or without a monitor.".
 -callback functions() -> [{start | plain, mfa()}].
 
--doc "In which function this member begins: a share of them is monitored, always the same ones.".
+-doc "The function in which this member starts: a share of the members is monitored, always the same ones.".
 -spec begin_at({Id :: term(), setup()}) -> start | plain.
 begin_at({_, #{share := Share}}) when Share == 1 -> start;
 begin_at({Id, #{share := Share, seed := Seed}}) ->
@@ -63,12 +63,12 @@ begin_at({Id, #{share := Share, seed := Seed}}) ->
         false -> plain
     end.
 
--doc "What may fail in a model whose seed is fixed.".
+-doc "The failures of a model with a fixed seed.".
 -spec failures(witness_bench_model:model()) -> failures().
 failures(#{crash := Crash, loss := Loss}) when Crash == 0, Loss == 0 -> none;
 failures(#{crash := Crash, loss := Loss, seed := Seed}) -> {Seed, Crash, Loss}.
 
--doc "At which request a worker crashes, if it does. It depends on nothing but the seed.".
+-doc "The request at which a worker crashes, if it does. It depends only on the seed.".
 -spec crash_at(Id :: pos_integer(), Requests :: pos_integer(), failures()) -> pos_integer() | infinity.
 crash_at(_, _, none) -> infinity;
 crash_at(Id, Requests, {Seed, Crash, _}) ->
@@ -78,8 +78,8 @@ crash_at(Id, Requests, {Seed, Crash, _}) ->
     end.
 
 -doc """
-Whether a message is lost. The last request of a batch and its response never are, as if whoever sends them had done so
-until they came: without them nobody would know the end.
+Whether a message is lost. The last request of a batch and its response are never lost, as if their sender repeated them
+until they arrive: otherwise the end of the batch would be unknown.
 """.
 -spec is_lost(chunk | ack, {Id :: pos_integer(), Number :: pos_integer(), Requests :: pos_integer()}, failures()) ->
     boolean().

@@ -1,6 +1,6 @@
 -module(witness_bench_model).
 -moduledoc """
-What a benchmark runs: a system, and the load that it is under. A model is written as JSON, or as a map with binary
+The subject of a benchmark: a system, and its load. A model is written as JSON, or as a map with binary
 keys:
 
 ```json
@@ -13,7 +13,7 @@ The keys, with their values and defaults, are listed in `docs/benchmarks.md`.
 |---|---|
 | `master_worker` | workers that answer the master's requests (`m:witness_bench_worker`) |
 | `peers` | groups of peers that all ask each other (`m:witness_bench_peers`) |
-| `pipeline` | chains of stages, at whose end the response goes to the master (`m:witness_bench_pipeline`) |
+| `pipeline` | chains of stages; the last stage sends the response to the master (`m:witness_bench_pipeline`) |
 | `tasks` | embarrassingly parallel: one request, with the work of a batch (`m:witness_bench_tasks`) |
 | `tree` | processes that pass each request on to children of their own (`m:witness_bench_tree`) |
 """.
@@ -24,7 +24,7 @@ The keys, with their values and defaults, are listed in `docs/benchmarks.md`.
 -export_type([model/0, signature/0]).
 
 -doc """
-A model that was checked, with all defaults. `prepare/1` replaces a `seed` that is free, and adds the `node` of members
+A checked model, with all defaults. `prepare/1` replaces a `seed` that is free, and adds the `node` of members
 elsewhere.
 """.
 -type model() :: #{kind := master_worker | peers | pipeline | tasks | tree,
@@ -43,8 +43,8 @@ elsewhere.
 -doc """
 Checks a model and completes it.
 
-An error says where it is, as the keys from the outermost one on, and what was expected. A key that belongs to another
-shape is an error, and one that belongs to another kind too, unless it has its default.
+An error has its place, as the keys from the outermost one on, and what was expected. A key of another
+shape is an error; a key of another kind is one too, unless it has its default.
 """.
 -spec parse(#{binary() => term()}) -> {ok, model()} | {error, Path :: [binary()], Text :: binary()}.
 parse(Given) when is_map(Given) ->
@@ -58,7 +58,7 @@ parse(Given) when is_map(Given) ->
     end;
 parse(_) -> {error, [], ~"an object is expected"}.
 
--doc "The keys that belong to a shape, with the name of this.".
+-doc "The keys that belong to a shape, with the name of the shape.".
 -spec of_shapes() -> [{Key :: binary(), Shape :: binary()}].
 of_shapes() ->
     [{~"spread", ~"pulse"}, {~"pinch", ~"burst"}, {~"from", ~"ramp"}, {~"to", ~"ramp"}, {~"file", ~"file"}].
@@ -101,7 +101,7 @@ check(branch, Branch) -> whole(Branch, 1, 1000);
 check(work_us, Microseconds) -> between(Microseconds, 0, 1_000_000);
 check(deviation, Deviation) -> between(Deviation, 0, 1);
 check(creation_deviation, Deviation) -> between(Deviation, 0, 1);
-%% With less the master would hardly get on, and with certainty it would not turn to the next one.
+%% Below 0.001 the master would make almost no progress.
 check(Pr, P) when Pr =:= pr_send; Pr =:= pr_recv -> between(P, 0.001, 1);
 check(Probability, P) when Probability =:= crash; Probability =:= loss; Probability =:= share -> between(P, 0, 1);
 check(lambda, Rate) -> above(Rate);
@@ -163,7 +163,7 @@ arrivals(Path, {error, Line, Text}) ->
 -spec of_another(binary(), binary(), binary()) -> no_return().
 of_another(Key, What, Name) -> witness_bench_json:wrong([Key], [~"is for the ", What, $\s, Name]).
 
-%% What belongs to one kind, or one shape, only.
+%% Keys that belong only to one kind, or one shape.
 consistent(Values = #{kind := Kind, n := N}, Given) ->
     Shape = maps:get(~"shape", Given, ~"steady"),
     [of_another(Key, ~"shape", Of) || {Key, Of} <- of_shapes(), is_map_key(Key, Given), Of =/= Shape],
@@ -182,14 +182,14 @@ consistent(Values = #{kind := Kind, n := N}, Given) ->
 
 %% --- using -----------------------------------------------------------------------
 
--doc "The model with a seed, drawn if it is `free`: what is done with it then is the same workload.".
+-doc "The model with a seed, drawn if it is `free`: from then on its workload is always the same.".
 -spec fixed(model()) -> model().
 fixed(Model = #{seed := free}) -> Model#{seed := witness_bench_random:seed()};
 fixed(Model) -> Model.
 
 -doc """
 The whole workload: for each unit of time, each member with its time of creation in nanoseconds from the beginning of
-the unit and the size of its batch. It takes memory for each member, other than what the master keeps
+the unit and the size of its batch. It takes memory for each member, unlike the master's plan
 (`m:witness_bench_plan`).
 """.
 -spec plan(model()) -> [[witness_bench_plan:member()]].
@@ -202,7 +202,7 @@ units(Plan) ->
     end.
 
 -doc """
-What must have been done before anything is measured: the seed is fixed, and with two `nodes` the other one is
+Prepares a measurement: the seed is fixed, and with two `nodes` the other one is
 started, which makes this node a distributed one (`m:witness_bench_nodes`). It ends with the calling process.
 """.
 -spec prepare(model()) -> {ok, model()} | {error, {no_second_node, term()}}.
@@ -214,8 +214,8 @@ prepare(Model = #{nodes := 2}) ->
     end.
 
 -doc """
-The first process of the system, as `witness:start/1` takes it, of a model that was prepared. How fast this node
-computes is measured where the model has work to do.
+The first process of the system, as `witness:start/1` takes it, of a prepared model. If the model has work to do, the speed
+of this node is measured.
 """.
 -spec system(model(), witness_bench_response:measures()) -> {module(), atom(), [term()]}.
 system(Model = #{seed := Seed, work_us := Work, payload_bytes := Bytes}, Measures) when is_integer(Seed) ->
@@ -226,7 +226,7 @@ system(Model = #{seed := Seed, work_us := Work, payload_bytes := Bytes}, Measure
     {witness_bench_master, start, [Model, Setup, Measures]}.
 
 -doc """
-Loads modules, those of the benchmarks, and all that they call. Who calls a module for the first time sends a message
+Loads the given modules, those of the benchmarks, and all that they call. The first call of a module sends a message
 to the code server, which would be an event of the trace.
 """.
 -spec load([module()]) -> ok.
@@ -239,13 +239,13 @@ load(Modules) ->
                    {M, _, _} <- Calls],
     lists:foreach(fun code:ensure_loaded/1, lists:usort(Modules ++ Bench ++ Called)).
 
--doc "The modules that the processes of a model run in: what is woven to monitor them inline.".
+-doc "The modules that the processes of a model run in: those that inline monitoring weaves.".
 -spec modules(model()) -> [module()].
 modules(Model) -> [witness_bench_master, member(Model)].
 
 -doc """
-The functions that processes are spawned with, those that are to be monitored: of the members with a `share` below 1
-only some are spawned with them, the same ones in every mode. Workers on another node have no monitor.
+The functions that monitored processes are spawned with. With a `share` below 1 only some of the members
+are spawned with them, the same ones in every mode. Workers on another node have no monitor.
 """.
 -spec signatures(model()) -> [signature()].
 signatures(Model) ->
@@ -253,7 +253,7 @@ signatures(Model) ->
      | [#{signature => MFA, role => member}
         || maps:get(nodes, Model) =:= 1, {start, MFA} <- (member(Model)):functions()]].
 
--doc "How many processes the model has on this node in all, the master included.".
+-doc "The number of processes that the model has on this node in total, including the master.".
 -spec processes(model()) -> pos_integer().
 processes(#{nodes := 2}) -> 1;
 processes(Model = #{n := N}) when is_integer(N) ->

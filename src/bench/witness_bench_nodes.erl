@@ -1,10 +1,10 @@
 -module(witness_bench_nodes).
 -moduledoc """
-A second node on this machine, for models whose workers live on another one than their master (BenchCRV text, section
+A second node on this machine, for models with workers on another node than their master (BenchCRV text, section
 5).
 
-This node becomes a distributed one, which it stays; a benchmark has a VM of its own. Both nodes listen on the
-loopback interface only, under a cookie that is drawn for them, and a name service (epmd) is started if there is none,
+This node becomes a distributed one, and stays so; a benchmark has a VM of its own. Both nodes listen on the
+loopback interface only, with a random cookie, and a name service (epmd) is started if there is none,
 as `erl -name` does.
 """.
 
@@ -25,7 +25,7 @@ start() ->
         {error, Reason} -> {error, Reason}
     end.
 
--doc "Makes this node a distributed one with this cookie, if it is none.".
+-doc "Makes this node a distributed one with this cookie, if it is not one already.".
 -spec distribute(Cookie :: atom()) -> {ok, node()} | {error, term()}.
 distribute(Cookie) ->
     case is_alive() of
@@ -42,7 +42,7 @@ distribute(Cookie) ->
             end
     end.
 
-%% It does nothing where there is one already.
+%% It does nothing if one is running already.
 name_service() ->
     case os:find_executable("epmd", filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"])) of
         false -> ok;

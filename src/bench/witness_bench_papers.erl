@@ -1,12 +1,12 @@
 -module(witness_bench_papers).
 -moduledoc """
-Figures of the RIARC and BenchCRV papers, to stand beside ours: measured on other machines, with more schedulers, so
-they are ratios to compare the shape of results by, and never a claim about absolute times.
+Figures of the RIARC and BenchCRV papers, to compare with ours. They were measured on other machines, with more schedulers, so
+they are ratios to compare the shape of results, and never a claim about absolute times.
 """.
 
 -export([overhead/2, growth/0, variability/0]).
 
--doc "What stands beside the overheads of a shape in high or moderate concurrency. Sentences.".
+-doc "Sentences about the overheads of a shape in the papers, for high or moderate concurrency.".
 -spec overhead(high | moderate | none, Shape :: binary()) -> [binary()].
 overhead(high, ~"steady") ->
     [~"RIARC text, table 3 (500k x 100, 16 schedulers), inline / RIARC:",
@@ -27,7 +27,7 @@ overhead(moderate, ~"burst") ->
      ~"  response time +193 / +190 %, memory +1 / +10 %, utilisation +4 / +50 %"];
 overhead(_, _) -> [].
 
--doc "How much steeper bursts grow than steady loads, by metric (BenchCRV text, appendix A).".
+-doc "How much steeper metrics grow with bursts than with steady loads (BenchCRV text, appendix A).".
 -spec growth() -> #{atom() => number()}.
 growth() -> #{response_mean_ns => 2.8, system_memory_mean => 1.9}.
 

@@ -1,11 +1,11 @@
 -module(witness_bench_peers).
 -moduledoc """
-Peer to peer: a group of processes, each of which asks all the others and answers all the others. The master creates
-groups; what passes within one does not concern it.
+Peer to peer: a group of processes, each of which sends requests to all the others and answers theirs. The master creates
+groups; it takes no part in the messages within a group.
 
-A batch is what each peer asks in all, divided among the others, at least one request each. It has one request with
-each of the others at a time, and sends the next one when it takes the response. Nobody may end while another one
-could still ask: a peer has ended its part when it has taken its own last responses and given its last to all the
+A batch is the total of a peer's requests, divided among the others, at least one request each. A peer has one request with
+each of the others at a time, and sends the next one when it takes the response. No peer may end while another one
+could still send a request. So a peer ends when it has taken all its own last responses and given its last responses to all the
 others.
 
 ```
@@ -18,7 +18,7 @@ master                           peer                          each other peer
                                    * exit normal
 ```
 
-Response times are those that the peers measure.
+The peers measure the response times.
 """.
 -behaviour(witness_bench_member).
 

@@ -1,13 +1,13 @@
 -module(witness_bench_plan).
 -moduledoc """
-What the master will do and when, as far as it does not depend on how fast anything is: the Order queue, and from it the
+The actions of the master and their times, as far as they do not depend on speed: the Order queue, and from it the
 Ready queue of each unit of time with the sizes of batches (BenchCRV text, section 3.1). It is a function of the model
-alone, so every way to watch the system is given the same workload: who is created and when, how many requests each
-member gets, which workers crash and where, which messages are lost, and who is monitored.
+alone, so every mode is given the same workload: which members are created and when, how many requests each
+member gets, which workers crash and where, which messages are lost, and which members are monitored.
 
-What depends on timing cannot be the same: how late a member really is, in which order responses come, and so which
-turn of whom a trial of the master decides. The series of trials is that of the seed, too, one for sending and one for
-receiving; but they are drawn turn by turn, and who has a turn depends on who is alive by then.
+What depends on timing cannot be the same: how late a member really is, the order of responses, and so
+the member for which a trial of the master decides. The series of trials also depends on the seed, one for sending and one for
+receiving; but they are drawn turn by turn, and the turns depend on which members are alive by then.
 
 A plan takes as much memory as the timeline has units; the Ready queue of a unit is drawn when it is needed.
 """.
@@ -18,13 +18,13 @@ A plan takes as much memory as the timeline has units; the Ready queue of a unit
 
 -record(plan, {order, period, deviation, w, batch_deviation, times, batches}).
 
--doc "What is left of the plan.".
+-doc "The rest of the plan.".
 -opaque plan() :: #plan{}.
 
--doc "When a member is created, in nanoseconds from the beginning of its unit of time, and how many requests it gets.".
+-doc "When a member is created, in nanoseconds from the beginning of its unit of time, and the number of its requests.".
 -type member() :: {At :: non_neg_integer(), Requests :: pos_integer()}.
 
--doc "The plan of a model (`m:witness_bench_model`) whose seed is fixed.".
+-doc "The plan of a model (`m:witness_bench_model`) with a fixed seed.".
 -spec new(witness_bench_model:model()) -> plan().
 new(#{n := N, t := T, shape := Shape, w := W, period_ms := Period, deviation := BatchDeviation,
       creation_deviation := Deviation, seed := Seed}) ->
@@ -33,8 +33,8 @@ new(#{n := N, t := T, shape := Shape, w := W, period_ms := Period, deviation := 
           times = witness_bench_random:stream(times, Seed), batches = witness_bench_random:stream(batches, Seed)}.
 
 -doc """
-The Ready queue of the next unit of time: l members, each one a draw after the one before it, whose mean is 1/l of the
-period and whose standard deviation is a tenth of that by default.
+The Ready queue of the next unit of time with l members. The distances between members are drawn with a mean of 1/l of the
+period and, by default, a tenth of that as standard deviation.
 """.
 -spec next(plan()) -> {[member()], plan()} | done.
 next(#plan{order = []}) -> done;

@@ -1,13 +1,13 @@
 -module(witness_bench_platform).
 -moduledoc """
-What a measurement was made on, without anything that would tell whose machine it is: no name of a host or of a person.
+The platform of a measurement, without anything that would identify its owner: no name of a host or of a person.
 """.
 
 -export([facts/1, named/1, line/1]).
 
 -export_type([facts/0]).
 
--doc "A map that JSON can hold. What is not known is `null`.".
+-doc "A map that JSON can represent. Unknown values are `null`.".
 -type facts() :: #{atom() => binary() | number() | boolean() | null}.
 
 -doc "The facts of this machine and this VM. `Native`: whether the tracer in C can be loaded.".
@@ -56,7 +56,7 @@ matched(File, Pattern) ->
         _ -> null
     end.
 
-%% Where there is no such command, its shell says so, which is no fact.
+%% If there is no such command, the output is an error text of the shell, which is ignored.
 command(Command) ->
     case os:type() of
         {unix, System} when System =/= linux -> unicode:characters_to_binary(string:trim(os:cmd(Command)));
@@ -66,7 +66,7 @@ command(Command) ->
 number(null) -> null;
 number(Text) -> try binary_to_integer(Text) catch error:badarg -> null end.
 
--doc "The facts as a file has them, by their names.".
+-doc "The facts as in a file, by their names.".
 -spec named(#{binary() => json:decode_value()}) -> {ok, facts()} | {error, unicode:chardata()}.
 named(Named) ->
     Known = #{Key => maps:get(atom_to_binary(Key), Named, none) || Key <- maps:keys(facts(false))},

@@ -1,11 +1,11 @@
 -module(witness_bench_random).
 -moduledoc """
 Random streams of a benchmark, one for each purpose, all of them functions of the model's seed. A stream never shifts
-another one: however often the master draws a trial, which depends on timing, the sizes of batches and the times of
-creation stay those of the seed (RIARC text, C.5.1).
+another one. The master draws trials as often as timing demands, but the sizes of batches and the times of
+creation depend only on the seed (RIARC text, C.5.1).
 
-What is asked of a single message or process, and must not depend on the order of questions at all, is answered by
-`chance/3`, which has no state.
+Decisions about a single message or process must not depend on the order of decisions:
+`chance/3` makes them, without a state.
 
 ```erlang
 1> {N, _} = witness_bench_random:normal(100, 2.0, witness_bench_random:stream(batches, 1)).
@@ -42,11 +42,11 @@ normal(Mean, Deviation, Stream) ->
     {Z, Next} = rand:normal_s(Stream),
     {Mean + Deviation * Z, Next}.
 
--doc "The trials of the master, which draws one for each message: they are drawn by the fastest of generators.".
+-doc "The trials of the master, which draws one for each message, with the fastest generator.".
 -spec trials(sending | receiving, Seed :: non_neg_integer()) -> trials().
 trials(Purpose, Seed) -> rand:mwc59_seed(erlang:phash2({Seed, number(Purpose)}, 1 bsl 32)).
 
--doc "A probability, as `trial/2` wants it.".
+-doc "A probability, as an argument of `trial/2`.".
 -spec threshold(number()) -> 0..16#100000000.
 threshold(Probability) -> round(Probability * 16#100000000).
 
@@ -56,11 +56,11 @@ trial(Threshold, Trials) ->
     Next = rand:mwc59(Trials),
     {rand:mwc59_value32(Next) < Threshold, Next}.
 
--doc "Whether what has a probability happens to this one: the same answer to the same question, always.".
+-doc "Whether an event with this probability happens for `Question`: always the same answer for the same question.".
 -spec chance(Question :: term(), Seed :: non_neg_integer(), Probability :: number()) -> boolean().
 chance(_, _, Probability) when Probability == 0 -> false;
 chance(Question, Seed, Probability) -> erlang:phash2({Seed, Question}, 1 bsl 32) < threshold(Probability).
 
--doc "A seed that is not fixed.".
+-doc "A random seed.".
 -spec seed() -> non_neg_integer().
 seed() -> rand:uniform(1 bsl 32) - 1.

@@ -1,11 +1,11 @@
 -module(witness_bench_response).
 -moduledoc """
-What the processes of a model measure of themselves: the times of responses, how late members were created, how many
+The measurements that the processes of a model make themselves: response times, how late members were created, how many
 are alive, how many messages were sent.
 
 A benchmark must not change what it measures. So nothing here sends a message, which would be an event of the trace and
-wait in the mailbox of whoever gets it; what processes find goes to counters that all of them share, and one request in
-ten is looked at (BenchCRV text, section 3.3, where that is found to be within 1.4 % of all of them).
+wait in the mailbox of its receiver. Processes write to shared counters, and measure one request in
+ten (BenchCRV text, section 3.3, which finds that to be within 1.4 % of all of them).
 
 ```erlang
 Measures = witness_bench_response:new(#{}),              % an argument of each process of the model
@@ -16,13 +16,13 @@ ok = witness_bench_response:close(R2),                   % at the end of the pro
 #{response := #{mean_ns := _, p99 := _}} = witness_bench_response:summary(Measures).
 ```
 
-A response time goes from when the request is about to be sent to when its response is taken from the mailbox. Mean and
-deviation are those of `m:witness_bench_welford`, of each process, merged as it ends; percentiles come from a histogram
-(`m:witness_bench_histogram`). A process that ends without `close/1` is missing in the former only, and `unclosed` says
-how many of its responses are.
+A response time lasts from just before the request is sent until its response is taken from the mailbox. Mean and
+deviation are those of `m:witness_bench_welford`, for each process, merged as it ends; percentiles come from a histogram
+(`m:witness_bench_histogram`). A process that ends without `close/1` is missing only in the mean and deviation, and `unclosed`
+is the number of its missing responses.
 
-The measures belong to the process that made them, and to its node: given to processes of another one they measure
-nothing.
+The measures belong to the process that made them, and to its node: processes of another node measure
+nothing with them.
 """.
 
 -export([new/1, open/1, start/1, stop/2, close/1, lag/2, born/1, died/1, messages/2]).
@@ -36,10 +36,10 @@ nothing.
 -define(MESSAGES, 3).
 -define(LAG, 4).
 -define(LAGS, 5).
-%% How many processes have opened, and when the first one has.
+%% How many processes have opened, and when the first one did.
 -define(OPENED, 1).
 -define(BEGUN, 2).
-%% A process tells of its messages when there are so many.
+%% A process adds its messages to the total when it has so many.
 -define(SOME, 128).
 
 -record(measures, {node :: node(),
@@ -69,7 +69,7 @@ nothing.
                      lag := #{mean_ns := float(), p99 := non_neg_integer(), max := non_neg_integer()},
                      members := non_neg_integer(), messages := non_neg_integer()}.
 
--doc "`sample`: which part of the requests is looked at, above 0 up to 1.0 (0.1).".
+-doc "`sample`: the part of the requests that is measured, above 0 up to 1.0 (0.1).".
 -spec new(#{sample => number()}) -> measures().
 new(Options) ->
     Share = case maps:get(sample, Options, 0.1) of
@@ -77,7 +77,7 @@ new(Options) ->
         Part when Part == 1 -> all
     end,
     Merged = ets:new(?MODULE, [public, {write_concurrency, true}]),
-    %% There are dirty schedulers, too; nobody of a model runs there, but no row may be missing.
+    %% There are dirty schedulers, too. No process of a model runs there, but no row may be missing.
     true = ets:insert(Merged, [{Id, witness_bench_welford:new()} || Id <- lists:seq(0, rows() - 1)]),
     #measures{node = node(), share = Share, responses = witness_bench_histogram:new(),
               lags = witness_bench_histogram:new(), totals = counters:new(5, [write_concurrency]),
@@ -90,7 +90,7 @@ rows() -> erlang:system_info(schedulers).
 open(M = #measures{node = Node, share = Share, marks = Marks}) when Node =:= node() ->
     Number = atomics:add_get(Marks, ?OPENED, 1),
     Number =:= 1 andalso atomics:put(Marks, ?BEGUN, erlang:monotonic_time()),
-    %% A stream of its own for each process, and not the one that decides what the model does.
+    %% Each process has a stream of its own, separate from the streams that decide what the model does.
     #local{measures = M, share = Share, random = rand:mwc59_seed(Number)};
 open(M) ->
     #local{measures = M, share = 0, random = rand:mwc59_seed(1)}.
@@ -119,7 +119,7 @@ told(L = #local{untold = Untold, measures = M}) ->
     ok = messages(M, Untold + 1),
     L#local{untold = 0}.
 
--doc "The process ends.".
+-doc "The process ends: its measurements are merged.".
 -spec close(local()) -> ok.
 close(#local{measures = M = #measures{node = Node, merged = Merged}, untold = Untold, found = Found}) when Node =:= node() ->
     ok = messages(M, Untold),
@@ -127,7 +127,7 @@ close(#local{measures = M = #measures{node = Node, merged = Merged}, untold = Un
     ok;
 close(_) -> ok.
 
-%% Nobody waits: if another process has changed the row meanwhile, once more.
+%% Retries, without waiting, if another process has changed the row meanwhile.
 merge(Id, Found, Merged) ->
     [{Id, Before}] = ets:lookup(Merged, Id),
     After = witness_bench_welford:merge(Before, Found),
@@ -154,8 +154,8 @@ born(M) -> count(?BORN, 1, M).
 died(M) -> count(?DIED, 1, M).
 
 -doc """
-So many messages were sent that are neither requests nor responses: each of these counts with `start/1` and `stop/2`.
-A process tells of them now and then, or as it ends.
+Adds messages that are neither requests nor responses: `start/1` and `stop/2` count those.
+A process calls it periodically, or as it ends.
 """.
 -spec messages(measures(), non_neg_integer()) -> ok.
 messages(M, N) -> count(?MESSAGES, N, M).
@@ -163,7 +163,7 @@ messages(M, N) -> count(?MESSAGES, N, M).
 count(Index, N, #measures{node = Node, totals = Totals}) when Node =:= node() -> counters:add(Totals, Index, N);
 count(_, _, _) -> ok.
 
--doc "When the first process has opened, in native units: the system had just begun.".
+-doc "When the first process has opened, in native units: the system had just started.".
 -spec begun(measures()) -> integer() | undefined.
 begun(#measures{marks = Marks}) ->
     case atomics:get(Marks, ?OPENED) of
@@ -179,15 +179,15 @@ live(#measures{totals = Totals}) -> max(0, counters:get(Totals, ?BORN) - counter
 -spec members(measures()) -> non_neg_integer().
 members(#measures{totals = Totals}) -> counters:get(Totals, ?BORN).
 
--doc "How many messages were sent so far, up to 128 less for each process that sends requests.".
+-doc "How many messages were sent so far; up to 128 may be missing for each process that sends requests.".
 -spec sent(measures()) -> non_neg_integer().
 sent(#measures{totals = Totals}) -> counters:get(Totals, ?MESSAGES).
 
--doc "How many response times there were from a first to a last one, in nanoseconds; without those of which there were none.".
+-doc "The number of response times for each class, with its first and last time in nanoseconds. Empty classes are left out.".
 -spec histogram(measures()) -> [{First :: non_neg_integer(), Last :: non_neg_integer(), Count :: pos_integer()}].
 histogram(#measures{responses = Responses}) -> witness_bench_histogram:counts(Responses).
 
--doc "What was measured. Of processes that still work something may be missing.".
+-doc "All measurements. Those of processes that still run may be incomplete.".
 -spec summary(measures()) -> summary().
 summary(M = #measures{responses = Responses, lags = Lags, totals = Totals, merged = Merged}) ->
     All = witness_bench_welford:merge([W || {_, W} <- ets:tab2list(Merged)]),

@@ -1,19 +1,19 @@
 -module(witness_bench_result).
 -moduledoc """
-What is kept of a benchmark: a row of `results.csv`, whose columns `docs/benchmarks.md` describes.
+The saved result of a benchmark: a row of `results.csv`; `docs/benchmarks.md` describes its columns.
 """.
 
 -export([columns/0, row/4, numbers/2, groups/2, cell/1, format/1, header/0, parse/1, quoted/1]).
 
 -export_type([row/0, status/0]).
 
--doc "`unsound`: a trace was wrong or had holes that were not told; `failed`: nothing could be measured.".
+-doc "`unsound`: a trace was wrong or had unreported gaps; `failed`: nothing could be measured.".
 -type status() :: ok | unsound | failed.
 
--doc "The columns by name. Numbers that are not known are missing.".
+-doc "The columns by name. Unknown numbers are missing.".
 -type row() :: #{id := binary(), status := status(), atom() => binary() | number() | status()}.
 
-%% Texts, and then numbers, with where they stand in the result of a benchmark.
+%% Texts, and then numbers, with their keys in the result of a benchmark.
 -define(TEXTS, [id, begun, status, reason, mode, analysis, shape, variant, sound, trouble]).
 -define(PLANNED, [n, w, t, seed, repetition, attempt, elapsed_ms, load_ms]).
 
@@ -41,7 +41,7 @@ measured() ->
 -spec columns() -> [atom()].
 columns() -> ?TEXTS ++ ?PLANNED ++ [Column || {Column, _} <- measured()].
 
--doc "The row of a benchmark that began at a time (UTC, RFC 3339) and came to a result.".
+-doc "The row of a benchmark with its start time (UTC, RFC 3339) and its result.".
 -spec row(witness_bench_experiment:benchmark(), Begun :: binary(), Attempt :: pos_integer(),
           {ok, map()} | {unsound | failed, Reason :: unicode:chardata()}) -> row().
 row(#{id := Id, mode_label := Mode, analysis_label := Analysis, shape := Shape, variant := Variant, n := N, w := W,
@@ -70,13 +70,13 @@ within(_, _) -> undefined.
 -spec numbers(atom(), [row()]) -> [number()].
 numbers(Column, Rows) -> [Value || #{Column := Value} <- Rows, is_number(Value)].
 
--doc "Rows that have something in common, in the order of their first ones.".
+-doc "Groups of rows with the same key, in the order of their first rows.".
 -spec groups(fun((row()) -> term()), [row()]) -> [[row(), ...]].
 groups(Key, Rows) ->
     Groups = maps:groups_from_list(Key, Rows),
     [maps:get(K, Groups) || K <- lists:uniq(lists:map(Key, Rows))].
 
--doc "What repetitions have in common.".
+-doc "The key that all repetitions share.".
 -spec cell(row()) -> term().
 cell(#{mode := Mode, analysis := Analysis, shape := Shape, variant := Variant, n := N}) ->
     {Variant, Shape, N, Mode, Analysis}.
@@ -98,14 +98,14 @@ field(Text) -> quoted(Text).
 -doc "A text as a field of CSV (RFC 4180), on one line.".
 -spec quoted(binary()) -> iodata().
 quoted(Text) ->
-    %% Bytes above these are parts of characters.
+    %% Higher bytes are parts of characters.
     Line = re:replace(Text, ~B"[\x00-\x1F\x7F]+", ~" ", [global, {return, binary}]),
     case binary:match(Line, [~",", ~"\""]) of
         nomatch -> Line;
         _ -> [$", binary:replace(Line, ~"\"", ~"\"\"", [global]), $"]
     end.
 
--doc "The rows of a file. What is wrong with it names the line.".
+-doc "The rows of a file. An error names the line.".
 -spec parse(binary()) -> {ok, [row()]} | {error, unicode:chardata()}.
 parse(Text) ->
     Header = string:trim(iolist_to_binary(header()), trailing),

@@ -1,17 +1,17 @@
 -module(witness_bench_rows).
 -moduledoc """
-Writes the rows of a CSV file in a process of its own, so that nobody waits for the disk. What could not be written is
-told when the file is closed.
+Writes the rows of a CSV file in a process of its own, so that no other process waits for the disk. Errors are
+reported when the file is closed.
 """.
 
 -export([start_link/2, row/2, close/1]).
 
 -export_type([rows/0]).
 
--doc "Who writes, or nobody.".
+-doc "The process that writes, or `none`.".
 -opaque rows() :: pid() | none.
 
--doc "Creates a file, or writes over it. The first row are the names of the columns.".
+-doc "Creates or overwrites a file. The first row has the names of the columns.".
 -spec start_link(none | file:name_all(), Columns :: [iodata()]) -> {ok, rows()} | {error, file:posix() | badarg}.
 start_link(none, _) -> {ok, none};
 start_link(File, Columns) ->
@@ -31,14 +31,14 @@ start_link(File, Columns) ->
         {Ref, {error, _} = Error} -> Error
     end.
 
--doc "One more row. Returns at once.".
+-doc "Adds a row. Returns at once.".
 -spec row([number() | iodata()], rows()) -> ok.
 row(_, none) -> ok;
 row(Values, Rows) ->
     Rows ! {row, Values},
     ok.
 
--doc "The rows are in the file, or why they are not.".
+-doc "Closes the file. Returns whether the rows are in it, or the error.".
 -spec close(rows()) -> ok | {error, file:posix() | badarg | terminated}.
 close(none) -> ok;
 close(Rows) ->
@@ -49,7 +49,7 @@ close(Rows) ->
         {'DOWN', Ref, process, _, _} -> {error, terminated}
     end.
 
-%% What is wrong once stays wrong. A write that was delayed tells of it later.
+%% The first error is kept. A delayed write reports its error later.
 write(Device, Result) ->
     receive
         {row, Values} when Result =:= ok -> write(Device, file:write(Device, line(Values)));

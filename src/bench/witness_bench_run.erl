@@ -14,41 +14,41 @@ one.
 |---|---|---|
 | `model` | what is run, as JSON is decoded (`m:witness_bench_model`) | `#{}` |
 | `mode` | a mode of `m:witness_bench_witness`, or `{adapter, Module}` of another tool (`m:witness_bench_adapter`) | `untraced` |
-| `analysis` | what monitors do: `none`, read every event and count it; `sequence`, check that the trace is sound; `{microseconds, N}`, the same, and so many microseconds of computation at each event; `idle_time`, measure the mean idle time (`m:witness_bench_idle`) | `sequence` |
+| `analysis` | what monitors do: `none`, read every event and count it; `sequence`, check that the trace is sound; `{microseconds, N}`, the same, with so many microseconds of computation at each event; `idle_time`, measure the mean idle time (`m:witness_bench_idle`) | `sequence` |
 | `samples` | a CSV file for the samples (`m:witness_bench_collector`), or `none` | `none` |
-| `interval` | milliseconds between two of them | 500 |
-| `sample` | which part of the requests has its response time measured | 0.1 |
+| `interval` | milliseconds between two samples | 500 |
+| `sample` | the part of the requests with a measured response time | 0.1 |
 | `collector` | whether samples are taken at all; without, there are no `windows` | `true` |
-| `options` | of the mode; those of `witness:start/1` for the modes of Witness | `#{}` |
-| `timeout` | milliseconds that it may take, or `infinity` | `infinity` |
+| `options` | options of the mode; those of `witness:start/1` for the modes of Witness | `#{}` |
+| `timeout` | limit in milliseconds, or `infinity` | `infinity` |
 
 ## Result
 
-A map whose values are numbers and `true` or `false`, lists and maps of these, and texts:
+A map with numbers, `true` or `false`, texts, and lists and maps of these as values:
 
 | Key | |
 |---|---|
 | `duration_ms` | from the system's first step to its end |
 | `done_ms` | until every monitor was done |
-| `cpu_ms` | processor time of all threads of the VM from the start of the system until then, without what the mode does before it starts the system (weaving, say) |
-| `response` | `mean_ns`, `deviation_ns`, `p50`, `p95`, `p99`, `p999`, `max`, in nanoseconds; `count`, of the responses that were measured; `unclosed`; `histogram`: lists of the first and last time of a class and how many are in it (`m:witness_bench_response`) |
-| `lag` | `mean_ns`, `p99`, `max`: how late members were created. Where this grows, the machine is saturated |
-| `members`, `messages` | that were created, that were sent |
-| `windows` | `system` and `monitors`, each with what `t:witness_bench_collector:window/0` has |
+| `cpu_ms` | processor time of all threads of the VM from the start of the system until then, without the preparation of the mode (weaving, say) |
+| `response` | `mean_ns`, `deviation_ns`, `p50`, `p95`, `p99`, `p999`, `max`, in nanoseconds; `count`, of the responses that were measured; `unclosed`; `histogram`: lists of the first and last time of a class and its count (`m:witness_bench_response`) |
+| `lag` | `mean_ns`, `p99`, `max`: how late members were created. If this grows, the machine is saturated |
+| `members`, `messages` | created members, sent messages |
+| `windows` | `system` and `monitors`, each a `t:witness_bench_collector:window/0` |
 | `events` | seen by the tool; `analysed`: those that reached monitors that count them, of processes that have ended |
-| `tracers` | most that were alive at the same time |
-| `verdicts` | `yes`, `no`, `inconclusive`; not there if the tool does not tell |
-| `gaps` | monitors that miss events, or are missing, of which the tool has told |
-| `sound` | whether every process that was to be monitored had a monitor that has seen its whole trace; not there if that is not known, because the tool gives no verdicts |
+| `tracers` | maximum alive at the same time |
+| `verdicts` | `yes`, `no`, `inconclusive`; missing if the tool reports none |
+| `gaps` | monitors that miss events, or are missing, as reported by the tool |
+| `sound` | whether every process with a monitored signature had a monitor that has seen its whole trace; missing if that is not known, because the tool gives no verdicts |
 | `idle` | with the analysis `idle_time`: `t:witness_bench_idle:summary/1` |
-| `trouble` | what the tool says besides, as text |
+| `trouble` | other messages of the tool, as text |
 | `seed` | of the model, also if it was free |
 
 ## Errors
 
-Everything else is `{error, Reason}`, and `format_error/1` tells it to people: what is wrong with the configuration;
-`{unsound, Texts}`, if a trace was wrong or incomplete and nobody has said so; a system that crashed, a mode that could not
-be started, a file that could not be written, a VM that ended, a time limit.
+Everything else is `{error, Reason}`, and `format_error/1` makes it text for people: a wrong configuration;
+`{unsound, Texts}`, if a trace was wrong or incomplete and the tool has not reported it; a system that crashed, a mode that could
+not be started, a file that could not be written, a VM that ended, a time limit.
 """.
 
 -export([run/1, fresh/2, check/1, format_error/1]).
@@ -56,10 +56,10 @@ be started, a file that could not be written, a VM that ended, a time limit.
 
 -export_type([mode/0, analysis/0, reason/0]).
 
--doc "Who watches.".
+-doc "The tool that observes the system.".
 -type mode() :: witness_bench_witness:mode() | {adapter, module()}.
 
--doc "What monitors do.".
+-doc "The work of monitors.".
 -type analysis() :: none | sequence | {microseconds, number()} | idle_time.
 
 -doc "Why there is no result.".
@@ -77,7 +77,7 @@ defaults() ->
 -doc """
 Runs a benchmark in this VM. It is measured in a process of its own, which ends with the caller.
 
-After an error processes of the system may go on: `fresh/2` leaves nothing behind.
+After an error, processes of the system may go on; `fresh/2` leaves nothing behind.
 """.
 -spec run(map()) -> {ok, witness_bench_measure:result()} | {error, reason()}.
 run(Given) ->
@@ -88,10 +88,10 @@ run(Given) ->
     end.
 
 -doc """
-The same in a fresh VM with so many schedulers, which is gone afterwards, whatever happens; also if the caller ends
+The same in a fresh VM with so many schedulers, which always ends afterwards, also if the caller ends
 meanwhile. `schedulers`: those of this VM by default; `args`: more arguments of `erl`.
 
-A limit of time (`timeout`) is that of the whole, the start of the VM included.
+A time limit (`timeout`) includes the start of the VM.
 """.
 -spec fresh(map(), #{schedulers => pos_integer(), args => [string()]}) ->
     {ok, witness_bench_measure:result()} | {error, reason()}.
@@ -105,7 +105,7 @@ fresh(Given, Options) ->
         {error, _} = Error -> Error
     end.
 
--doc "Completes and checks a configuration, but for its model.".
+-doc "Completes and checks a configuration, except its model.".
 -spec check(map()) -> {ok, map()} | {error, reason()}.
 check(Given) when is_map(Given) ->
     Config = maps:merge(defaults(), Given),
@@ -159,14 +159,14 @@ subject(Model) ->
       modules => witness_bench_model:modules(Model), signatures => witness_bench_model:signatures(Model),
       processes => processes(Model)}.
 
-%% Of a share it is not known how many they are.
+%% The number of processes of a share is not known.
 processes(Model = #{share := Share}) when Share == 1 ->
     #{root => 1, member => witness_bench_model:processes(Model) - 1};
 processes(_) -> unknown.
 
 %% --- a process of its own --------------------------------------------------------
 
-%% What it starts is linked to it, or looks at whether it is there, and so does not outlive it, whatever came out.
+%% Everything that it starts is linked to it or monitors it, and so never outlives it.
 alone(Work, Timeout) ->
     Tag = alias(),
     {Worker, Ref} = spawn_monitor(?MODULE, alone, [self(), Tag, Work]),
@@ -177,7 +177,7 @@ alone(Work, Timeout) ->
         exit(Worker, kill),
         {error, {timeout, Timeout}}
     end,
-    %% What comes from now on does not come.
+    %% Later results are dropped.
     unalias(Tag),
     receive {Tag, _} -> ok after 0 -> ok end,
     demonitor(Ref, [flush]),

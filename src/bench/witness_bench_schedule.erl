@@ -1,27 +1,27 @@
 -module(witness_bench_schedule).
 -moduledoc """
-Which benchmark of an experiment comes next, from the rows that are there: how an experiment goes on, in the same run or
+Chooses the next benchmark of an experiment, from its rows. So an experiment can continue in the same run, or
 after it was interrupted.
 
-The number of repetitions is fixed, or follows the rule of the RIARC text, C.5.1: after each batch the coefficient of
-variation of each metric, of each combination of mode, analysis, shape, variant and step, is compared with that
-without the batch; when all have moved by less than so many points, or there are as many repetitions as allowed, it is
-enough.
+The number of repetitions is fixed, or follows the rule of the RIARC text, C.5.1. After each batch the coefficient of
+variation of each metric is compared with that without the batch, for each combination of mode, analysis, shape, variant and
+step. The experiment ends when all have moved by less than a number of points, or when the maximum of repetitions is
+reached.
 """.
 
 -export([next/4, latest/1, remaining/3, wanted/2, movement/3, seconds/2]).
 
 -export_type([progress/0]).
 
--doc "`sure`: whether there will be no more than `total`; `left_s`: an estimate for those that are to come.".
+-doc "`sure`: whether there will be no more than `total`; `left_s`: an estimate for the remaining ones.".
 -type progress() :: #{done := non_neg_integer(), total := non_neg_integer(), sure := boolean(), left_s := number()}.
 
 -define(METRICS, [response_mean_ns, system_memory_mean, system_utilisation]).
 -define(START_S, 1).
 
 -doc """
-The next benchmark, or that all is done. `Benchmarks` gives those of a repetition; `Again` are the ones to be measured
-again though they have a row.
+The next benchmark, or `done`. `Benchmarks` returns those of a repetition; `Again` are the ones to be measured
+again although they have a row.
 """.
 -spec next(witness_bench_experiment:experiment(), Benchmarks, [witness_bench_result:row()], Again :: [binary()]) ->
     {witness_bench_experiment:benchmark(), progress()} | {done, progress()}
@@ -55,7 +55,7 @@ wanted({batches, #{batch := Batch}} = Rule, Rows, Benchmarks, Again) ->
     end,
     batches(Rule, Batch, latest(Rows), Complete).
 
--doc "How many repetitions there should be after those that the rows tell of, all of which are there.".
+-doc "The number of repetitions, given the rows of all repetitions so far.".
 -spec wanted({batches, map()} | {fixed, pos_integer()}, [witness_bench_result:row()]) -> pos_integer().
 wanted({fixed, Repetitions}, _) -> Repetitions;
 wanted({batches, #{batch := Batch}} = Rule, Rows) ->
@@ -76,7 +76,7 @@ batches({batches, #{batch := Batch, most := Most, points := Points}} = Rule, R, 
     end.
 
 -doc """
-By how many points the coefficients of variation move at most between those of the first `Before` and of the first
+The maximum number of points by which the coefficients of variation move from the first `Before` to the first
 `After` repetitions, over all metrics and steps. Benchmarks that could not be measured do not count.
 """.
 -spec movement([witness_bench_result:row()], pos_integer(), pos_integer()) -> float().
@@ -95,8 +95,8 @@ values(Metric, Cell, Most) ->
     witness_bench_result:numbers(Metric, [Row || #{repetition := R} = Row <- Cell, R =< Most]).
 
 -doc """
-Seconds that a benchmark will probably take: as long as it has taken before, or its loading time with what others of
-its mode took beyond theirs.
+Seconds that a benchmark will probably take: as long as before, or its loading time with the additional time of other
+benchmarks of its mode.
 """.
 -spec seconds(witness_bench_experiment:benchmark(), [witness_bench_result:row()]) -> number().
 seconds(#{mode_label := Mode, analysis_label := Analysis, shape := Shape, variant := Variant, n := N, seconds := Load},

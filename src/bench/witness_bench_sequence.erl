@@ -1,18 +1,18 @@
 -module(witness_bench_sequence).
 -moduledoc """
-Says whether the trace of each process of a model (`m:witness_bench_model`) is sound: complete and in order from
+Checks that the trace of each process of a model (`m:witness_bench_model`) is sound: complete and in order from
 `init` to `exit` (RIARC text, C.5.2).
 
-Between two processes requests are numbered from 1, and so are their responses: each must follow the one before it, no
-response may come before its request, and at the end the last number must have been reached, everybody who was to be
-spawned have been spawned, and the last event be the `exit`. Where messages are lost (`loss`) numbers may be left out
-but for the last one; where workers crash, their tasks end with that.
+Between two processes requests are numbered from 1, and so are their responses. Each must follow the previous one, and no
+response may precede its request. At the end the last number must have been reached, all processes of the model
+must have been spawned, and the last event must be the `exit`. If messages are lost (`loss`), numbers may be missing,
+except the last one. If workers crash, their tasks end with that.
 
-This holds wherever a `recv` means delivered as well as where it means taken. `no` carries `{Fault, Event}`, or
+This holds whether a `recv` means delivered or taken. The information of `no` is `{Fault, Event}`, or
 `{incomplete, Numbers}`.
 
 Its argument is a counter, to which the number of events is added as the process ends, or `undefined`; or
-`{Counter, Cost}`, with what each event is to cost besides (`witness_bench_work:cost/1`). Its steps are bounded.
+`{Counter, Cost}`, with an additional cost of each event (`witness_bench_work:cost/1`). Its steps are bounded.
 """.
 -behaviour(witness_monitor).
 
@@ -20,13 +20,13 @@ Its argument is a counter, to which the number of events is added as the process
 
 -export_type([argument/0]).
 
--doc "Where events are counted, and what each of them costs.".
+-doc "The counter of events, and the cost of each of them.".
 -type argument() :: counters:counters_ref() | undefined
                   | {counters:counters_ref() | undefined, Cost :: binary()}.
 
-%% A channel is {Asked, Answered, Requests}: the last numbers that were seen. Its key tells the direction, where a process
-%% has both: `in' and {in, Process} are those in which it answers. `open' holds what is not done.
--record(s, {self, role, key,                       % key: by which a channel of requests is known: id | process
+%% A channel is {Asked, Answered, Requests}: the last numbers that were seen. If a process has both directions, the key tells
+%% them apart: `in' and {in, Process} are those in which it answers. `open' has the unfinished channels.
+-record(s, {self, role, key,                       % key: identifies a channel of requests: id | process
             lossy = false, crashing = false, monitors = false,      % messages are lost, workers crash, are monitored
             terms = false, single = false, pipeline = false,        % ends are confirmed; one request each; chains
             remote = false,                                         % members live on another node
@@ -62,7 +62,7 @@ role({witness_bench_pipeline, _, [_, _, Requests | _]}, P) -> answering(stage, R
 role({witness_bench_tree, _, [_, _, Requests, Depth, Branch | _]}, P) ->
     Children = case Depth of 0 -> 0; _ -> Branch end,
     (answering(tree, Requests, P))#s{expected_forks = Children, expected_done = 1 + Children};
-%% Each asks and answers every other one, and answers the master.
+%% A peer has requests to and from every other one, and answers the master.
 role({witness_bench_peers, _, [Master, _, _, Peers | _]}, P) ->
     #s{self = P, role = peer, key = process, open = #{{in, Master} => {0, 0, 1}}, expected_done = 2 * (Peers - 1) + 1}.
 
@@ -77,7 +77,7 @@ handle_event(E, S = #s{events = Events, cost = Cost}) -> step(E, S#s{events = Ev
 step({init, P, _, _, _}, S = #s{self = P, phase = new}) -> {ok, S#s{phase = alive}};
 step(E, S = #s{phase = new}) -> fault(before_init, E, S);
 step(E, S = #s{self = P}) when element(2, E) =/= P -> fault(foreign, E, S);
-%% A pipeline's last stage answers, the others pass on: they ask the next one as they answer the one before.
+%% The last stage of a pipeline answers. The others pass on: that is a request to the next one and an answer to the previous one.
 step({send, P, _, {P, {chunk, {_, N, Requests}, _, _}}, _} = E, S = #s{role = stage}) ->
     answered(in, N, Requests, E, S);
 step({send, P, To, {P, {chunk, {Id, N, Requests}, _, _}}, _} = E, S) -> asked(out(To, Id, S), N, Requests, E, S);
@@ -104,7 +104,7 @@ step({send, P, _, {P, {term, {Id, N, N}}}, _} = E, S = #s{role = master, terms =
         #{} -> fault(term, E, S)
     end;
 step({fork, _, C, {_, _, Args}, _} = E, S) -> forked(C, Args, E, S);
-%% What the VM sends to a process that spawns on another node. Inline this is a fork.
+%% The VM sends this to a process that spawns on another node. Inline this is a fork.
 step({recv, _, _, {spawn_reply, _, ok, _}, _}, S = #s{remote = true, forks = Forks}) -> {ok, S#s{forks = Forks + 1}};
 step({recv, _, _, {'DOWN', _, process, C, Reason}, _} = E, S = #s{role = master, monitors = true}) ->
     down(C, Reason, E, S);
@@ -131,10 +131,10 @@ asked(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
             ask(N =< Requests, Open#{Key := {N, Answered, Requests}}, E, S);
         #{Key := {down, Asked, Requests}} when N =:= Asked + 1; Lossy, N > Asked ->
             ask(N =< Requests, Open#{Key := {down, N, Requests}}, E, S);
-        %% A peer hears of the others by a message, and nothing tells it of them when they ask first.
+        %% A peer learns of the others by a message, and the first request to it may come earlier.
         #{} when N =:= 1, not is_map_key(Key, Open), S#s.role =:= peer, Key =/= in ->
             ask(true, Open#{Key => {1, 0, Requests}}, E, S);
-        %% Of a worker on another node one has heard, but not who it is.
+        %% A worker on another node was forked, but its identifier is not known yet.
         #{} when S#s.remote, not is_map_key(Key, Open), N =:= 1 orelse Lossy ->
             ask(N =< Requests, Open#{Key => {N, 0, Requests}}, E, S);
         #{} -> fault(request, E, S)
@@ -171,7 +171,7 @@ forked(_, [_, Id | _], _, S = #s{role = master, key = id, open = Open, forks = F
     {ok, S#s{forks = Forks + 1}};
 forked(C, _, E, S) -> fault(fork, {C, E}, S).
 
-%% The master may not have taken the message yet, and goes on to send to a worker that is gone.
+%% The master may not have taken the message yet, and goes on to send to the dead worker.
 down(C, Reason, E, S = #s{open = Open, done = Done}) ->
     case Open of
         #{C := Id} when Reason =:= normal, map_get(Id, Open) =:= told ->
@@ -196,7 +196,7 @@ fault(Fault, What, S) ->
 count(#s{counter = undefined}) -> ok;
 count(#s{counter = Counter, events = Events}) -> counters:add(Counter, 1, Events).
 
-%% A sound trace is decided by its exit.
+%% The exit decides a sound trace.
 -doc false.
 handle_end(complete, S) ->
     ok = count(S),

@@ -11,11 +11,11 @@ Load shapes: how the creation of the members of a system is distributed along th
 | `{ramp, From, To}` | linear, from one rate to the other; only their ratio counts |
 | `{counts, Counts}` | as in these units of time, constant within each |
 
-`Spread` and `Pinch` are those of a timeline of 100 units, as in the papers, where they are 25 and 100. On a timeline of
-another length they are scaled with it: a `Spread` of 25 is t/4, whatever t is, so that the shape stays as it is drawn.
+`Spread` and `Pinch` are those of a timeline of 100 units, as in the papers, with values of 25 and 100. On a timeline of
+another length they are scaled with it: a `Spread` of 25 is t/4, whatever t is, so that the shape stays the same.
 
-A density is cut to [0, t], and each of n arrivals is drawn from it independently of the others. So the sum is n, and
-what falls into each unit of time is, for `steady`, a Poisson process of which one knows that it has had n arrivals.
+A density is cut to [0, t], and each of n arrivals is drawn from it independently of the others. So the sum is n, and for
+`steady` the arrivals of each unit of time are a Poisson process that is known to have n arrivals.
 `counts` with the sum n are taken as they are.
 """.
 
@@ -27,7 +27,7 @@ what falls into each unit of time is, for `steady`, a Poisson process of which o
 -type shape() :: steady | {pulse, Spread :: number()} | {burst, Pinch :: number()}
                | {ramp, From :: number(), To :: number()} | {counts, [non_neg_integer()]}.
 
--doc "The Order queue: how many members are created in each of `T` units of time, `N` in all.".
+-doc "The Order queue: how many members are created in each of `T` units of time, `N` in total.".
 -spec order(shape(), N :: non_neg_integer(), T :: pos_integer(), witness_bench_random:stream()) -> [non_neg_integer()].
 order({counts, Counts} = Shape, N, T, Stream) ->
     case lists:sum(Counts) of
@@ -36,7 +36,7 @@ order({counts, Counts} = Shape, N, T, Stream) ->
     end;
 order(Shape, N, T, Stream) -> drawn(weights(Shape, T), N, T, Stream).
 
-%% Inversion: where in the cumulated weights a uniform number falls.
+%% Inversion: the place of a uniform number among the cumulated weights.
 drawn(Weights, N, T, Stream) ->
     {Sums, Total} = lists:mapfoldl(fun(W, Sum) -> {Sum + W, Sum + W} end, 0.0, Weights),
     Bounds = list_to_tuple(Sums),
@@ -50,7 +50,7 @@ draw(N, Bounds, T, Total, Stream, Counts) ->
     counters:add(Counts, unit(U * Total, Bounds, 1, T), 1),
     draw(N - 1, Bounds, T, Total, Next, Counts).
 
-%% The first unit whose cumulated weight is above X.
+%% The first unit with a cumulated weight above X.
 unit(_, _, I, I) -> I;
 unit(X, Bounds, From, To) ->
     Middle = (From + To) div 2,
@@ -59,7 +59,7 @@ unit(X, Bounds, From, To) ->
         false -> unit(X, Bounds, Middle + 1, To)
     end.
 
--doc "The share of the arrivals that falls into each of `T` units of time on average; the sum is 1.".
+-doc "The average share of the arrivals in each of `T` units of time; the sum is 1.".
 -spec weights(shape(), T :: pos_integer()) -> [float()].
 weights({counts, Counts}, _) -> scaled(Counts);
 weights({ramp, From, To}, T) -> scaled([From + (To - From) * (I - 0.5) / T || I <- lists:seq(1, T)]);
@@ -71,7 +71,7 @@ scaled(Weights) ->
     Sum = lists:sum(Weights),
     [W / Sum || W <- Weights].
 
-%% How probable it is to be at most X.
+%% The probability of at most X.
 distribution(steady, X, T) -> X / T;
 distribution({pulse, Spread}, X, T) -> witness_bench_statistics:cdf({normal, T / 2, Spread * T / 100}, X);
 distribution({burst, Pinch}, X, T) ->
@@ -82,10 +82,10 @@ distribution({burst, Pinch}, X, T) ->
 
 -doc """
 Reads arrivals: a line of text for each unit of time from the first to the last, with the number of arrivals in it, or
-with both, `Unit,Arrivals`. Units count from 0, and those that are left out have no arrivals. Skipped are empty lines, a
-byte-order mark, and a first line none of whose fields begins as a number.
+with both, `Unit,Arrivals`. Units count from 0, and missing ones have no arrivals. Skipped are empty lines, a
+byte-order mark, and a first line without a field that begins as a number.
 
-An error says in which line (from 1) and what was expected.
+An error has the line (from 1) and what was expected.
 """.
 -spec csv(binary()) -> {ok, [non_neg_integer()]} | {error, Line :: non_neg_integer(), Text :: binary()}.
 csv(<<16#FEFF/utf8, Text/binary>>) -> csv(Text);

@@ -3,7 +3,7 @@
 The special functions that the distributions of `m:witness_bench_statistics` need.
 
 Relative errors are below 1e-10 for the arguments of statistics (positive shapes up to some millions); arguments outside
-of the domain raise `function_clause`.
+the domain raise `function_clause`.
 """.
 
 -export([log_gamma/1, digamma/1, trigamma/1, gamma_p/2, gamma_q/2, beta_i/3]).

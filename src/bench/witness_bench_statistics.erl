@@ -1,12 +1,12 @@
 -module(witness_bench_statistics).
 -moduledoc """
-What is said of repeated measurements: their middle and spread, what distribution they follow, and how they grow.
+Statistics of repeated measurements: their middle and spread, their distribution, and their growth.
 
-A sample is a list of numbers, or of `{Value, Count}` where a value was seen several times, or of `{Low, High, Count}`
-for the bucket of a histogram, whose values are taken to be in its middle. An empty sample raises `function_clause`.
+A sample is a list of numbers, or of `{Value, Count}` if a value was seen several times, or of `{Low, High, Count}`
+for the bucket of a histogram; the values of a bucket are taken to be in its middle. An empty sample raises `function_clause`.
 
-The distributions are those of the BenchCRV text (section 4.1), fitted by maximum likelihood; how well they fit is
-told by the statistic of Kolmogorov and Smirnov.
+The distributions are those of the BenchCRV text (section 4.1), fitted by maximum likelihood; the statistic of
+Kolmogorov and Smirnov says how well they fit.
 """.
 
 -export([count/1, mean/1, deviation/1, median/1, quantile/2, spread/1, variation/1, correlation/1]).
@@ -27,7 +27,7 @@ count; or the ends of an interval.
 -type distribution() :: fitted() | {poisson, Mean :: number()}
                       | {uniform, Low :: number(), High :: number()}.
 
--doc "Those of them that can be fitted.".
+-doc "The distributions that can be fitted.".
 -type fitted() :: {normal, Mean :: number(), Deviation :: number()}
                 | {log_normal, Mean :: number(), Deviation :: number()}
                 | {gamma, Shape :: number(), Scale :: number()}.
@@ -64,7 +64,7 @@ squares(Pairs) ->
 -spec median(sample()) -> number().
 median(Sample) -> quantile(0.5, Sample).
 
--doc "A quantile; between two values it is interpolated (R's type 7).".
+-doc "A quantile; interpolated between two values (R's type 7).".
 -spec quantile(float(), sample()) -> number().
 quantile(P, [_ | _] = Sample) when P >= 0, P =< 1 ->
     Sorted = lists:keysort(1, weighted(Sample)),
@@ -85,7 +85,7 @@ spread([_ | _] = Sample) ->
     Values = [X || {X, _} <- weighted(Sample)],
     {lists:min(Values), lists:max(Values)}.
 
--doc "The coefficient of variation in per cent; 0.0 where the mean is 0 (RIARC text, C.5.1).".
+-doc "The coefficient of variation in per cent; 0.0 if the mean is 0 (RIARC text, C.5.1).".
 -spec variation(sample()) -> float().
 variation([_ | _] = Sample) ->
     case mean(Sample) of
@@ -93,7 +93,7 @@ variation([_ | _] = Sample) ->
         Mean -> deviation(Sample) / abs(Mean) * 100
     end.
 
--doc "The coefficient of correlation (Pearson); 0.0 where one of the two never changes.".
+-doc "The coefficient of correlation (Pearson); 0.0 if one of the two never changes.".
 -spec correlation([{number(), number()}, ...]) -> float().
 correlation([_ | _] = Pairs) ->
     {X, Y} = {mean([A || {A, _} <- Pairs]), mean([B || {_, B} <- Pairs])},
@@ -112,7 +112,7 @@ pair(X) when is_number(X) -> {X, 1}.
 %% Distributions
 
 -doc """
-The distribution of a family that makes the sample most likely. All values must be positive but for `normal`, and they
+The distribution of a family that makes the sample most likely. All values must be positive except for `normal`, and they
 must not all be the same.
 """.
 -spec fit(normal | log_normal | gamma, sample()) -> fitted().
@@ -153,7 +153,7 @@ cdf({uniform, Low, High}, X) -> max(0.0, min(1.0, (X - Low) / (High - Low))).
 
 -doc """
 The largest distance between the sample and a distribution, `d`, and the probability of one as large if the sample
-comes from it, `p`. Within the bucket of a histogram nothing is known, so there only the ends count. Where the
+comes from it, `p`. Within the bucket of a histogram nothing is known, so only its ends count. If the
 distribution was fitted to the same sample, `p` is too large: `d` then compares families, and proves none.
 """.
 -spec kolmogorov_smirnov(sample(), distribution() | fun((number()) -> float())) -> #{d := float(), p := float()}.
@@ -177,7 +177,7 @@ distance([{High, Low, Count} | Rest], Cdf, Seen, N, D) ->
     Above = abs(Cdf(High) - (Seen + Now) / N),
     distance(lists:nthtail(length(Same), Rest), Cdf, Seen + Now, N, lists:max([D, Below, Above])).
 
-%% The limit distribution's complement.
+%% The complement of the limit distribution.
 kolmogorov(L) when L < 0.2 -> 1.0;
 kolmogorov(L) ->
     Sum = lists:sum([sign(K) * math:exp(-2 * K * K * L * L) || K <- lists:seq(1, 100), K * L < 19]),
@@ -191,8 +191,8 @@ sign(_) -> -1.
 chi_square(Observed, Expected) -> chi_square(Observed, Expected, 0).
 
 -doc """
-Pearson's test of observed numbers against expected ones, of which `Fitted` parameters were taken from the observed.
-Neighbours are put together until at least 5 are expected of each class, as the test demands. `p` is the probability
+Pearson's test of observed numbers against expected ones; `Fitted` parameters were estimated from the observed ones.
+Neighbours are merged until at least 5 are expected of each class, as the test demands. `p` is the probability
 of a statistic as large as this.
 """.
 -spec chi_square([number()], [number()], non_neg_integer()) ->
@@ -213,7 +213,7 @@ classes([], {Os, Es}, []) when Es > 0 -> [{Os, Es}].
 -doc "The polynomial of a degree with the least squares of distances. There must be more points, at different X.".
 -spec polynomial([{X :: number(), Y :: number()}], non_neg_integer()) -> polynomial().
 polynomial(Points, Degree) when length(Points) > Degree ->
-    %% Solved for X in [-1, 1], where the powers stay comparable.
+    %% Solved for X in [-1, 1], where the powers remain comparable.
     {Low, High} = spread([X || {X, _} <- Points]),
     Middle = (Low + High) / 2,
     Half = case High > Low of true -> (High - Low) / 2; false -> 1.0 end,
@@ -261,8 +261,8 @@ solve(Rows) ->
     [(Right - lists:sum([F * S || {F, S} <- lists:zip(Factors, Solved)])) / P | Solved].
 
 -doc """
-The polynomial of the lowest degree, at most `Most`, whose coefficient of determination is at least `R2`, else that of
-the degree `Most` (BenchCRV text, 4.2: 0.9). As many points as coefficients always lie on it, so the degree stays two
+The polynomial of the lowest degree, at most `Most`, with a coefficient of determination of at least `R2`, otherwise that of
+the degree `Most` (BenchCRV text, 4.2: 0.9). As many points as coefficients always fit exactly, so the degree stays two
 below their number.
 """.
 -spec lowest_polynomial([{number(), number()}], non_neg_integer(), float()) -> polynomial().
@@ -276,7 +276,7 @@ lowest(Points, Degree, Most, R2) ->
 
 %% Intervals
 
--doc "The interval that holds the mean with a confidence such as 0.95, by Student's t, for two or more values.".
+-doc "The interval that has the mean with a confidence such as 0.95, by Student's t, for two or more values.".
 -spec t_interval([number(), ...], float()) -> {Low :: float(), High :: float()}.
 t_interval([_, _ | _] = Values, Confidence) when Confidence > 0, Confidence < 1 ->
     N = length(Values),
@@ -304,7 +304,7 @@ halve(Low, High, Degrees, P, Left) ->
 t_cdf(Degrees, T) -> 1 - witness_bench_special:beta_i(Degrees / 2, 0.5, Degrees / (Degrees + T * T)) / 2.
 
 -doc """
-The interval that holds a statistic of a sample with a confidence such as 0.95, by 2,000 samples drawn from it
+The interval that has a statistic of a sample with a confidence such as 0.95, by 2,000 samples drawn from it
 (percentile bootstrap). The same seed gives the same interval.
 """.
 -spec bootstrap([Value, ...], fun(([Value, ...]) -> number()), float(), Seed :: integer()) -> {number(), number()}.

@@ -1,6 +1,6 @@
 -module(witness_bench_store).
 -moduledoc """
-The folder of an experiment, from which an interrupted one goes on.
+The folder of an experiment; an interrupted experiment continues from it.
 
 ```
 experiment.json   the file as it was given
@@ -13,10 +13,10 @@ responses/ID.csv  the histogram of its response times
 tables.txt        the tables, when all is done
 ```
 
-Every file is written beside its place and renamed into it, so that each is whole, whenever the tool is killed. A row
-is in `results.csv` after the other files of its benchmark are there; what has no row is done again.
+Every file is written under a temporary name and renamed, so that each is whole, whenever the tool is killed. A row
+is in `results.csv` after the other files of its benchmark are there; a benchmark without a row is run again.
 
-A file that cannot be written, because the disk is full, say, is thrown as `{unwritten, Problem}`.
+If a file cannot be written, because the disk is full, say, `{unwritten, Problem}` is thrown.
 """.
 
 -export([open/4, read/1, platform/1, claim/1, release/1, rows/1, add/3, histogram/2, sampled/2, samples/2, save/3, saved/2]).
@@ -28,8 +28,8 @@ A file that cannot be written, because the disk is full, say, is thrown as `{unw
                    files => [{Name :: file:filename_all(), iodata()}], claim => port() | none}.
 
 -doc """
-Opens the folder for an experiment, with its text and the platform, or to look at it on `any`; nothing is written yet.
-A folder that is there must be empty, or hold the same experiment, with the same files of arrivals, on the same platform.
+Opens the folder for an experiment, with its text and the platform, or to read it on `any` platform; nothing is written yet.
+An existing folder must be empty, or have the same experiment, with the same files of arrivals, on the same platform.
 """.
 -spec open(file:filename_all(), Text :: binary(), witness_bench_experiment:experiment(), Platform :: map() | any) ->
     {ok, store()} | {error, unicode:chardata()}.
@@ -50,10 +50,10 @@ open(Folder, Text, #{source := Source, shapes := Shapes}, Platform) ->
         {error, Problem} -> {error, [Folder, ~": ", Problem]}
     end.
 
-%% What the folder has, by the names of the facts.
+%% Whether the folder was begun on this platform.
 same_platform(_, any) -> ok;
 same_platform(Folder, Platform) ->
-    %% As it comes back from the file.
+    %% Encoded and decoded, as the file has it.
     Here = json:decode(iolist_to_binary(json:encode(Platform))),
     case platform(#{folder => Folder}) of
         none -> ok;
@@ -67,7 +67,7 @@ same_platform(Folder, Platform) ->
 
 shown(Key, Platform) -> json:encode(maps:get(Key, Platform, null)).
 
--doc "Opens the folder of an experiment to look at it, with the text of the experiment.".
+-doc "Opens the folder of an experiment to read it, with the text of the experiment.".
 -spec read(file:filename_all()) -> {ok, store(), Text :: binary()} | {error, unicode:chardata()}.
 read(Folder) ->
     maybe
@@ -93,7 +93,7 @@ platform(#{folder := Folder}) ->
         {error, _} -> {ok, #{}}
     end.
 
-%% Each with its copy in the folder, which is what the rows are about.
+%% Each file with its copy in the folder, which the rows refer to.
 arrivals(_, [], Files) -> {ok, lists:reverse(Files)};
 arrivals(Folder, [{Label, File} | More], Files) ->
     Copy = filename:join("arrivals", <<Label/binary, ".csv">>),
@@ -142,8 +142,8 @@ read_rows(Folder) ->
     end.
 
 -doc """
-Takes the folder for this process alone, until it ends or calls `release/1`, and removes what a tool that was killed has left
-half-written. Where the system has no abstract names of sockets (all but Linux), it is not noticed that another one uses it.
+Takes the folder for this process alone, until it ends or calls `release/1`, and removes half-written files of
+a tool that was killed. If the system has no abstract socket names (all but Linux), use by another tool is not noticed.
 """.
 -spec claim(store()) -> {ok, store()} | {error, unicode:chardata()}.
 claim(#{folder := Folder} = Store) ->
@@ -168,7 +168,7 @@ prepared(Folder, [Name | Names]) ->
         {error, _} = Error -> Error
     end.
 
-%% The name goes with the VM, however that ends.
+%% The name ends with the VM, however that ends.
 taken(Folder, {unix, linux}) ->
     Path = unicode:characters_to_binary(filename:absname(Folder)),
     Name = <<0, "witness-bench-", (binary:encode_hex(erlang:md5(Path)))/binary>>,
@@ -179,17 +179,17 @@ taken(Folder, {unix, linux}) ->
     end;
 taken(_, _) -> {ok, none}.
 
--doc "Gives it back.".
+-doc "Releases the folder.".
 -spec release(store()) -> store().
 release(#{claim := Claim} = Store) ->
     Claim =:= none orelse gen_udp:close(Claim),
     maps:remove(claim, Store).
 
--doc "The rows so far, in the order in which they came; a benchmark that was measured again has several.".
+-doc "The rows so far, in the order in which they were added; a benchmark that was measured again has several.".
 -spec rows(store()) -> [witness_bench_result:row()].
 rows(#{rows := Rows}) -> Rows.
 
--doc "Where the samples of a benchmark are to be written; `add/3` puts them into their place.".
+-doc "Where the samples of a benchmark are to be written; `add/3` moves them to their place.".
 -spec samples(store(), Id :: binary()) -> file:filename_all().
 samples(#{folder := Folder}, Id) -> filename:join([Folder, "samples", <<Id/binary, ".csv.part">>]).
 
@@ -209,7 +209,7 @@ add(#{folder := Folder, rows := Rows} = Store, #{id := Id} = Row, Histogram) ->
     ok = write(Folder, "results.csv", [witness_bench_result:header() | [witness_bench_result:format(R) || R <- All]]),
     Store#{rows := All}.
 
--doc "The histogram of a benchmark's response times; empty where it has none.".
+-doc "The histogram of a benchmark's response times; empty if it has none.".
 -spec histogram(store(), Id :: binary()) -> [{Low :: integer(), High :: integer(), Count :: integer()}].
 histogram(Store, Id) ->
     case saved(Store, filename:join("responses", <<Id/binary, ".csv">>)) of
@@ -220,7 +220,7 @@ histogram(Store, Id) ->
         none -> []
     end.
 
--doc "The samples of a benchmark, by the names of their columns; empty where it has none.".
+-doc "The samples of a benchmark, by the names of their columns; empty if it has none.".
 -spec sampled(store(), Id :: binary()) -> [#{binary() => binary()}].
 sampled(Store, Id) ->
     case saved(Store, filename:join("samples", <<Id/binary, ".csv">>)) of
@@ -234,7 +234,7 @@ sampled(Store, Id) ->
 -spec save(store(), file:filename_all(), unicode:chardata()) -> ok.
 save(#{folder := Folder}, Name, Text) -> ok = write(Folder, Name, unicode:characters_to_binary(Text)).
 
--doc "Reads one.".
+-doc "Reads a file of the folder.".
 -spec saved(store(), file:filename_all()) -> {ok, binary()} | none.
 saved(#{folder := Folder}, Name) ->
     case file:read_file(filename:join(Folder, Name)) of

@@ -1,7 +1,7 @@
 -module(witness_bench_table).
 -moduledoc """
-The tables of an experiment, as text for a terminal of 100 columns or more: what `m:witness_bench_evaluate` has found,
-with the figures of the papers beside it.
+The tables of an experiment, as text for a terminal of 100 columns or more: the results of `m:witness_bench_evaluate`,
+with the figures of the papers beside them.
 
 An overhead is in per cent of the untraced system.
 """.
@@ -11,7 +11,7 @@ An overhead is in per cent of the untraced system.
 -type line() :: unicode:chardata().
 
 -doc """
-The tables that an experiment asks for, after the platform. `Raw` gives the response times of a benchmark, as buckets,
+The tables that an experiment asks for, after the platform. `Raw` returns the response times of a benchmark, as buckets,
 and its samples.
 """.
 -spec tables(witness_bench_experiment:experiment(), [witness_bench_result:row()],
@@ -53,7 +53,7 @@ overhead(#{variant := Variant, shape := Shape, n := N, w := W, t := T} = Place, 
         | format_rows([["mode", "analysis", "response ms", "p99 ms", "memory MiB", "utilisation %", "system s", "done s",
                         "tracers", "gaps"] | [medians(C) || C <- Compared]])].
 
-%% There is nothing to compare, nothing to compare with, or no more than one number each.
+%% The cases are: no observed mode, no untraced benchmark, and overheads.
 overheads([], _, _) -> [];
 overheads(Watched, Compared, Repetitions) ->
     case [R || #{mode := ~"untraced", repetitions := R} <- Compared, R > 0] of
@@ -110,12 +110,12 @@ steps(Metric, Title, Scale, Rows) ->
 step({_, Value}, Scale) -> number(Value / Scale);
 step(false, _) -> "-".
 
-%% Two points always lie on a line.
+%% Two points are always on a line.
 slope(#{slope := Slope, points := [_, _]}, Scale) -> [number(Slope / Scale), "-"];
 slope(#{slope := Slope, r2 := R2}, Scale) -> [number(Slope / Scale), fixed(R2, 3)];
 slope(#{}, _) -> ["-", "-"].
 
-%% As BenchCRV compares shapes, untraced, where both grow along a line.
+%% Compares shapes like BenchCRV, untraced, if both grow along a line.
 steeper(Metric, Growth) ->
     [[io_lib:format("  ~ts grows ~ts times as steeply as steady, untraced", [Shape, number(Slope / Steady)]),
       case {Shape, witness_bench_papers:growth()} of
@@ -222,7 +222,7 @@ counted(Number, Noun) -> [integer_to_binary(Number), " ", Noun, "s"].
 
 seconds(Ms) -> io_lib:format("~p", [case Ms rem 1000 of 0 -> Ms div 1000; _ -> Ms / 1000 end]).
 
-%% Three digits that count.
+%% Three significant digits.
 number(X) when X == 0 -> "0";
 number(X) when abs(X) >= 100 -> integer_to_list(round(X));
 number(X) when abs(X) >= 10 -> fixed(X, 1);
@@ -238,7 +238,7 @@ signed(X) -> ["-", unsigned(-X)].
 unsigned(X) when X >= 10 -> integer_to_list(round(X));
 unsigned(X) -> fixed(X, 1).
 
--doc "Rows as lines, titles first: texts to the left, what begins with a digit or a sign to the right.".
+-doc "Rows as lines, titles first: texts to the left, fields that begin with a digit or a sign to the right.".
 -spec format_rows([[unicode:chardata()], ...]) -> [line()].
 format_rows([Titles | Rows]) ->
     Columns = length(Titles),

@@ -1,7 +1,7 @@
 -module(witness_bench_tasks).
 -moduledoc """
-An embarrassingly parallel load: each member is one task, which computes by itself and tells its result. Its batch is
-not so many requests but one, with the work of so many.
+An embarrassingly parallel load: each member is one task, which computes by itself and sends its result. Its batch is
+a single request, with the work of the whole batch.
 
 ```
 master                                              task

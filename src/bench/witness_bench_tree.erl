@@ -1,8 +1,8 @@
 -module(witness_bench_tree).
 -moduledoc """
-A tree of processes for each batch, as requests cause requests in services that use others: a process passes each
-request on to its children, and answers when all of them have. It spawns them when it has its first request, and each
-process ends with its last response, so that trees grow from the root and shrink from the leaves.
+A tree of processes for each batch, like services that send requests to others for each request. A process passes each
+request on to its children, and answers when all of them have answered. It spawns them at its first request, and each
+process ends with its last response, so trees grow from the root and shrink from the leaves.
 
 ```
 master                      root                      children
@@ -18,7 +18,7 @@ master                      root                      children
 -export([create/4, size/1, inner/2, terms/0, functions/0]).
 -export([start/7, plain/7]).
 
-%% parent, triples, and for each number that waits: how many children, and what goes back
+%% parent, triples, and for each number that waits: how many children, and the answer
 -record(s, {parent, id, requests, depth, branch, rounds, setup, children = [], waiting = #{}}).
 
 -doc false.
@@ -56,7 +56,7 @@ start(Parent, Id, Requests, Depth, Branch, Rounds, Given) ->
 plain(Parent, Id, Requests, Depth, Branch, Rounds, Given) ->
     start(Parent, Id, Requests, Depth, Branch, Rounds, Given).
 
-%% Children answer in the order of requests, so a number is complete when those before it are.
+%% Children answer in the order of requests, so a number is complete when the previous ones are.
 loop(S = #s{parent = Parent, id = Id, requests = Requests, depth = Depth, rounds = Rounds, waiting = Waiting}) ->
     receive
         {Parent, {chunk, {Id, Number, Requests}, Stamp, Payload}} when Depth =:= 0 ->

@@ -1,7 +1,7 @@
 -module(witness_bench_welford).
 -moduledoc """
-Mean and variance of numbers that come one at a time, by Welford's algorithm: no sum grows beyond what a float can tell
-apart, and nothing is kept but three numbers. What several processes have found is merged, each with its own weight (the
+Mean and variance of numbers that come one at a time, by Welford's algorithm: no sum grows beyond the precision of a
+float, and only three numbers are kept. The results of several processes are merged, each with its own weight (the
 extension that the BenchCRV text uses for the mean idle time, section 4.2, after West and Chan).
 
 ```erlang
@@ -18,14 +18,14 @@ extension that the BenchCRV text uses for the mean idle time, section 4.2, after
 -doc "The sum of the weights, the mean, and the weighted sum of the squared distances from it.".
 -type welford() :: {Weight :: number(), Mean :: float(), Squares :: float()}.
 
--doc "Of nothing.".
+-doc "No values.".
 -spec new() -> welford().
 new() -> {0, 0.0, 0.0}.
 
 -spec of_list([number()]) -> welford().
 of_list(Values) -> lists:foldl(fun add/2, new(), Values).
 
--doc "One more value.".
+-doc "Adds a value.".
 -spec add(number(), welford()) -> welford().
 add(Value, {N, Mean, Squares}) ->
     N1 = N + 1,
@@ -33,12 +33,12 @@ add(Value, {N, Mean, Squares}) ->
     Mean1 = Mean + Distance / N1,
     {N1, Mean1, Squares + Distance * (Value - Mean1)}.
 
--doc "One more value that counts as if it had come so many times.".
+-doc "Adds a value with a weight, as if it had been added so many times.".
 -spec add(number(), Weight :: number(), welford()) -> welford().
 add(_, Weight, W) when Weight == 0 -> W;
 add(Value, Weight, W) -> merge({Weight, float(Value), 0.0}, W).
 
--doc "What would have come of the values of both.".
+-doc "The result for the values of both.".
 -spec merge(welford(), welford()) -> welford().
 merge(A, {N, _, _}) when N == 0 -> A;
 merge({N, _, _}, B) when N == 0 -> B;
@@ -50,15 +50,15 @@ merge({N, MeanN, SquaresN}, {M, MeanM, SquaresM}) ->
 -spec merge([welford()]) -> welford().
 merge(Many) -> lists:foldl(fun merge/2, new(), Many).
 
--doc "How many values, or the sum of their weights.".
+-doc "The number of values, or the sum of their weights.".
 -spec count(welford()) -> number().
 count({N, _, _}) -> N.
 
--doc "0.0 if there were none.".
+-doc "The mean; 0.0 if there are no values.".
 -spec mean(welford()) -> float().
 mean({_, Mean, _}) -> Mean.
 
--doc "The variance of a sample (of n - 1); 0.0 of fewer than two values.".
+-doc "The variance of a sample (of n - 1); 0.0 for fewer than two values.".
 -spec variance(welford()) -> float().
 variance({N, _, Squares}) when N > 1 -> max(0.0, Squares / (N - 1));
 variance(_) -> 0.0.

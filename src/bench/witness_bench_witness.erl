@@ -1,16 +1,16 @@
 -module(witness_bench_witness).
 -moduledoc """
-The modes of Witness, and the one without anything.
+The modes of Witness, and the mode without observation.
 
 | Mode | Is |
 |---|---|
-| `untraced` | nobody watches: what the others are compared with |
+| `untraced` | the system is not observed: the baseline of all comparisons |
 | `inline` | monitors are woven into the processes |
 | `inline_members` | the same, but the first process has no monitor, and is not woven |
 | `central_evm`, `central_native` | one tracer for all, over the VM's messages, or in C |
 | `outline_evm`, `outline_native` | a tracer for each process: RIARC |
 
-What a user gives as options of a mode are options of `witness:start/1` (`memory`, say).
+The options of a mode are options of `witness:start/1` (`memory`, say).
 """.
 -behaviour(witness_bench_adapter).
 
@@ -19,7 +19,7 @@ What a user gives as options of a mode are options of `witness:start/1` (`memory
 
 -export_type([mode/0, state/0]).
 
--doc "A run, or how the end of the first process is told.".
+-doc "A run, or the monitor of the first process.".
 -type state() :: {untraced, reference()} | {mode(), witness:run()}.
 
 -type mode() :: untraced | inline | inline_members | central_evm | central_native | outline_evm | outline_native.
@@ -99,7 +99,7 @@ probe({Mode, Run}) ->
 
 is_inline(Mode) -> Mode =:= inline orelse Mode =:= inline_members.
 
-%% With a monitor for each process, each of those that are alive has the tracer that owns its process.
+%% Each process has a monitor, and each live monitor has the tracer that owns its process.
 tracers(Mode, #{monitors := Monitors}) when Mode =:= outline_evm; Mode =:= outline_native -> Monitors;
 tracers(Mode, _) when Mode =:= central_evm; Mode =:= central_native -> 1;
 tracers(_, _) -> 0.

@@ -1,7 +1,7 @@
 -module(witness_bench_worker).
 -moduledoc """
-A worker of the master-worker model: it answers each request at once, or after the model's work, and ends when the
-master says so (BenchCRV text, section 3.1; RIARC text, C.3).
+A worker of the master-worker model: it answers each request at once, or after the model's work, and ends on the
+master's request (BenchCRV text, section 3.1; RIARC text, C.3).
 
 ```
 master                                              worker

@@ -9,18 +9,18 @@ A system is a set of processes, and of each of them Witness sees five kinds of e
 | `fork` | it has spawned a process | `<0.90.0> -> <0.91.0>, calc_server:loop(10)` |
 | `init` | it was spawned; the first event of every process | `<0.91.0> <- <0.90.0>, calc_server:loop(10)` |
 | `send` | it has sent a message | `<0.91.0> : <0.90.0> ! {ok,3}` |
-| `recv` | a message has come into its queue | `<0.91.0> ? {<0.90.0>,{add,1,2}}` |
+| `recv` | a message has arrived in its mailbox | `<0.91.0> ? {<0.90.0>,{add,1,2}}` |
 | `exit` | it has ended; the last event of every process | `<0.91.0> ** normal` |
 
-The notation is that of the specification language, so that what is printed can be put into a specification. `_`
-stands for a parent that is not known.
+The notation is that of the specification language, so printed events can be copied into a specification. `_`
+means a parent that is not known.
 
-A stream of events also holds two marks that are no events: a `gap`, where events are missing, and `attached`,
-in place of `init` where a process was taken under observation while it ran.
+A stream of events also has two marks that are not events. A `gap` says that events are missing. `attached` is in place of
+`init` if observation of the process began while it was running.
 
-The second element of every event and mark is the process whose local behaviour it belongs to, the last one its
-time. Within one process events stand in the order in which they occurred. Between processes a `fork` stands before
-every event of the child; more than that holds only where the source of the events promises it.
+The second element of every event and mark is the process that it belongs to, the last one is its
+time. The events of one process are in the order in which they occurred. Between processes a `fork` precedes
+every event of the child; a stronger order holds only if the source of the events guarantees it.
 """.
 
 -export([kind/1, proc/1, ts/1, bytes/1]).
@@ -28,19 +28,19 @@ every event of the child; more than that holds only where the source of the even
 
 -export_type([signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
 
--doc "What a process was spawned with, as its author wrote it (see `witness_event_signature`).".
+-doc "The function and arguments that a process was spawned with, as its author wrote them (see `witness_event_signature`).".
 -type signature() :: {module(), Function :: atom(), Args :: [term()]}.
 
--doc "A process of the system, or a name in a log that is no process of a BEAM.".
+-doc "A process of the system, or a name in a log that is not a process of a BEAM.".
 -type proc() :: pid() | {external, binary()}.
 
--doc "Monotonic time in nanoseconds. `undefined` where the source gives no times.".
+-doc "Monotonic time in nanoseconds. `undefined` if the source gives no times.".
 -type ts() :: integer() | undefined.
 
--doc "Where a message was sent: a process, a port, a registered name, a name on a node, or an alias (a reference).".
+-doc "The destination of a message: a process, a port, a registered name, a name on a node, or an alias (a reference).".
 -type destination() :: proc() | port() | atom() | {atom(), node()} | reference().
 
--doc "Who sent a message. `undefined` for timers, remote processes, and where the source does not tell.".
+-doc "The sender of a message. `undefined` for timers, remote processes, and sources that do not report it.".
 -type origin() :: proc() | port() | undefined.
 
 -doc "Something that a process did, or that was done to it.".
@@ -55,7 +55,7 @@ every event of the child; more than that holds only where the source of the even
 -type kind() :: fork | init | exit | send | recv.
 
 -doc """
-What a stream of events consists of. A `gap` says that events of the process are missing here, why, and how many;
+The elements of a stream of events. A `gap` says that events of the process are missing here, why, and how many;
 `attached` names the function that the process was in when it was first seen.
 """.
 -type item() ::
@@ -71,17 +71,17 @@ What a stream of events consists of. A `gap` says that events of the process are
           (item()) -> kind() | gap | attached.
 kind(Item) -> element(1, Item).
 
--doc "The process whose local behaviour the event is.".
+-doc "The process that the event belongs to.".
 -spec proc(item()) -> proc().
 proc(Item) -> element(2, Item).
 
--doc "When it occurred, in nanoseconds.".
+-doc "The time of the event, in nanoseconds.".
 -spec ts(item()) -> ts().
 ts(Item) -> element(tuple_size(Item), Item).
 
 -doc """
-How many bytes a term takes: in the memory of a process, or with the large binaries that it refers to, whichever is
-more.
+The size of a term in bytes: in the memory of a process, or including the large binaries that it refers to, whichever is
+larger.
 """.
 -spec bytes(term()) -> non_neg_integer().
 bytes(Term) -> max(erts_debug:flat_size(Term) * erlang:system_info(wordsize), erlang:external_size(Term)).
@@ -93,7 +93,7 @@ format(Item) -> format(Item, ?LIMIT).
 -doc """
 Like `format/1`, with each message, reason and signature cut to `Limit` characters.
 
-The text is UTF-8, on one line, and free of control characters, whatever the system has put into the event.
+The text is UTF-8, on one line, and without control characters, whatever the system has put into the event.
 """.
 -spec format(item(), Limit :: non_neg_integer()) -> binary().
 format({fork, Parent, Child, Signature, _}, Limit) ->
@@ -114,7 +114,7 @@ format({attached, Proc, {Module, Function, Arity}, _}, Limit) ->
 -doc """
 A term as text of at most `Limit` characters, on one line, in Erlang's notation.
 
-What is longer ends in `...`; the work is bounded by the limit and not by the size of the term. Control characters,
+Longer text ends in `...`; the limit bounds the work, whatever the size of the term. Control characters,
 and the characters that change the direction of text, appear as escapes only.
 """.
 -spec format_term(term(), Limit :: non_neg_integer()) -> binary().
@@ -131,7 +131,7 @@ format_signature(Signature) -> witness_event_term:call(Signature, ?LIMIT).
 -spec format_function(mfa()) -> binary().
 format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?LIMIT)]).
 
--doc "A process, as it stands in the text of an event.".
+-doc "A process, as in the text of an event.".
 -spec format_proc(proc()) -> binary().
 format_proc(Proc) -> peer(Proc).
 

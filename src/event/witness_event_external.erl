@@ -1,23 +1,24 @@
 -module(witness_event_external).
 -moduledoc """
-Terms in the VM's external format, read such that the VM survives it.
+Reads terms in the VM's external format without crashing the VM.
 
-`binary_to_term/1` of OTP 28 and earlier corrupts the process that calls it where the reductions of the process run out while the term is built,
-and had been enough to measure it: the next garbage collection ends the VM by a segmentation fault (erlang/otp, issue 11404; OTP 29.1 does not). A term is measured
-and built for one reduction per 128 of its elements, or per some kilobytes of its binaries, so at most twice its bytes are counted.
+In OTP 28 and earlier, `binary_to_term/1` corrupts the calling process if its reductions run out while the term is built,
+although they were enough to measure it. The next garbage collection ends the VM by a segmentation fault (erlang/otp, issue
+11404; OTP 29.1 does not). Measuring and building take one reduction per 128 elements of the term, or per some kilobytes of its
+binaries. So at most twice its bytes are counted.
 
-So a process yields before it reads a term, which gives it 4,000 reductions anew. That is enough for 256,000 bytes. Of what is larger,
+So a process yields before it reads a term, which renews its 4,000 reductions. That is enough for 256,000 bytes. Of larger terms,
 `binary_to_term/1` reads only the leaves.
 """.
 
 -export([decode/1, in_parts/1, literals/1, atoms/1]).
 
-%% Bytes for which the one reduction is enough that every process has.
+%% Bytes for which a single reduction is enough; every process has one.
 -define(FREE, 60).
-%% Bytes for which the reductions after a yield are enough, with some room.
+%% Bytes for which the reductions after a yield are enough, with a margin.
 -define(YIELD, 200_000).
 
--doc "The term of these bytes, as `binary_to_term/1` has it. Error: `badarg`.".
+-doc "The term of these bytes, as `binary_to_term/1` returns it. Error: `badarg`.".
 -spec decode(binary()) -> term().
 -if(?OTP_RELEASE >= 29).
 decode(Bytes) -> binary_to_term(Bytes).
@@ -35,8 +36,8 @@ decode(Bytes, _) ->
 -endif.
 
 -doc """
-The same for terms of every size. A fun with an environment of more than 200,000 bytes is refused with `badarg`, as are formats that no VM since
-OTP 22 writes.
+The same for terms of every size. A fun with an environment of more than 200,000 bytes is refused with `badarg`, and so are
+formats that no VM since OTP 22 writes.
 """.
 -spec in_parts(binary()) -> term().
 in_parts(<<131, 80, Size:32, Compressed/binary>>) ->
@@ -126,12 +127,12 @@ leaf(Size, Bytes) when Size =< ?YIELD ->
     Used = 1 + Size,
     {Term, Rest}.
 
--doc "The constant terms of a module, from the chunk `LitT` of its object code. OTP 28 and later leave it uncompressed, which a size of 0 says.".
+-doc "The constant terms of a module, from the chunk `LitT` of its object code. A size of 0 means uncompressed (OTP 28 and later).".
 -spec literals(Chunk :: binary()) -> [term()].
 literals(<<0:32, _:32, Terms/binary>>) -> [decode(Term) || <<Size:32, Term:Size/binary>> <= Terms];
 literals(<<_:32, Compressed/binary>>) -> literals(<<0:32, (zlib:uncompress(Compressed))/binary>>).
 
--doc "The atoms in a term; of a fun its module.".
+-doc "The atoms in a term; for a fun its module.".
 -spec atoms(term()) -> [atom()].
 atoms(Atom) when is_atom(Atom) -> [Atom];
 atoms([Head | Tail]) -> atoms(Head) ++ atoms(Tail);

@@ -1,8 +1,8 @@
 -module(witness_event_redact).
 -moduledoc """
-The shape of terms without their contents: what may leave a node whose messages are nobody else's business.
+The shape of terms without their contents: data that may leave a node with confidential messages.
 
-A shape is a term, so it is shown, matched and drawn as any other:
+A shape is a term, so it is shown, matched and drawn like any other:
 
 | Of | the shape is |
 |---|---|
@@ -12,10 +12,10 @@ A shape is a term, so it is shown, matched and drawn as any other:
 | a list of characters | `{'string()', Length}` |
 | a tuple | the tuple of the shapes; of more than 16 elements `{'tuple()', Size, [Shape of the first ones]}` |
 | a list | the list of the shapes; of more than 8 elements `{'list()', Length, [Shape of the first ones]}` |
-| a map | the map of the shapes of what has an atom as its key, and how many other keys there are as `'other keys()'` |
+| a map | the map of the shapes of the values with atoms as keys, and the number of other keys as `'other keys()'` |
 
-Atoms are taken for the vocabulary of a program: a program that makes atoms of what its users say shows these. Sizes are
-shown. Behind some hundred parts of a term stands `...`, so that no term takes long.
+Atoms are regarded as the vocabulary of a program: if a program makes atoms of its users' input, shapes show them. Sizes are
+shown. After some hundred parts of a term `...` follows, so that no term takes long.
 """.
 
 -export([term/1, signature/1, item/1, stack/1, status/1]).
@@ -37,7 +37,7 @@ signature({M, F, Args}) when is_list(Args), length(Args) =< 255 -> {M, F, [term(
 signature({M, F, Args}) -> {M, F, term(Args)}.
 
 -doc """
-An event with the shape of its message, reason or arguments. Who did it, and to whom, stays, and so does its time.
+An event with the shape of its message, reason or arguments. Its processes and its time stay.
 """.
 -spec item(witness_event:item()) -> witness_event:item().
 item({Kind, P, Other, Signature, Ts}) when Kind =:= fork; Kind =:= init -> {Kind, P, Other, signature(Signature), Ts};
@@ -46,7 +46,7 @@ item({Kind, P, Peer, Msg, Ts}) when Kind =:= send; Kind =:= recv -> {Kind, P, Pe
 item(Mark) -> Mark.
 
 -doc """
-A stack trace with its lines, and with arities instead of arguments. What is none of modules that are loaded goes.
+A stack trace with its lines, and with arities instead of arguments. Entries of modules that are not loaded are removed.
 """.
 -spec stack(term()) -> [{module(), atom(), arity(), [{line, pos_integer()}]}].
 stack([{M, F, Args, Where} | Stack]) when is_atom(M), is_atom(F), is_list(Where) ->
@@ -60,11 +60,11 @@ stack(_) -> [].
 arity(Args) when is_list(Args) -> length(Args);
 arity(Arity) -> Arity.
 
--doc "What a process of OTP says of itself in reports (`c:gen_server:format_status/1`), as shapes.".
+-doc "The status of an OTP process in reports (`c:gen_server:format_status/1`), as shapes.".
 -spec status(Status) -> Status when Status :: gen_server:format_status().
 status(Status) -> maps:map(fun(_, Term) -> term(Term) end, Status).
 
-%% Left: how many parts may still be looked at.
+%% Left: how many further parts may be visited.
 shape(_, Left) when Left =< 0 -> {'...', 0};
 shape(T, Left) when is_atom(T); is_pid(T); is_port(T); is_reference(T); T =:= [] -> {T, Left - 1};
 shape(T, Left) when is_integer(T) -> {'integer()', Left - 1};
@@ -100,7 +100,7 @@ improper(End, Left, _) -> shape(End, Left).
 
 shapes(List, Left) -> lists:mapfoldl(fun shape/2, Left, List).
 
-%% The first keys of a map with atoms only are as good as any others of it.
+%% If all keys are atoms, any of them serve as the first ones.
 map(Map, Left) ->
     {Known, Size} = keys(maps:next(maps:iterator(Map)), [], 0),
     {Shapes, Left1} = lists:mapfoldl(fun({Key, Value}, L) ->

@@ -1,9 +1,9 @@
 -module(witness_event_signature).
 -moduledoc """
-From what the VM says that a process was spawned with to what its author wrote.
+Turns the function and arguments that the VM reports for a spawn into those that the author of the process wrote.
 
-The VM knows the module, function and arguments that a process began with. For most processes of OTP and Elixir these
-are internals: a `gen_server` begins in `proc_lib:init_p/5`, with its callback module somewhere in the arguments. The
+The VM knows the module, function and arguments that a process started with. For most processes of OTP and Elixir these
+are internals: a `gen_server` starts in `proc_lib:init_p/5`, with its callback module somewhere in the arguments. The
 *signature* of a process is what its author wrote:
 
 | Spawned by | Signature |
@@ -18,14 +18,14 @@ are internals: a `gen_server` begins in `proc_lib:init_p/5`, with its callback m
 | `Task.start`, `Task.start_link`, `Task.Supervisor.start_child` with a fun | the task's function, as for `spawn` |
 | `Agent` | the function that computes the first state, as for `spawn` |
 
-Two kinds of processes are told by message what to do, after they were spawned, so that the VM does not know it:
+Two kinds of processes receive their function in a message after they were spawned, so that the VM does not know it:
 
-- a task whose result is awaited (`Task.async`, `Task.async_stream`, `Task.Supervisor.async` and the like), and one of
+- a task with an awaited result (`Task.async`, `Task.async_stream`, `Task.Supervisor.async` and the like), and a task of
   `Task.Supervisor.start_child` with a module, keeps `{'Elixir.Task.Supervised', reply, Args}`; its function is in the
   first message that it receives, `{_, _, _, _, {M, F, Args}}`;
 - a process that another node has spawned here keeps `{erts_internal, dist_spawn_init, [{M, F, Arity}]}`.
 
-What has another shape is left as it is. Shapes that OTP and Elixir use between themselves are known here for
+Other shapes stay as they are. The internal shapes of OTP and Elixir are known here for
 OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 """.
 
@@ -36,7 +36,7 @@ OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 -doc """
 The signature for the module, function and arguments of the VM's `spawn` and `spawned` events.
 
-It never fails, and returns what it does not understand.
+It never fails, and returns unknown shapes unchanged.
 """.
 -spec resolve(mfargs()) -> witness_event:signature().
 resolve({proc_lib, init_p, [_Parent, _Ancestors, M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
@@ -47,7 +47,7 @@ resolve({erlang, apply, [Fun, Args]}) when is_function(Fun), is_list(Args) ->
     function(Fun, Args);
 resolve({erlang, apply, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args});
-%% A recorder's stand-in for a function of the VM (`witness_record_runtime').
+%% The function with which a recorder replaces one of the VM (`witness_record_runtime').
 resolve({witness_record_runtime, first, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args});
 resolve({erts_internal, spawn_init, [{M, F, Args}]}) when is_atom(M), is_atom(F), is_list(Args) ->
@@ -58,9 +58,9 @@ resolve(Raw) ->
     Raw.
 
 -doc """
-The function of the signature that a living process of this node was spawned with, as far as the VM still knows it: a
-process of OTP keeps it in its dictionary, one that was spawned with a fun is in `erlang:apply/2`. `undefined` if it has
-ended.
+The function of the signature that a live process of this node was spawned with, as far as the VM still knows it: an
+OTP process keeps it in its dictionary, and a process that was spawned with a fun is in `erlang:apply/2`. `undefined` if the
+process has ended.
 """.
 -spec running(pid()) -> mfa() | undefined.
 running(P) ->
@@ -72,7 +72,7 @@ running(P) ->
         {MFA, _} -> MFA
     end.
 
--doc "A signature whose arguments are not known: each of them is `'_'`.".
+-doc "A signature with unknown arguments: each of them is `'_'`.".
 -spec unknown(mfa()) -> witness_event:signature().
 unknown({Module, Function, Arity}) -> {Module, Function, lists:duplicate(Arity, '_')}.
 
@@ -80,11 +80,11 @@ function(Fun, Args) ->
     {module, Module} = erlang:fun_info(Fun, module),
     case erlang:fun_info(Fun, name) of
         {name, Name} when is_atom(Name) -> {Module, Name, Args};
-        %% Its code is not loaded, so nobody knows.
+        %% Its code is not loaded, so its name is not known.
         {name, []} -> {erlang, apply, [Fun, Args]}
     end.
 
-%% What runs under proc_lib.
+%% Functions that run under proc_lib.
 behaviour(gen, init_it, [GenMod, _Starter, _Parent, Mod, Args, _Options]) when is_atom(Mod) ->
     callback(GenMod, undefined, Mod, Args);
 behaviour(gen, init_it, [GenMod, _Starter, _Parent, Name, Mod, Args, _Options]) when is_atom(Mod) ->

@@ -1,28 +1,28 @@
 -module(witness_event_term).
 -moduledoc """
-Terms of the system as text for people: short, readable, harmless.
+Terms of the system as text for people: short, readable, and harmless to terminals.
 
-The text is that of the Erlang shell, with promises that `io_lib` does not give together:
+The text is that of the Erlang shell, with guarantees that `io_lib` does not give together:
 
-- it never has more characters (code points) than the limit; what is longer ends in `...`;
+- it never has more characters (code points) than the limit; longer text ends in `...`;
 - the limit bounds the work, whatever the size of the term: of a map with a million keys, or a list within a thousand
-  lists, only the beginning is looked at;
-- it is UTF-8 on one line, and every character that moves the cursor, starts an escape sequence, is invisible or
-  changes the direction of text stands there as an escape such as `\e` or `\x{202E}`;
+  lists, only the beginning is read;
+- it is UTF-8 on one line; every character that moves the cursor, starts an escape sequence, is invisible or
+  changes the direction of text becomes an escape such as `\e` or `\x{202E}`;
 - no term makes it fail.
 
-A list is shown as a string when what is shown of it is printable for this VM (`io:printable_range/0`), a binary when
-what is shown of it is printable UTF-8. Maps of up to 64 keys are sorted by key. Integers of more than some 900 digits
-are shown in base 16. What is not cut, and holds no processes, ports, references or local functions, is read back by
-Erlang as the same term.
+A list is shown as a string if its shown part is printable for this VM (`io:printable_range/0`), a binary if
+its shown part is printable UTF-8. Maps of up to 64 keys are sorted by key. Integers of more than some 900 digits
+are shown in base 16. If the text is not cut, and has no processes, ports, references or local functions, Erlang reads it
+back as the same term.
 """.
 
 -export([format/2, call/2, function/4, text/2, identifier/1]).
 
-%% Text that is ready; a binary is ASCII, so that its size is its number of characters.
+%% Finished text; a binary is ASCII, so that its size is its number of characters.
 -type chunk() :: binary() | [char()].
 
-%% What is still to be written, first things first.
+%% The work that remains, in order.
 -type work() :: [
     {text, chunk()}
   | {term, term()}
@@ -35,7 +35,7 @@ Erlang as the same term.
 -define(SORTED_KEYS, 64).
 -define(DECIMAL_BYTES, 375).
 
-%% Characters that an escape of one letter stands for.
+%% Characters that have an escape of one letter.
 -define(IS_NAMED(C), (C >= $\b andalso C =< $\r orelse C =:= $\e)).
 
 %% Characters that take no place or change the direction of others.
@@ -58,7 +58,7 @@ call({Module, Function, Args}, Limit) ->
         false -> write(name(Module, Function) ++ [{text, ~"("} | elements(Args, ~")")], Limit)
     end.
 
-%% Each of them is (`witness_event_signature:unknown/1`).
+%% Whether all arguments are unknown (`witness_event_signature:unknown/1`).
 are_unknown(['_']) -> true;
 are_unknown(['_' | Args]) -> are_unknown(Args);
 are_unknown(_) -> false.
@@ -68,7 +68,7 @@ are_unknown(_) -> false.
 function(Module, Function, Arity, Limit) ->
     write(name(Module, Function) ++ [{text, ~"/"}, {term, Arity}], Limit).
 
--doc "Text of the system without quotes, what could do harm escaped. What is no text is shown as a binary.".
+-doc "Text of the system without quotes, with harmful characters escaped. A binary that is not text is shown as a binary.".
 -spec text(binary(), Limit :: non_neg_integer()) -> binary().
 text(Text, Limit) ->
     case is_text(Text, Limit) of
@@ -77,7 +77,7 @@ text(Text, Limit) ->
     end.
 
 %% A stack of work instead of recursion: the depth of a term costs nothing. Every step writes something or is followed
-%% by one that does, and no step looks at more of a term than can still be written. So the limit bounds the work.
+%% by one that does, and no step reads more of a term than can still be written. So the limit bounds the work.
 -spec write(work(), Limit :: non_neg_integer()) -> binary().
 write(Work, Limit) -> write(Work, Limit, Limit, []).
 
@@ -99,11 +99,11 @@ cut(Written, Limit) ->
     Kept = lists:sublist(unicode:characters_to_list(Written), Room),
     encode([Kept, lists:duplicate(Limit - Room, $.)]).
 
-%% Nothing is written that is no Unicode.
+%% Only Unicode is written.
 encode(Text) ->
     <<_/binary>> = unicode:characters_to_binary(Text).
 
-%% One item as the items that it consists of.
+%% An item of work as its parts.
 expand({term, Term}, Left) -> term(Term, Left);
 expand({rest, [], Close}, _) -> [{text, Close}];
 expand({rest, [Head | Tail], Close}, _) -> [{text, ~","}, {term, Head}, {rest, Tail, Close}];
@@ -148,8 +148,8 @@ term(Fun, _) when is_function(Fun) -> [{text, escape(erlang:fun_to_list(Fun), no
 term(Identifier, _) -> [{text, identifier(Identifier)}].
 
 -doc """
-A process, port or reference as text. For those that were read from a log, where a number stands for the node that was not
-this one, it is the text of the log: their node is `NUMBER@log`.
+A process, port or reference as text. If it was read from a log, where a number identifies another node, the result is the text
+of the log: its node is `NUMBER@log`.
 """.
 -spec identifier(pid() | port() | reference()) -> string().
 identifier(Pid) when is_pid(Pid) -> numbered(Pid, pid_to_list(Pid));
@@ -166,7 +166,7 @@ numbered(Identifier, Text) ->
         _ -> Text
     end.
 
-%% The elements of what should be a list, and its end.
+%% The elements of a list, which may be improper, and its end.
 elements([Head | Tail], Close) -> [{term, Head}, {rest, Tail, Close}];
 elements(Rest, Close) -> [{rest, Rest, Close}].
 
@@ -180,7 +180,7 @@ quoted(Chars) ->
     end,
     [{text, escape(Chars, $")}, {text, Close}].
 
-%% Decimal digits take time that grows with the square of the size, so that big integers are shown in base 16.
+%% The time for decimal digits grows with the square of the size, so large integers are shown in base 16.
 integer(Integer, Left) ->
     case erlang:external_size(Integer) =< ?DECIMAL_BYTES of
         true -> integer_to_binary(Integer);
@@ -193,10 +193,10 @@ hexadecimal(Integer, Left) ->
     Digits = binary:encode_hex(binary:part(Bytes, 0, min(byte_size(Bytes), Left + 1))),
     "16#" ++ string:trim(binary_to_list(Digits), leading, "0").
 
-%% The quotes and escapes are those that the scanner reads. `io_lib` leaves only hidden characters as they are.
+%% The quotes and escapes are those that the scanner reads. `io_lib` leaves only hidden characters unescaped.
 atom(Atom) -> escape(io_lib:write_atom(Atom), none).
 
-%% A module of Elixir is shown by its alias where the function needs no quotes, as one writes it there.
+%% A module of Elixir is shown by its alias if the function needs no quotes, as in Elixir's syntax.
 name(Module, Function) when is_atom(Module), is_atom(Function) ->
     case {atom_to_list(Module), io_lib:write_atom(Function)} of
         {_, [$' | _]} -> [{text, atom(Module)}, {text, ~":"}, {text, atom(Function)}];
@@ -217,7 +217,7 @@ is_alias_rest([$. | Rest]) -> is_alias(Rest);
 is_alias_rest([C | Rest]) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_ -> is_alias_rest(Rest);
 is_alias_rest(Rest) -> Rest =:= [].
 
-%% Whether the elements that can still be written are those of a string.
+%% Whether the elements that can still be written form a string.
 is_string(List, Left) -> is_string(List, Left, highest()).
 
 is_string([], _, _) -> true;
@@ -240,7 +240,7 @@ is_char(C) when ?IS_NAMED(C) -> true;
 is_char(C) when ?IS_CONTROL(C) -> false;
 is_char(C) -> C < 16#D800 orelse C > 16#DFFF andalso C band 16#FFFE =/= 16#FFFE.
 
-%% One character more than can be written, so that the cut is noticed.
+%% One character more than can be written, so that the cut is detected.
 prefix(List, Left) when is_list(List) -> lists:sublist(List, Left + 1);
 prefix(Binary, Left) -> binary:part(Binary, 0, prefix_size(Binary, Left + 1, 0)).
 
@@ -251,7 +251,7 @@ prefix_size(Binary, Count, Size) ->
         _ -> Size
     end.
 
-%% Every character that could do harm to a terminal, and the quote, as the escape that Erlang's scanner reads.
+%% Escapes every character that could harm a terminal, and the quote, as Erlang's scanner reads them.
 escape([], _) -> [];
 escape([Quote | Rest], Quote) -> [$\\, Quote | escape(Rest, Quote)];
 escape([$\\ | Rest], Quote) when Quote =/= none -> "\\\\" ++ escape(Rest, Quote);

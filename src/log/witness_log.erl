@@ -2,7 +2,7 @@
 -moduledoc """
 Logs: events of a system in a file, as text or as JSON Lines (see `docs/logs.md` for both formats).
 
-A parser takes blocks of whole lines and gives the events in them, with the numbers of their lines:
+A parser takes blocks of whole lines and returns the events in them, with the numbers of their lines:
 
 ```
 1> Parser = witness_log:parser(#{format => text}).
@@ -12,8 +12,8 @@ A parser takes blocks of whole lines and gives the events in them, with the numb
   lines => 2,malformed => [],skipped => 0}
 ```
 
-A log is data. Nothing in it is run or loaded, nothing in it makes a parser fail, and the atoms that it adds to the VM
-are bounded. What was read is free of the block: no part of it keeps the block in memory.
+A log is data. Nothing in it is run or loaded, nothing in it makes a parser fail, and the number of atoms that it adds to the
+VM is bounded. The result shares nothing with the block, so no part of it keeps the block in memory.
 """.
 
 -export([format_of/1, guess/1, parser/1, parse/2, line/2, proc/1]).
@@ -26,21 +26,21 @@ are bounded. What was read is free of the block: no part of it keeps the block i
 -doc """
 - `format`: that of the blocks;
 - `max_atoms`: how many names the log may add to those that the VM knows (100,000);
-- `skip_malformed`: whether to go on behind a malformed line (`false`).
+- `skip_malformed`: whether to go on after a malformed line (`false`).
 """.
 -type options() :: #{format := format(), max_atoms => pos_integer(), skip_malformed => boolean()}.
 
--doc "It can be shared by any number of processes, whose logs then share the bound on atoms.".
+-doc "Any number of processes may share a parser; their logs then share the bound on atoms.".
 -opaque parser() :: {format(), witness_log_atoms:atoms(), SkipMalformed :: boolean()}.
 
--doc "A line that is no event: its number, the character where it is wrong (both count from 1), and what is wrong.".
+-doc "A line that is not an event: its number, the column of the error (both count from 1), and what is wrong.".
 -type malformed() :: {Line :: pos_integer(), Column :: pos_integer(), What :: unicode:chardata()}.
 
 -doc """
-What is in a block. Lines count from 1 within it.
+The content of a block. Lines count from 1 within it.
 
-`lines` is their number, also of those behind an error. Without `skip_malformed`, `malformed` has the first one that is,
-and `items` those before it. With it, `malformed` has the first ten, and `skipped` is the number of them all.
+`lines` is their number, also of those after an error. Without `skip_malformed`, `malformed` has the first malformed line,
+and `items` the lines before it. With it, `malformed` has the first ten, and `skipped` is the number of all malformed lines.
 """.
 -type parsed() :: #{
     items := [{Line :: pos_integer(), witness_event:item()}],
@@ -53,7 +53,7 @@ and `items` those before it. With it, `malformed` has the first ten, and `skippe
 -define(LISTED, 10).
 -define(BOM, 16#EF, 16#BB, 16#BF).
 
--doc "The format that the name of a file tells; `.gz` and `.zst` at its end are no part of that.".
+-doc "The format by the name of a file; `.gz` and `.zst` at its end are ignored.".
 -spec format_of(file:name_all()) -> {ok, format()} | unknown.
 format_of(File) ->
     case lowercase_extension(File) of
@@ -73,7 +73,7 @@ named({_, Extension}) when Extension =:= ".log"; Extension =:= ".txt"; Extension
     {ok, text};
 named(_) -> unknown.
 
--doc "The format of a log that begins so.".
+-doc "The format of a log with these first bytes.".
 -spec guess(FirstBytes :: binary()) -> format().
 guess(<<?BOM, Rest/binary>>) -> guess(Rest);
 guess(<<C, Rest/binary>>) when C =:= $\s; C =:= $\t; C =:= $\r; C =:= $\n -> guess(Rest);
@@ -133,7 +133,7 @@ lines(Block, At) ->
     Unfinished = At < byte_size(Block) andalso binary:last(Block) =/= $\n,
     length(Newlines) + length([last || Unfinished]).
 
-%% A byte that is not of UTF-8 counts as one character.
+%% A byte that is not part of UTF-8 counts as one character.
 column(Block, Begin, Where) -> 1 + characters(binary_part(Block, Begin, Where - Begin), 0).
 
 characters(<<_/utf8, Rest/binary>>, Count) -> characters(Rest, Count + 1);
@@ -141,13 +141,13 @@ characters(<<_, Rest/binary>>, Count) -> characters(Rest, Count + 1);
 characters(<<>>, Count) -> Count.
 
 -doc """
-An item as a line of a log, with its newline. `parse/2` reads it back as the same item, but for local functions, which
-are read as `{external, Text}`, and what belongs to other nodes, of which the text has a number only.
+An item as a line of a log, with its newline. `parse/2` reads it back as the same item, with two exceptions. Local functions
+are read as `{external, Text}`. Identifiers of other nodes change, because the text has only a number for the node.
 """.
 -spec line(witness_event:item(), format()) -> iolist().
 line(Item, Format) -> witness_log_line:line(Item, Format).
 
--doc "The process that a log names so: `<0.5.0>` is a process of a BEAM, other names are those of processes elsewhere.".
+-doc "The process with this name in a log: `<0.5.0>` is a process of a BEAM, other names are those of processes elsewhere.".
 -spec proc(binary()) -> {ok, witness_event:proc()} | error.
 proc(<<>>) -> error;
 proc(Name) ->

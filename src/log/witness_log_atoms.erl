@@ -2,11 +2,11 @@
 -moduledoc """
 The names that a log may add to this VM.
 
-Atoms, functions that are named (`fun m:f/1`) and nodes take memory of the VM that is never given back, and when
-their tables are full the VM ends. So a log may use those that are there, and may add a bounded number.
+Atoms, named functions (`fun m:f/1`) and nodes take memory of the VM that is never freed, and the VM ends when
+their tables are full. So a log may use those that exist, and may add a bounded number.
 
-A counter can be shared by any number of processes. Two of them that read the same new name at the same moment count
-it twice: the bound is never exceeded.
+Any number of processes may share a counter. If two of them read the same new name at the same moment, it counts
+twice: the bound is never exceeded.
 """.
 
 -export([new/1, intern/2, function/4, pid/4, reference/3, port/3]).
@@ -26,7 +26,7 @@ it twice: the bound is never exceeded.
 -spec new(Max :: pos_integer()) -> atoms().
 new(Max) -> {atoms, Max, atomics:new(1, [])}.
 
--doc "The atom of this name, which is UTF-8.".
+-doc "The atom of this name, which is in UTF-8.".
 -spec intern(Name :: binary(), atoms()) -> atom() | refusal().
 intern(Name, Atoms) ->
     try
@@ -44,7 +44,7 @@ add(Name, Atoms) ->
 is_short(<<_/utf8, Rest/binary>>, Left) -> Left > 0 andalso is_short(Rest, Left - 1);
 is_short(<<>>, _) -> true.
 
-%% The count goes on beyond the bound: what was refused once is refused again.
+%% The count goes on above the bound: a name that was refused once is refused again.
 counted(Name, {atoms, Max, Counter}) ->
     case atomics:add_get(Counter, 1, 1) =< Max of
         true -> binary_to_atom(Name);
@@ -54,8 +54,8 @@ counted(Name, {atoms, Max, Counter}) ->
 -doc """
 The function `fun Module:Function/Arity`. Its module is not loaded.
 
-A function that was never named in this VM takes an entry of a table that is never given back. The VM does not tell
-which ones those are until their modules are loaded; so each of them takes an atom too, and is bounded with the atoms.
+A function that was never named in this VM takes an entry of a table that is never freed. The VM does not say
+which functions those are until their modules are loaded. So each of them takes an atom too, and the bound on atoms covers it.
 """.
 -spec function(module(), atom(), arity(), atoms()) -> fun() | refusal().
 function(Module, Function, Arity, Atoms) ->
@@ -77,8 +77,8 @@ term(Term) ->
 -doc """
 The process that is written `<Node.Id.Serial>`, where `Node` is not 0.
 
-Which node that was is not in the text: it is a process of a node `Node@log` that there is not. Two of them are the
-same when their texts are.
+The text does not say which node that was: the result is a process of a node `Node@log` that does not exist. Two of them are
+equal if their texts are.
 """.
 -spec pid(Node :: pos_integer(), Id :: non_neg_integer(), Serial :: non_neg_integer(), atoms()) -> pid() | refusal().
 pid(Node, Id, Serial, Atoms) when Id < 1 bsl 32, Serial < 1 bsl 32 ->
@@ -104,7 +104,7 @@ reference(_, _, _) ->
 port(Node, Number, Atoms) when Number < 1 bsl 64 -> on_node(Node, 120, <<>>, <<Number:64, 1:32>>, Atoms);
 port(_, _, _) -> {refused, ~"a port whose number is too large"}.
 
-%% The VM's external format, whose tags are 88 for a process, 90 for a reference and 120 for a port.
+%% The VM's external format; its tags are 88 for a process, 90 for a reference and 120 for a port.
 on_node(Node, Tag, Before, After, Atoms) when Node < 1 bsl 64 ->
     case intern(<<(integer_to_binary(Node))/binary, "@log">>, Atoms) of
         {refused, _} = Refused -> Refused;

@@ -2,8 +2,8 @@
 -moduledoc """
 Numbers in Erlang's notation: with a base, a point or an exponent, and of many digits.
 
-Each function takes text and its offset in the block, and returns what it read, the text behind it, and the offset of
-that. What is no number is thrown, as `witness_log_literal` expects it.
+Each function takes text and its offset in the block, and returns the value, the text after it, and the offset of
+that. It throws if the text is not a number, as `witness_log_literal` expects.
 """.
 
 -export([number/2, based/3, digit/1]).
@@ -33,7 +33,7 @@ number(Text, At) ->
         _ -> {list_to_integer(Digits), Behind, Next}
     end.
 
-%% Digits, between two of which there may be `_'.
+%% Digits, with single `_' between digits.
 decimal(<<C, Rest/binary>>, At, Begin, Digits) when ?IS_DIGIT(C), At - Begin < ?MAX_DIGITS ->
     decimal(Rest, At + 1, Begin, [C | Digits]);
 decimal(<<"_", C, Rest/binary>>, At, Begin, [_ | _] = Digits) when ?IS_DIGIT(C), At - Begin < ?MAX_DIGITS ->
@@ -59,7 +59,7 @@ in_base(Digits, Text, At, Begin) ->
             malformed(Begin, ~"a base that is not from 2 to 36")
     end.
 
--doc "A number whose digits are of some base. Where there is none, the offset behind it is the one before it.".
+-doc "A number in some base. If there is none, the returned offset is the given one.".
 -spec based(binary(), at(), Base :: 2..36) -> {non_neg_integer(), Rest :: binary(), at()}.
 based(Text, At, Base) -> based(Text, At, At, Base, 0).
 
@@ -80,7 +80,7 @@ underscored(<<"_", C, Rest/binary>> = Text, At, Begin, Base, Value) when At > Be
 underscored(Text, At, _, _, Value) ->
     {Value, Text, At}.
 
--doc "The value of a digit in the bases that have it; what is no digit is not below any base.".
+-doc "The value of a digit in the bases that have it; other characters are 36, which is not below any base.".
 -spec digit(char()) -> 0..36.
 digit(C) when is_integer(C), ?IS_DIGIT(C) -> C - $0;
 digit(C) when is_integer(C), C >= $a, C =< $z -> C - $a + 10;

@@ -1,17 +1,17 @@
 -module(witness_log_follow).
 -moduledoc """
 Reads a file that grows, as `tail -F` does: across rotation by renaming, across copying and truncating, and when it is
-not there yet or for a while. Nothing is left out and nothing comes twice; where that cannot be known, it says `lost`.
+missing at first or for a while. It neither skips nor repeats text; if it cannot be sure of that, it reports `lost`.
 
-**Which file comes next.** When the log's name stands for another file than the newest one that is known, the files from
-that one to the log are looked for among its rotated ones (`witness_log_rotation`), and opened, so that further renaming
-does not matter. A file is left only when a later one has text, and after that has nothing more to read: one writer does
-not go back to the file that it has left.
+**Which file comes next.** If the log's name refers to another file than the newest known one, the files from
+that one to the log are looked for among the rotated files (`witness_log_rotation`). They are opened, so that further renaming
+has no effect. When a later file has text, the reader reads the rest of its file and leaves it. This is safe because a writer
+does not go back to a file that it has left.
 
-**Truncation.** Each read asks for the bytes before the place once more, and for the first ones of the file
-(`witness_log_mark`). Where they differ, the file was truncated, even if it is long again. A rotated file that holds
-what was read is its copy: reading goes on there. Without one, text may be lost. While a copy is being made the log
-still holds all of it: then the log is where to go on, at the same offset, and not the file after the copy.
+**Truncation.** Each read also reads the bytes before the place again, and the first bytes of the file
+(`witness_log_mark`). If they differ, the file was truncated, even if it is long again. A rotated file that contains
+what was read is its copy: reading continues there. Without a copy, text may be lost. While a copy is being made, the log
+still has all its text: then reading continues in the log, at the same offset, and not in the file after the copy.
 
 **A position** of an earlier run is looked for in the same way, first in the file that it was saved for.
 """.
@@ -22,27 +22,27 @@ still holds all of it: then the log is where to go on, at the same offset, and n
 
 -define(LOOKS, 100).
 
--doc "What cannot be followed.".
+-doc "Why an input cannot be followed.".
 -type reason() :: file:posix() | badarg | follow_input | {follow_compressed, gzip | zstd}.
 
 -doc """
-Why text may be missing. `truncated`: the file was, and there is no copy of it. `replaced`: the file is not among the
-rotated ones, so that there may have been others between it and the one that is there now.
+Why text may be missing. `truncated`: the file was truncated, and there is no copy of it. `replaced`: the file is not among the
+rotated ones, so there may have been others between it and the current one.
 """.
 -type lost() :: truncated | replaced.
 
-%% With what may be missing before it.
+%% A later file, with the text that may be missing before it.
 -type later() :: {witness_log_input:identity(), witness_log_input:input(), no | lost()}.
 
 -record(follow, {file :: file:name_all(),
                  block :: pos_integer(),
-                 input = none :: witness_log_input:input() | none,        % the file that is read
+                 input = none :: witness_log_input:input() | none,        % the file that is being read
                  identity = {0, 0} :: witness_log_input:identity(),
-                 mark = witness_log_mark:new() :: witness_log_mark:mark(), % how far it was read
-                 copy = false :: boolean(),                               % it is a copy of what the log was
+                 mark = witness_log_mark:new() :: witness_log_mark:mark(), % where reading continues
+                 copy = false :: boolean(),                               % the file is a copy of an earlier state of the log
                  later = [] :: [later()],                                 % files that were written after it, in order
-                 youngest = none :: witness_log_rotation:youngest() | unknown, % rotated file when the log came next
-                 tell = no :: no | lost()}).                              % before anything else
+                 youngest = none :: witness_log_rotation:youngest() | unknown, % rotated file at the last change of file
+                 tell = no :: no | lost()}).                              % to be reported first
 
 -doc "A followed file. The process that opened it reads it.".
 -opaque follow() :: #follow{}.
@@ -60,8 +60,8 @@ open({file, File}, Options = #{block := Block}) ->
         {error, Reason, _} -> {error, Reason}
     end.
 
-%% Begins with what the name stands for now. What rotated files there are belongs to the past. (A name that has another
-%% file since that look is noticed with the first text.)
+%% Begins with the current file of this name. Older rotated files are ignored. (If the name has got another
+%% file since that look, the first text shows it.)
 start({ok, Look}, F = #follow{input = Input}) ->
     _ = [witness_log_input:close(Input) || Input =/= none],
     open_log((close_later(F))#follow{input = none, copy = false, mark = witness_log_mark:new(),
@@ -83,8 +83,8 @@ open_log(F = #follow{file = File}) ->
     end.
 
 -doc """
-What comes next. `next`: the file has ended, and the text after this is that of another one. `moved`: the same text
-goes on in another file. `lost`: text may be missing here. `wait`: there is nothing at the moment.
+The next part. `next`: the file has ended, and the following text is that of another file. `moved`: the same text
+continues in another file. `lost`: text may be missing here. `wait`: there is no text at the moment.
 """.
 -spec read(follow()) ->
     {text, binary(), follow()} | {next | moved, witness_log_source:place(), follow()}
@@ -106,7 +106,7 @@ read_or(AtEnd, F) ->
         {error, Reason} -> {error, Reason, F}
     end.
 
-%% The bytes before the place come with those behind it, so that both are of the same file as it was at one moment.
+%% The bytes before the place are read together with those after it, so that both show the file at one moment.
 bytes(#follow{input = Input, mark = Mark, block = Block}) ->
     Size = witness_log_mark:size(Mark),
     Head = witness_log_mark:head(Mark),
@@ -131,10 +131,10 @@ first_text(Kind, _, F) when Kind =:= gzip; Kind =:= zstd -> {error, {follow_comp
 first_text(_, Bytes, F = #follow{later = Later, youngest = Youngest}) when Later =/= []; Youngest =:= unknown ->
     accepted(Bytes, F);
 first_text(_, Bytes, F = #follow{youngest = {Identity, _}, identity = Identity}) ->
-    accepted(Bytes, F); % it had been renamed when it was found
+    accepted(Bytes, F); % it was renamed before it was found
 first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Identity}) ->
-    %% Before its first bytes were read, it may have been written, copied and truncated: then its first copy comes
-    %% first. And a log that was awaited may have been renamed before anybody saw it.
+    %% Before its first bytes were read, the log may have been written, copied and truncated: then its first copy
+    %% comes first. An awaited log may have been renamed before it was found.
     maybe
         {ok, Look} ?= witness_log_rotation:look(File),
         {ok, Entries = [{_, First} | _]} ?= witness_log_rotation:since(Youngest, Look),
@@ -158,7 +158,7 @@ go_to_copy({error, Reason}, _, F) -> {error, Reason, F}.
 
 %% --- rotation --------------------------------------------------------------------
 
-%% All decisions fall before the last look at the file, so that they hold at the moment in which it has nothing more.
+%% All decisions precede the last read of the file, so they hold at the moment when it has nothing more.
 at_end(F) ->
     case later(F) of
         F1 = #follow{later = Later} ->
@@ -171,7 +171,7 @@ at_end(F) ->
         Error -> Error
     end.
 
-%% Those without text before one with text will never have any. So the younger ones are asked first.
+%% An empty file before one with text stays empty. So the younger files are checked first.
 with_text(Later) ->
     Asked = lists:foldr(fun(L = {_, Input, _}, Kept) -> [{has_text(Input), L} | Kept] end, [], Later),
     case lists:splitwith(fun({HasText, _}) -> not HasText end, Asked) of
@@ -188,7 +188,7 @@ has_text(Input) ->
         _ -> false
     end.
 
-%% Whether the log still holds what is read in a copy of it.
+%% Whether the log still has the text that is being read in a copy of it.
 holds({_, Input, no}, #follow{copy = true, mark = Mark}) -> witness_log_input:find(Mark, Input) =/= error;
 holds(_, _) -> false.
 
@@ -201,8 +201,8 @@ switch(Same, F = #follow{input = Input, later = [{Identity, Next, Gap} | Later],
         false -> {next, place(F1), F1#follow{mark = witness_log_mark:new(), tell = Gap, youngest = unknown}}
     end.
 
-%% Finds the files that have come after the newest one that is known. After a copy comes whatever was copied since, and
-%% the log may have been truncated, but is no other file: so all that comes after a copy is looked for anew each time.
+%% Finds the files that follow the newest known one. A copy is followed by later copies and by the log, which may have been
+%% truncated but is the same file: so after a copy all later files are looked for each time.
 later(F = #follow{copy = true, identity = Identity}) -> add_later(Identity, close_later(F));
 later(F = #follow{file = File, identity = Identity, later = Later}) ->
     {Newest, _, _} = lists:last([{Identity, none, no} | Later]),
@@ -224,7 +224,7 @@ add_later(Newest, F = #follow{file = File, later = Later}) ->
         busy -> F
     end.
 
-%% A file that was renamed may still grow while its writer has not heard of that; a copy may not.
+%% A renamed file may still grow until its writer reopens the log; a copy may not.
 youngest(Look, #follow{copy = Copy}) ->
     case witness_log_rotation:youngest(Look) of
         {Identity, _} when not Copy -> {Identity, any};
@@ -241,14 +241,14 @@ close_later(F = #follow{later = Later}) ->
     _ = [witness_log_input:close(Input) || {_, Input, _} <- Later],
     F#follow{later = []}.
 
-%% The gap is before the first of them.
+%% The gap is before the first file.
 opened(_, {ok, []}) -> {ok, []};
 opened(Gap, {ok, [{Identity, Input} | Opened]}) -> {ok, [{Identity, Input, Gap} | [{I, In, no} || {I, In} <- Opened]]};
 opened(_, Other) -> Other.
 
 %% --- truncation ------------------------------------------------------------------
 
-%% It was copied before it was truncated, so that a copy is complete by now.
+%% The file was copied before it was truncated, so the copy is complete by now.
 truncated(F = #follow{file = File, mark = Mark, input = Input}) ->
     case witness_log_rotation:look(File) of
         {ok, Look} ->
@@ -285,7 +285,7 @@ resume(Position = #{device := Device, inode := Inode}, F = #follow{file = File},
         busy -> resume(Position, F, N - 1)
     end.
 
-%% It may have been copied since the look, and truncated before it was opened.
+%% The file may have been copied since the look, and truncated before it was opened.
 not_found(Position, Look, F = #follow{file = File}, N) ->
     case witness_log_rotation:look(File) of
         {ok, Again} ->
@@ -307,21 +307,21 @@ lost_position(Error, _) -> Error.
 
 %% --- the rest --------------------------------------------------------------------
 
--doc "Where reading begins.".
+-doc "The place where reading begins.".
 -spec mark(follow()) -> witness_log_mark:mark().
 mark(#follow{tell = no, mark = Mark}) -> Mark;
 mark(_) -> witness_log_mark:new().
 
--doc "Which file it is.".
+-doc "Identifies the current file.".
 -spec place(follow()) -> witness_log_source:place().
 place(#follow{identity = {Device, Inode}, copy = Copy}) -> #{device => Device, inode => Inode, copy => Copy}.
 
--doc "How much of the file was read, and how much there is at the moment.".
+-doc "How much of the file was read, and its current size.".
 -spec progress(follow()) -> {non_neg_integer(), non_neg_integer() | unknown}.
 progress(#follow{file = File, mark = Mark}) ->
     {witness_log_mark:offset(Mark), witness_log_input:size({file, File})}.
 
--doc "Closes it.".
+-doc "Closes the file.".
 -spec close(follow()) -> ok.
 close(F = #follow{input = Input}) ->
     _ = [witness_log_input:close(Input) || Input =/= none],

@@ -1,18 +1,18 @@
 -module(witness_log_gzip).
 -moduledoc """
-The text of gzip data, a piece at a time: members, one after the other, and zeros behind the last one, with which tar and tapes
-fill a block up, and which `gzip` ignores too.
+The text of gzip data, a piece at a time. The data are members, one after the other. Zeros may follow the last one: tar and tapes
+pad blocks with them, and `gzip` ignores them too.
 
-`m:zlib` does not tell where a member has ended, and so which bytes stand behind it. But a member ends with the CRC-32 of its text and
-the size of that, so its end is found by these. Nothing is taken for the end that `zlib:inflateEnd/1` does not confirm.
+`m:zlib` does not say where a member has ended, and so which bytes follow it. But a member ends with the CRC-32 and the size of
+its text, so its end is found by these. An end is accepted only if `zlib:inflateEnd/1` confirms it.
 """.
 
 -export([open/0, feed/2, finish/1, close/1]).
 
 -export_type([gzip/0, reason/0]).
 
-%% crc, size: those of the text that this member has given. head: its first bytes. before: its last bytes before `piece`, which was fed
-%% and is not done yet. read: how many bytes of it came before `piece`.
+%% crc, size: those of the text of this member so far. head: its first bytes. before: its last bytes before `piece', which was
+%% given to zlib and is not finished yet. read: how many bytes of the member preceded `piece'.
 -record(member, {crc = 0 :: non_neg_integer(),
                  size = 0 :: non_neg_integer(),
                  head = ~"" :: binary(),
@@ -20,10 +20,10 @@ the size of that, so its end is found by these. Nothing is taken for the end tha
                  piece = ~"" :: binary(),
                  read = 0 :: non_neg_integer()}).
 
--doc "A decompressor. `{behind, Bytes}`: a member has ended, and these bytes follow it. `padding`: so did zeros.".
+-doc "A decompressor. `{behind, Bytes}`: a member has ended, and these bytes follow it. `padding`: zeros have followed it.".
 -opaque gzip() :: {zlib:zstream(), #member{} | {behind, binary()} | padding}.
 
--doc "What is wrong with it.".
+-doc "What is wrong with the data.".
 -type reason() :: damaged | truncated.
 
 -define(WINDOW, 16 + 15). % gzip only, with the largest window
@@ -41,14 +41,14 @@ member(Z) ->
     ok = zlib:inflateInit(Z, ?WINDOW, cut),
     #member{}.
 
--doc "The next piece of text. `more`: there is more of it, call again with no bytes; `done`: it needs input.".
+-doc "The next piece of text. `more`: there is more text, call again without bytes; `done`: input is needed.".
 -spec feed(binary(), gzip()) -> {more | done, Text :: iodata(), gzip()} | {error, damaged}.
 feed(~"", {Z, {behind, ~""}}) -> {done, [], {Z, {behind, ~""}}};
 feed(Bytes, {Z, {behind, ~""}}) -> behind(Bytes, Z);
 feed(~"", {Z, {behind, Rest}}) -> behind(Rest, Z);
 feed(Bytes, {Z, padding}) -> padded(Bytes, Z);
 feed(Bytes, {Z, #member{piece = ~""} = M}) -> inflated(Bytes, Z, M#member{head = head(Bytes, M), piece = Bytes});
-%% It was not done.
+%% There was more text.
 feed(~"", {Z, #member{} = M}) -> inflated(~"", Z, M).
 
 joined(~"", Bytes) -> Bytes;
@@ -78,7 +78,7 @@ inflated(Bytes, Z, M) ->
 counted(Text, #member{crc = Crc, size = Size} = M) ->
     M#member{crc = erlang:crc32(Crc, Text), size = (Size + iolist_size(Text)) band 16#ffffffff}.
 
-%% All of the piece was taken, or all of it up to the end of the member: the rest was left out.
+%% zlib has taken all of the piece, or all of it up to the end of the member; it has dropped the rest.
 ended(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
     All = joined(Before, Piece),
     case trailer(All, M#member{read = Read - byte_size(Before)}) of
@@ -95,8 +95,8 @@ ended(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
 
 kept(All) -> binary:copy(binary:part(All, byte_size(All), -min(?TRAILER, byte_size(All)))).
 
-%% Where the trailer stands in these bytes, before which `read' bytes of the member came. That of an empty text is zeros, and one zero
-%% more may belong to the text. So eight of them at the end of the bytes do not say that it is all there.
+%% The position of the trailer in these bytes; `read' bytes of the member precede them. The trailer of an empty text is zeros, and
+%% one more zero may belong to the compressed text. So eight zeros at the end of the bytes may not be the whole trailer.
 trailer(Bytes, #member{crc = Crc, size = Size, read = Read} = M) ->
     From = max(0, least(M) - Read),
     case From =< byte_size(Bytes) andalso binary:match(Bytes, <<Crc:32/little, Size:32/little>>, [{scope, {From, byte_size(Bytes) - From}}]) of
@@ -110,11 +110,11 @@ trailer(Bytes, #member{crc = Crc, size = Size, read = Read} = M) ->
         _ -> none
     end.
 
-%% A head can hold eight zeros.
+%% A head may contain eight zeros.
 least(#member{head = <<_:3/binary, Flags, _:6/binary, Size:16/little>>}) when Flags band ?EXTRA =/= 0 -> ?HEAD + 2 + Size;
 least(_) -> ?HEAD.
 
--doc "There is no more input: was it complete?".
+-doc "Whether the data were complete, at the end of the input.".
 -spec finish(gzip()) -> ok | {error, truncated}.
 finish({Z, #member{}}) ->
     try zlib:inflateEnd(Z)
@@ -122,6 +122,6 @@ finish({Z, #member{}}) ->
     end;
 finish(_) -> ok.
 
--doc "Gives its memory back.".
+-doc "Frees the memory of the decompressor.".
 -spec close(gzip()) -> ok.
 close({Z, _}) -> zlib:close(Z).

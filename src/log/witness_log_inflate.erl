@@ -2,9 +2,9 @@
 -moduledoc """
 The text of a log that may be compressed, a piece at a time.
 
-What a log is compressed with is told by its first bytes and not by its name: gzip (`m:witness_log_gzip`), zstd (also
-several frames, one after the other, and skippable ones), or nothing. However much a piece of input expands to, a call
-gives a bounded piece of text, and the next call goes on from there. So nobody has to hold what a bomb expands to.
+The first bytes of a log tell its compression, not its name: gzip (`m:witness_log_gzip`), zstd (also
+several frames, one after the other, and skippable ones), or none. However much a piece of input expands to, a call
+returns a bounded piece of text, and the next call continues from there. So a decompression bomb never takes much memory.
 
 ```
 1> {ok, I} = witness_log_inflate:open(gzip).
@@ -18,7 +18,7 @@ gives a bounded piece of text, and the next call goes on from there. So nobody h
 
 -export_type([inflate/0, kind/0, reason/0]).
 
--doc "What a log is compressed with.".
+-doc "The compression of a log.".
 -type kind() :: plain | gzip | zstd.
 
 -doc "A decompressor.".
@@ -26,17 +26,17 @@ gives a bounded piece of text, and the next call goes on from there. So nobody h
 
 -type zstd() :: term(). % OTP 27 has no module of this name
 
--doc "It is damaged, it ends in the middle, its frames need more than 128 MiB, or this VM cannot read zstd.".
+-doc "The data are damaged or truncated, their frames need more than 128 MiB, or this VM cannot read zstd.".
 -type reason() :: {damaged, kind()} | {truncated, kind()} | {window, zstd} | {no_zstd, Release :: string()}.
 
 -define(GZIP, 16#1f, 16#8b).
 -define(ZSTD, 16#28, 16#b5, 16#2f, 16#fd).
-%% The largest window of a frame is 2^27 bytes, as for `zstd -d`: a decoder holds as much.
+%% The largest window of a frame is 2^27 bytes, as for `zstd -d`: a decoder needs that much memory.
 -define(WINDOW_LOG, 27).
-%% The head of a frame with a window of 2^41 bytes, which no decoder takes.
+%% The head of a frame with a window of 2^41 bytes, which no decoder accepts.
 -define(TOO_LARGE, <<?ZSTD, 0, (31 bsl 3)>>).
 
--doc "What begins with these bytes. `more`: there are too few to tell.".
+-doc "The compression of data with these first bytes. `more`: there are too few to decide.".
 -spec kind(binary()) -> kind() | more.
 kind(<<?GZIP, _/binary>>) -> gzip;
 kind(<<?ZSTD, _/binary>>) -> zstd;
@@ -64,11 +64,11 @@ open(zstd) ->
     end.
 
 -doc """
-The next piece of text. `more`: there is more of it, call again with no bytes; `done`: it needs input.
+The next piece of text. `more`: there is more text, call again without bytes; `done`: input is needed.
 
 ## Errors
-`{damaged, Kind}`: the input is no gzip or zstd from here on. With zstd, up to 128 KiB of the text before are lost with
-it. `{window, zstd}`: a frame needs more memory than is allowed, and got none.
+`{damaged, Kind}`: the input is not gzip or zstd from here on. With zstd, up to 128 KiB of the preceding text are lost
+too. `{window, zstd}`: a frame needs more memory than is allowed, and none was allocated.
 """.
 -spec feed(binary(), inflate()) -> {more | done, Text :: iodata(), inflate()} | {error, reason()}.
 feed(Bytes, plain) -> {done, Bytes, plain};
@@ -85,7 +85,7 @@ feed(Bytes, {zstd, Context, Left}) ->
         error:{zstd_error, What} -> {error, {zstd_reason(What), zstd}}
     end.
 
--doc "There is no more input: was it complete?".
+-doc "Whether the data were complete, at the end of the input.".
 -spec finish(inflate()) -> ok | {error, reason()}.
 finish(plain) -> ok;
 finish({gzip, Gzip}) ->
@@ -94,14 +94,14 @@ finish({gzip, Gzip}) ->
         {error, Reason} -> {error, {Reason, gzip}}
     end;
 finish({zstd, Context, _}) ->
-    %% The module zstd does not tell whether a frame is complete. But only between frames it refuses a byte that begins
-    %% none, for the same reason as at the beginning; within a frame it takes the byte, or finds fault with the frame.
+    %% The module zstd does not say whether a frame is complete. But it refuses a byte that begins no frame, for the same reason
+    %% as at the beginning, only between frames. Within a frame it takes the byte, or reports an error of the frame.
     case refusal(Context, <<0>>) =:= refusal(<<0>>) of
         true -> ok;
         false -> {error, {truncated, zstd}}
     end.
 
-%% It tells its reasons in words of its own.
+%% zstd reports its reasons as text of its own.
 zstd_reason(What) ->
     case refusal(?TOO_LARGE) of
         What -> window;
@@ -121,7 +121,7 @@ refusal(Context, Bytes) ->
         error:{zstd_error, What} -> What
     end.
 
--doc "Gives its memory back.".
+-doc "Frees the memory of the decompressor.".
 -spec close(inflate()) -> ok.
 close(plain) -> ok;
 close({gzip, Gzip}) -> witness_log_gzip:close(Gzip);
@@ -134,7 +134,7 @@ zstd_context() ->
 
 zstd_stream(Context, Bytes) -> zstd(stream, [Context, Bytes]).
 
-%% Where there is no such module, nothing is opened for it.
+%% If there is no such module, no decompressor was opened.
 zstd(Function, Arguments) ->
     Module = zstd,
     apply(Module, Function, Arguments).

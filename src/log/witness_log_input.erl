@@ -2,13 +2,13 @@
 -moduledoc """
 The bytes of a file, or of standard input, in pieces.
 
-A file is read raw, past the file server. Standard input is read by a port of its own that is open only while somebody
-waits for input. So a pipe's bytes come as soon as they are written, and what nobody has asked for stays in the pipe:
-its writer waits. (A raw read of `/dev/stdin` would return only when all the bytes that it asked for are there, which is
+A file is read raw, without the file server. A separate port reads standard input; it is open only while a process
+waits for input. So the bytes of a pipe arrive as soon as they are written, and bytes that are not needed yet stay in the pipe,
+which blocks its writer. (A raw read of `/dev/stdin` would return only when all requested bytes are there, which is
 too late for a verdict; and the VM's own reader of standard input is forty times slower.)
 
 The VM must not read standard input itself: `erl` needs the flag `-noinput`, after any `-noshell`. Without it OTP 27
-takes the first bytes away.
+consumes the first bytes.
 """.
 
 -export([open/1, read/2, pread/3, go_to/2, find/2, size/1, identity/1, identity_of/1, close/1]).
@@ -18,12 +18,12 @@ takes the first bytes away.
 -doc "An open file or standard input. The process that opened it reads it.".
 -opaque input() :: {file, file:fd()} | standard_input | ended.
 
--doc "What stays the same of a file when it is renamed. Device and inode are 0 where there is no such thing.".
+-doc "Identifies a file across renaming. Device and inode are 0 if the file system has none.".
 -type identity() :: {Device :: integer(), Inode :: integer()}.
 
 -include_lib("kernel/include/file.hrl").
 
--doc "Opens it.".
+-doc "Opens an input.".
 -spec open({file, file:name_all()} | standard_input) -> {ok, input()} | {error, file:posix() | badarg}.
 open(standard_input) ->
     case file:read_file_info("/dev/stdin") of
@@ -36,7 +36,7 @@ open({file, File}) ->
         {error, Reason} when is_atom(Reason) -> {error, Reason}
     end.
 
--doc "Some bytes, at most about so many. Waits until there is at least one.".
+-doc "Reads bytes, at most about so many. Waits until there is at least one.".
 -spec read(input(), pos_integer()) -> {ok, binary(), input()} | eof | {error, file:posix()}.
 read(I = {file, Fd}, Size) ->
     case file:read(Fd, Size) of
@@ -54,7 +54,7 @@ read(standard_input, _) ->
                 {Port, eof} -> eof;
                 {'DOWN', Monitor, port, Port, Reason} -> {error, Reason}
             end,
-    %% What it sends comes before the answer to its closing, so that nothing of it is missed here, and closing it leaves
+    %% The data that the port sends precede its answer to the closing, so none of them is missed here. Closing the port leaves
     %% the file descriptor open.
     catch_closed(Port),
     demonitor(Monitor, [flush]),
@@ -75,7 +75,7 @@ taken({error, Reason}, _) when is_atom(Reason) -> {error, Reason}.
 joined([Bytes]) -> Bytes;
 joined(Pieces) -> iolist_to_binary(lists:reverse(Pieces)).
 
--doc "Bytes of a file from an offset on, fewer at its end.".
+-doc "Reads bytes of a file from an offset on, fewer at its end.".
 -spec pread(input(), non_neg_integer(), non_neg_integer()) -> {ok, binary()} | {error, file:posix()}.
 pread(_, _, 0) -> {ok, ~""};
 pread({file, Fd}, Offset, Size) ->
@@ -84,7 +84,7 @@ pread({file, Fd}, Offset, Size) ->
         Other -> Other
     end.
 
--doc "Goes on reading a file from there.".
+-doc "Moves to an offset of a file.".
 -spec go_to(non_neg_integer(), input()) -> ok | {error, file:posix()}.
 go_to(Offset, {file, Fd}) ->
     case file:position(Fd, Offset) of
@@ -92,7 +92,7 @@ go_to(Offset, {file, Fd}) ->
         {error, Reason} -> {error, Reason}
     end.
 
--doc "The mark, if the file holds before its place what the mark says. `error`: it does not, or cannot be read.".
+-doc "The mark, if the file has the text of the mark before that place. `error`: it does not, or cannot be read.".
 -spec find(witness_log_mark:mark() | witness_log_mark:saved(), input()) -> {ok, witness_log_mark:mark()} | error.
 find(Mark, Input) ->
     Size = witness_log_mark:size(Mark),
@@ -104,7 +104,7 @@ find(Mark, Input) ->
         {error, _} -> error
     end.
 
--doc "How many bytes it has in all, for a file.".
+-doc "The size of a file in bytes.".
 -spec size({file, file:name_all()} | standard_input) -> non_neg_integer() | unknown.
 size({file, File}) -> size_of(File);
 size(standard_input) -> size_of("/dev/stdin").
@@ -115,7 +115,7 @@ size_of(File) ->
         _ -> unknown
     end.
 
--doc "Which file it is.".
+-doc "Identifies the file.".
 -spec identity(input()) -> identity().
 identity({file, Fd}) ->
     case identity_of(Fd) of
@@ -124,7 +124,7 @@ identity({file, Fd}) ->
     end;
 identity(_) -> {0, 0}.
 
--doc "Which file a name stands for, if any.".
+-doc "Identifies the file of a name, if there is one.".
 -spec identity_of(file:name_all() | file:fd()) -> identity() | none.
 identity_of(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
@@ -132,7 +132,7 @@ identity_of(File) ->
         {error, _} -> none
     end.
 
--doc "Closes it.".
+-doc "Closes an input.".
 -spec close(input()) -> ok.
 close({file, Fd}) ->
     _ = file:close(Fd),

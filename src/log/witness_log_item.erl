@@ -1,24 +1,24 @@
 -module(witness_log_item).
 -moduledoc """
-Events from what a log says, which can be anything.
+Makes events from the terms of a log, which can be anything.
 """.
 
 -export([checked/2, peer/1]).
 
 -export_type([place/0, wrong/0]).
 
--doc "Where a log says it: an offset of the block.".
+-doc "A place in the log: an offset of the block.".
 -type place() :: non_neg_integer().
 
--doc "What should stand at a place.".
+-doc "What was expected at a place.".
 -type wrong() :: {expected, What :: binary(), place()}.
 
-%% What an element of an item is.
+%% The role of an element in an item.
 -type role() :: process | parent | destination | origin | signature | function | reason | missing.
 
 -doc """
-The item, when each of its elements is what it should be. The places are those of its elements behind the kind, in their
-order; messages and reasons can be any term, and so have none.
+The item, if each of its elements is valid for its role. The places are those of the elements after the kind, in their
+order; messages and reasons can be any term, and so have no place.
 """.
 -spec checked(tuple(), [place()]) -> witness_event:item() | wrong().
 checked({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
@@ -50,7 +50,7 @@ is(parent, Parent) -> Parent =:= undefined orelse is(process, Parent);
 is(destination, {Name, Node}) when is_atom(Name), is_atom(Node) -> true;
 is(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(To) orelse is(process, To);
 is(origin, From) -> From =:= undefined orelse is_port(From) orelse is(process, From);
-%% The length of what is no proper list fails, and with it the guard.
+%% `length' of an improper list fails, and with it the guard.
 is(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function), length(Args) >= 0 -> true;
 is(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
 is(reason, Reason) -> is_atom(Reason);
@@ -66,7 +66,7 @@ what(function) -> ~"a function: {module,function,Arity}";
 what(reason) -> ~"the reason, an atom";
 what(missing) -> ~"how many are missing: a number, or unknown".
 
--doc "A process that is named by a string is one from elsewhere; everything else is as it is.".
+-doc "A string becomes the name of a process elsewhere; every other term stays as it is.".
 -spec peer(term()) -> term().
 peer(Name) when is_list(Name) ->
     try unicode:characters_to_binary(Name) of

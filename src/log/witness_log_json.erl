@@ -8,7 +8,7 @@ JSON Lines, the format of logs for programs in any language: an object a line (s
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
 
 -doc """
-The event of the line that begins at an offset of a block, and the offset of the next line. `none` is a blank line.
+The event of the line at an offset of a block, and the offset of the next line. `none` is a blank line.
 """.
 -spec event(Rest :: binary(), Block :: binary(), At :: non_neg_integer(), witness_log_atoms:atoms()) ->
     {witness_event:item() | none, Next :: non_neg_integer()} | witness_log_term:malformed().
@@ -28,7 +28,7 @@ last(<<C, Rest/binary>>, Block, At, Begin, Fields, Atoms) when ?IS_BLANK(C) ->
     last(Rest, Block, At + 1, Begin, Fields, Atoms);
 last(_, Block, At, _, _, _) -> witness_log_term:expected(~"the end of the line", Block, At).
 
--doc "The process that has this name.".
+-doc "The process with this name.".
 -spec process(Name :: binary(), witness_log_atoms:atoms()) -> witness_event:proc().
 process(<<"<", _/binary>> = Name, Atoms) ->
     case witness_log_term:text(Name, Atoms) of
@@ -135,7 +135,7 @@ content(Name, Fields, Begin, Atoms) ->
             malformed(At, ~"expected a term in Erlang's notation, a string")
     end.
 
-%% Of two fields that say the same there is one.
+%% Two fields with the same meaning exclude each other.
 alone(Name, Fields, Other, At) ->
     case find(Name, Fields) of
         none -> ok;
@@ -164,7 +164,7 @@ missing(none, At) -> {unknown, At};
 missing({null, At}, _) -> {unknown, At};
 missing(Missing, _) -> Missing.
 
-%% What a process was spawned with: `signature' in Erlang's notation, or its parts.
+%% The function and the arguments that a process was spawned with: `signature' in Erlang's notation, or its parts.
 signature(Fields, Begin, Atoms) -> called(args, [], Fields, Begin, Atoms).
 
 function(Fields, Begin, Atoms) -> called(arity, 0, Fields, Begin, Atoms).

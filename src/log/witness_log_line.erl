@@ -26,7 +26,7 @@ text({attached, P, Function, Time}) -> text(Time, ~"attached(", [peer(P), $, | t
 text(undefined, Kind, Arguments) -> [Kind, Arguments, ~")\n"];
 text(Time, Kind, Arguments) -> [$@, integer_to_binary(Time), $\s, Kind, Arguments, ~")\n"].
 
-%% Arguments are written as a list, also where they could be a string.
+%% Arguments are written as a list, even if they could be a string.
 call({Module, Function, Args}) -> [${, term(Module), $,, term(Function), ~",[", witness_log_write:list(Args), ~"]}"].
 
 peer({external, Name} = P) when is_binary(Name) ->
@@ -56,7 +56,7 @@ json({gap, P, Reason, Missing, Time}) ->
 json({attached, P, {Module, Function, Arity}, Time}) ->
     [~"attached", process(P), called(Module, Function), field(~"arity", integer_to_binary(Arity)) | time(Time)].
 
-%% The kind stands before it, with its opening quote.
+%% The caller has written the kind, with its opening quote.
 process(P) -> [~"\",\"process\":", name(P)].
 
 field(Name, Value) -> [~",\"", Name, ~"\":", Value].
@@ -76,14 +76,14 @@ signature({Module, Function, Args} = Signature) ->
         Value -> [called(Module, Function), field(~"args", Value)]
     end.
 
-%% What JSON cannot say is written in Erlang's notation.
+%% A term without an equivalent in JSON is written in Erlang's notation.
 content(Name, Term) ->
     case value(Term) of
         none -> field(~"term", text_of(term(Term)));
         Value -> field(Name, Value)
     end.
 
-%% A name that looks like a process is none, and so is what is no text: these are written as terms.
+%% A string that looks like a process identifier, or is not text, would be read back differently: it is written as a term.
 name(P) when is_pid(P) -> [$", term(P), $"];
 name({external, Name} = P) when is_binary(Name) ->
     case Name of
@@ -103,7 +103,7 @@ text_of(Text) -> string(iolist_to_binary(Text)).
 
 string(Text) -> json:encode_binary(Text).
 
-%% The JSON that is read back as this term, or `none'. Whether there is one is looked at first: leaving by an exception
+%% The JSON that is read back as this term, or `none'. The check for that comes first: leaving by an exception
 %% would take longer.
 value(Term) ->
     case is_json(Term) of

@@ -4,7 +4,7 @@ The terms of Erlang's notation that are rare in a log, or longer to read: quoted
 bitstrings, characters, large numbers and those with a point or a base, processes of other nodes, references, ports
 and functions.
 
-None of them goes beyond the end of its line, and none takes more than a bounded multiple of the memory of its text.
+A term never goes beyond the end of its line, and takes at most a bounded multiple of the memory of its text.
 """.
 
 -export([read/3]).
@@ -16,12 +16,12 @@ None of them goes beyond the end of its line, and none takes more than a bounded
 -define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
 
-%% So a segment of a bitstring takes little more memory than its text.
+%% This limit bounds the memory of a segment of a bitstring by a small multiple of its text.
 -define(MAX_BITS, 256).
 
 -type at() :: witness_log_digits:at().
 
--doc "The term at an offset of a block, and the offset behind it.".
+-doc "The term at an offset of a block, and the offset after it.".
 -spec read(Block :: binary(), at(), witness_log_atoms:atoms()) -> {ok, term(), at()} | witness_log_term:malformed().
 read(Block, At, Atoms) ->
     <<_:At/binary, Rest/binary>> = Block,
@@ -39,7 +39,7 @@ expected(At, What) -> throw({expected, At, What}).
 -spec malformed(at(), unicode:chardata()) -> no_return().
 malformed(At, What) -> throw({malformed, At, What}).
 
-%% Each of these takes the text and its offset, and returns what it read, the text behind it, and the offset of that.
+%% Each of these takes the text and its offset, and returns the term, the text after it, and the offset of that.
 literal(<<"\"", Rest/binary>>, At, _) ->
     quoted($", Rest, At + 1, []);
 literal(<<"'", _/binary>> = Text, At, Atoms) ->
@@ -204,7 +204,7 @@ bytes(Chars, At) ->
         error:badarg -> malformed(At, ~"characters above 255 in a binary without /utf8")
     end.
 
-%% What the VM has numbers for
+%% Terms for which the VM has numbers
 
 numbers(Text, At) ->
     case witness_log_digits:based(Text, At, 10) of
@@ -230,7 +230,7 @@ port([0 | _] = Numbers, At, _) -> ours(fun erlang:list_to_port/1, "#Port<", Numb
 port([Node, Number], At, Atoms) -> accepted(witness_log_atoms:port(Node, Number, Atoms), At);
 port(_, At, _) -> expected(At, ~"a port such as #Port<0.5>").
 
-%% The VM reads numbers modulo 2^64: those beyond would be other numbers.
+%% The VM reads numbers modulo 2^64: larger ones would become other numbers.
 ours(Read, Open, Numbers, At, What) ->
     try
         true = lists:all(fun(Number) -> Number < 1 bsl 64 end, Numbers),
@@ -261,7 +261,7 @@ function({Text, Begin}, At, Atoms) ->
 behind(<<C>>, <<C, Rest/binary>>, _) -> Rest;
 behind(Sign, _, At) -> expected(At, [~"`", Sign, ~"`"]).
 
-%% A sign may stand before a character too.
+%% A sign may precede a character too.
 number(<<"-", Rest/binary>>, At) -> negative(unsigned(Rest, At + 1));
 number(<<"+", Rest/binary>>, At) -> unsigned(Rest, At + 1);
 number(Rest, At) -> unsigned(Rest, At).

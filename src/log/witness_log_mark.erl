@@ -1,10 +1,10 @@
 -module(witness_log_mark).
 -moduledoc """
-A place in a text, with enough of what stands before it to find it again.
+A place in a text, with enough of the preceding text to find the place again.
 
-A mark holds how many bytes stand before the place, the first of them and the last of them, 1 KiB each. So a file that
-was cut off and has grown again, or another file, is told from the one that was read, whatever its name and size. (Two
-texts that are equal in both parts, such as a log of nothing but one repeated line, cannot be told apart.)
+A mark has the number of bytes before the place, the first of them and the last of them, 1 KiB each. So a file that
+was truncated and has grown again, or another file, can be distinguished from the one that was read, whatever its name and
+size. (Two texts that are equal in both parts, such as logs of a single repeated line, cannot be distinguished.)
 
 Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 """.
@@ -18,7 +18,7 @@ Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 -doc "A place in a text.".
 -opaque mark() :: #mark{}.
 
--doc "A mark for a file: hashes take the place of the text. It may stand in a larger map.".
+-doc "A mark for a file: hashes replace the text. Its keys may be part of a larger map.".
 -type saved() :: #{offset := non_neg_integer(), head := binary(), tail := binary(), atom() => term()}.
 
 -define(SIZE, 1024).
@@ -35,13 +35,13 @@ add(Text, #mark{offset = Offset, head = Head, tail = Tail}) ->
 begun(Head, _) when byte_size(Head) =:= ?SIZE -> Head;
 begun(Head, Text) -> <<Head/binary, (binary:part(Text, 0, min(byte_size(Text), ?SIZE - byte_size(Head))))/binary>>.
 
-%% Copied, so that a mark does not keep the text alive.
+%% Copied, so that a mark does not keep the text in memory.
 last(_, Text) when byte_size(Text) >= ?SIZE -> binary:copy(binary:part(Text, byte_size(Text), -?SIZE));
 last(Tail, Text) ->
     Kept = min(byte_size(Tail), ?SIZE - byte_size(Text)),
     <<(binary:part(Tail, byte_size(Tail), -Kept))/binary, Text/binary>>.
 
--doc "How many bytes stand before it.".
+-doc "How many bytes precede it.".
 -spec offset(mark() | saved()) -> non_neg_integer().
 offset(#{offset := Offset}) -> Offset;
 offset(#mark{offset = Offset}) -> Offset.
@@ -59,12 +59,12 @@ tail(#mark{tail = Tail}) -> Tail.
 save(#mark{offset = Offset, head = Head, tail = Tail}) ->
     #{offset => Offset, head => erlang:md5(Head), tail => erlang:md5(Tail)}.
 
--doc "How many bytes its head and its tail have.".
+-doc "The number of bytes in its head, and in its tail.".
 -spec size(saved() | mark()) -> 0..?SIZE.
 size(#{offset := Offset}) -> min(Offset, ?SIZE);
 size(#mark{offset = Offset}) -> min(Offset, ?SIZE).
 
--doc "The mark of which these are head and tail, if they are.".
+-doc "The mark with this head and tail, if they match.".
 -spec found(Head :: binary(), Tail :: binary(), saved() | mark()) -> {ok, mark()} | error.
 found(Head, Tail, Mark) ->
     Found = #mark{offset = offset(Mark), head = Head, tail = Tail},

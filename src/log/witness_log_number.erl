@@ -9,7 +9,7 @@ Numbers of JSON: the grammar of RFC 8259, read as integers of any size or floats
 %% The time to read a number grows with the square of its digits.
 -define(MAX_DIGITS, 10_000).
 
--doc "The number at an offset of a block, and the offset behind it.".
+-doc "The number at an offset of a block, and the offset after it.".
 -spec read(Block :: binary(), At) -> {ok, number(), At} | witness_log_term:malformed() when At :: non_neg_integer().
 read(Block, At) ->
     Begin = case Block of

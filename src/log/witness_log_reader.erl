@@ -1,7 +1,7 @@
 -module(witness_log_reader).
 -moduledoc """
-Reads a log in blocks of whole lines, in constant memory however long the log is: a file, standard input, both maybe
-compressed (`witness_log_source`), or a file that grows and is rotated (`witness_log_follow`).
+Reads a log in blocks of whole lines, in constant memory however long the log is. The log is a file, or standard input, both
+possibly compressed (`witness_log_source`), or a file that grows and is rotated (`witness_log_follow`).
 
 ```
 1> {ok, R} = witness_log_reader:open({file, "system.log"}, #{}).
@@ -9,8 +9,8 @@ compressed (`witness_log_source`), or a file that grows and is rotated (`witness
 3> {eof, R2} = witness_log_reader:read(R1).
 ```
 
-A block ends where a line ends, but for the last line of a file, which may have no newline. A line that is longer than
-`max_line` is left out, and told as `long`. Positions are plain data: whoever opens the log with one goes on there.
+A block ends where a line ends, except the last line of a file, which may have no newline. A line that is longer than
+`max_line` is skipped, and reported as `long`. Positions are plain data: a reader that is opened with one continues there.
 The process that opened a log reads it.
 """.
 
@@ -22,19 +22,19 @@ The process that opened a log reads it.
 -type input() :: witness_log_source:input().
 
 -doc """
-`block`: about how many bytes a block has (262,144). `max_line`: bytes of the longest line (16,777,216). `follow`: go on
+`block`: the approximate size of a block in bytes (262,144). `max_line`: the longest line in bytes (16,777,216). `follow`: go on
 when the file grows, and when it is rotated (`false`). `position`: begin there.
 """.
 -type options() :: #{block => pos_integer(), max_line => pos_integer(), follow => boolean(), position => position()}.
 
 -doc """
-A place between two lines: the file, how many bytes and lines of its (decompressed) text stand before the place, and
-hashes of the first and the last of them (`witness_log_mark`).
+A place between two lines: the file, the number of bytes and lines of its (decompressed) text before the place, and
+hashes of the first and the last of those bytes (`witness_log_mark`).
 """.
 -type position() :: #{file := binary(), device := integer(), inode := integer(), copy := boolean(),
                       lines := non_neg_integer(), offset := non_neg_integer(), head := binary(), tail := binary()}.
 
--doc "What is wrong with which log. `format_error/1` tells it.".
+-doc "What is wrong, and with which log. `format_error/1` makes it text.".
 -type reason() :: {Name :: binary(), witness_log_source:reason() | witness_log_follow:reason()}.
 
 -record(reader, {name :: binary(),
@@ -43,12 +43,12 @@ hashes of the first and the last of them (`witness_log_mark`).
                  place :: witness_log_source:place(),
                  max_line :: pos_integer(),
                  mark :: witness_log_mark:mark(),                          % where the last block ended
-                 lines :: non_neg_integer(),                               % as many before it
-                 pending = ~"" :: binary(),                                % text that was not looked at
+                 lines :: non_neg_integer(),                               % number of lines before it
+                 pending = ~"" :: binary(),                                % text that was not searched for lines yet
                  rest = [] :: [binary()],                                  % the beginning of a line, last piece first
                  size = 0 :: non_neg_integer(),                            % bytes of that beginning
                  long = false :: boolean(),                                % it is too long: only the mark moves on
-                 ended = no :: no | eof | {next, witness_log_source:place()}}). % told after the file's last line
+                 ended = no :: no | eof | {next, witness_log_source:place()}}). % reported after the file's last line
 
 -doc "An open log.".
 -opaque reader() :: #reader{}.
@@ -60,7 +60,7 @@ hashes of the first and the last of them (`witness_log_mark`).
 -spec open(input(), options()) -> {ok, reader()} | {error, reason()}.
 open(Input, Options) ->
     MaxLine = maps:get(max_line, Options, ?MAX_LINE),
-    %% A line that begins in one piece and ends in it is never too long.
+    %% A line that begins and ends in one piece is never too long.
     Block = min(maps:get(block, Options, ?BLOCK), MaxLine),
     Module = case Options of
                  #{follow := true} -> witness_log_follow;
@@ -81,11 +81,11 @@ lines_before(#{position := #{lines := Lines}}) -> Lines;
 lines_before(#{}) -> 0.
 
 -doc """
-The next lines. `long`: a line of so many bytes was left out here, and counts as a line. When following: `wait`, there
-is nothing new, call again in a moment; `lost`, bytes are missing here, since they were gone before they could be read.
+The next lines. `long`: a line of so many bytes was skipped here, and counts as a line. When following: `wait`, there
+is no new text, call again later; `lost`, bytes are missing here, since they were gone before they could be read.
 
 ## Errors
-After an error there is nothing more to read; what was whole before it was given.
+After an error nothing more can be read; all complete lines before it were returned.
 """.
 -spec read(reader()) ->
     {block, binary(), position(), reader()} | {long, pos_integer(), position(), reader()}
@@ -119,7 +119,7 @@ lines(Bytes, R = #reader{size = Size, max_line = MaxLine}) when Size + byte_size
     end;
 lines(Bytes, R) -> whole_lines(Bytes, R).
 
-%% Its beginning is not kept.
+%% The beginning of a line that is too long is dropped.
 too_long(R = #reader{rest = Rest, mark = Mark}) ->
     R#reader{rest = [], long = true, mark = lists:foldr(fun witness_log_mark:add/2, Mark, Rest)}.
 
@@ -163,7 +163,7 @@ last_newline(Bytes, At) ->
 
 %% --- ends ------------------------------------------------------------------------
 
-%% With its file, its last line has ended.
+%% The end of a file ends its last line.
 ended(What, R = #reader{size = 0}) -> go_on(What, R);
 ended(What, R = #reader{long = true, size = Size}) -> long(Size, R#reader{ended = What});
 ended(What, R = #reader{rest = Rest}) -> block(joined(Rest, ~""), R#reader{rest = [], size = 0, ended = What}).
@@ -173,7 +173,7 @@ go_on({next, Place}, R) -> read(next_file(Place, R#reader{ended = no})).
 
 next_file(Place, R) -> R#reader{place = Place, mark = witness_log_mark:new(), lines = 0}.
 
-%% The beginning of a line whose end is lost is no line.
+%% The beginning of a line without its end is not a line.
 dropped(R) -> R#reader{rest = [], size = 0, long = false}.
 
 position(#reader{name = Name, place = Place, mark = Mark, lines = Lines}) ->
@@ -181,7 +181,7 @@ position(#reader{name = Name, place = Place, mark = Mark, lines = Lines}) ->
 
 %% --- the rest --------------------------------------------------------------------
 
--doc "How many bytes were read, as they lie on disk, and how many there are in all.".
+-doc "How many bytes were read, as they are on disk, and how many there are in total.".
 -spec progress(reader()) -> {non_neg_integer(), non_neg_integer() | unknown}.
 progress(#reader{module = Module, text = Text}) -> Module:progress(Text).
 
@@ -189,7 +189,7 @@ progress(#reader{module = Module, text = Text}) -> Module:progress(Text).
 -spec close(reader()) -> ok.
 close(#reader{module = Module, text = Text}) -> Module:close(Text).
 
--doc "What is wrong, for people, with the name of the log.".
+-doc "The error, for people, with the name of the log.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({Name, Reason}) -> [Name, ~": ", describe(Reason)].
 

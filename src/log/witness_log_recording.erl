@@ -1,6 +1,6 @@
 -module(witness_log_recording).
 -moduledoc """
-Recordings: what made an execution what it was, in the files of a folder (`docs/internals/record.md`).
+Recordings: the data that determined an execution, in the files of a folder (`docs/internals/record.md`).
 
 ```
 1> {ok, R} = witness_log_recording:open("calc.rec").
@@ -10,15 +10,15 @@ Recordings: what made an execution what it was, in the files of a folder (`docs/
 {ok, [{exit,normal}, {from,2}, {spawn,2}]}
 ```
 
-For each process there is what it did, in its order. Between processes there is none, but a child did what it did
-after it was spawned, and who took a message did so after its sender was born.
+For each process there are its entries, in its order. Between processes there is no order, with two exceptions: all entries of a
+child follow its spawn, and taking a message follows the birth of its sender.
 
-A recording is data. Nothing in it is run or loaded; the atoms that it adds to the VM are bounded, and so is what its
-blocks expand to. Its files are read a block at a time, by the index; where there is no index, or the recording goes
-on beyond it, `open/2` makes one. Of a recording that was cut, wherever that was, all is read that was whole. Any other
+A recording is data. Nothing in it is run or loaded; the number of atoms that it adds to the VM is bounded, and so is the
+expanded size of its blocks. Its files are read a block at a time, by the index. If there is no index, or the recording
+continues after it, `open/2` makes one. If a recording was cut, all its whole parts are read, wherever the cut is. Any other
 damage is an error that says in which file it is, and where.
 
-A recording that is open is a plain term. Any process may use it, and there is nothing to close.
+An open recording is a plain term. Any process may use it, and there is nothing to close.
 """.
 
 -export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
@@ -35,11 +35,11 @@ A recording that is open is a plain term. Any process may use it, and there is n
                          index := witness_log_recording_index:index()}.
 
 -doc """
-- `complete`: it was ended in good order and all of it is there;
-- `ended`: `finished`, why it had to be ended before, or `unknown`: the VM has died, or still records;
-- `stopped`: how the program ended, where the recording ended with it as planned: what was alive then was stopped. `none`: it has not
-  ended so, or was made by a recorder that did not say;
-- `cut`: files with something behind the last whole block, or that were longer once;
+- `complete`: the recording was ended properly, and nothing is missing;
+- `ended`: `finished`, why it had to end early, or `unknown`: the VM has died, or still records;
+- `stopped`: how the program ended, if the recording ended with it as planned: live processes were stopped then. `none`: it did
+  not end so, or the recorder did not say;
+- `cut`: files with bytes after the last whole block, or that were longer once;
 - `indexed`: the index was there;
 - `sizes`: of the files, in bytes.
 """.
@@ -47,23 +47,23 @@ A recording that is open is a plain term. Any process may use it, and there is n
                   sizes := witness_log_recording_index:sizes()}.
 
 -doc """
-A process. `ended`: its end was recorded; `called`: what a process is called that was spawned with a fun; `early`: of a
-recording that begins late, something that it did before is missing.
+A process. `ended`: its end was recorded; `called`: the name of a process that was spawned with a fun; `early`: the
+recording begins late, and earlier entries of the process are missing.
 """.
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
                      signature := term(), called => term(), early => true, ended := boolean()}.
 
 -doc """
-What a process did: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
-raised; it sent to a name, and this process got it; the hash or the contents of the message before; what it sent; that it waited in a `receive` when it
-was ended; its end.
+An entry of a process: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
+raised; it sent to a name, and this process received it; the hash or the contents of the preceding message; what it sent; it was
+waiting in a `receive` when it was ended; its end.
 """.
 -type entry() :: {from, pos_integer()} | {content, term()} | timeout | {spawn, pos_integer()}
                | {result, mfa(), term()} | {raise, mfa(), Class :: term(), Reason :: term()}
                | {named, non_neg_integer()} | {hash, <<_:64>>} | {contents, term()} | {sent, To :: term(), term()}
                | waited | {exit, Reason :: term()}.
 
--doc "The same, with messages of one sender and timeouts as often as they follow each other.".
+-doc "An entry, or a count of consecutive messages of one sender, or of consecutive timeouts.".
 -type run() :: entry() | {from, pos_integer(), N :: pos_integer()} | {timeout, N :: pos_integer()}.
 
 -doc "What is wrong, and where.".
@@ -71,15 +71,15 @@ was ended; its end.
 
 -define(MAX_ATOMS, 100_000).
 
-%% Each birth and end takes several bytes of the file, however well it is compressed; a file in which they
-%% take less, and would take memory without bound, is none of the recorder. Records, and words of memory, for each byte of the file, beside
-%% those that any file may have.
+%% In a file of the recorder each birth and end takes several bytes, however well it is compressed. A file with more of them
+%% per byte is not the recorder's, and would take memory without bound. Limits: records, and words of memory, for each byte of
+%% the file, in addition to those that any file may have.
 -define(RECORDS_A_BYTE, 2).
 -define(RECORDS, 100_000).
 -define(WORDS_A_BYTE, 32).
 -define(WORDS, 16_777_216).
 
-%% Bytes of the names of all atoms, what each takes beside its own, and the longest.
+%% Bytes of the names of all atoms, bytes that each name costs in addition, and bytes of the longest name.
 -define(MAX_NAMES, 268_435_456).
 -define(NAME_COST, 64).
 -define(MAX_NAME, 1_020).
@@ -105,7 +105,7 @@ open(Dir, Options) ->
 located(Dir, Kind, At, What) ->
     {error, #{file => witness_log_recording_file:name(Dir, Kind), offset => At, what => What}}.
 
-%% A file whose first block is a map.
+%% A file with a map as its first block.
 map(Dir, Kind, Atoms) ->
     with_file(Dir, Kind, fun(File) ->
         First = witness_log_recording_file:first(),
@@ -146,7 +146,7 @@ is_call({{Module, Function, Arity}, Number}) ->
     is_atom(Module) andalso is_atom(Function) andalso is_integer(Arity) andalso is_integer(Number);
 is_call(_) -> false.
 
-%% The file `modules' is written last. If it is not all there, there was no end.
+%% The file `modules' is written last. If it is not complete, the recording was not ended.
 ended(Dir, Id, Atoms) ->
     case map(Dir, modules, Atoms) of
         {ok, Id, #{ended := _, names := Names, sizes := #{order := _, data := _, processes := _}} = End}
@@ -159,7 +159,7 @@ ended(Dir, Id, Atoms) ->
         {error, _} = Error -> Error
     end.
 
-%% So many bytes of names are behind the map.
+%% So many bytes of names follow the map.
 with_names(Dir, Names, End) ->
     with_file(Dir, modules, fun(File) ->
         maybe
@@ -207,7 +207,7 @@ sizes(Dir, Id, [Kind | Kinds], Sizes) ->
         cut -> sizes(Dir, Id, Kinds, Sizes#{Kind => 0})
     end.
 
-%% An index that is not all there is none.
+%% An incomplete index counts as missing.
 found(Dir, Id) ->
     Found = with_file(Dir, index, fun(File) ->
         {witness_log_recording_file:recording(File), witness_log_recording_index:load(File)}
@@ -222,7 +222,7 @@ found(Dir, Id) ->
         {_, _} -> of_another(Dir, index)
     end.
 
-%% What is smaller than it was at the end was cut since.
+%% A file that is smaller than it was at the end was cut since.
 compared(Dir, Sizes, Ends) ->
     Differing = [{Kind, Size, End} || Kind := Size <- Sizes, #{Kind := End} <- Ends, Size =/= End],
     case [{Kind, End} || {Kind, Size, End} <- Differing, Size > End] of
@@ -249,18 +249,18 @@ cut_processes(Dir) ->
         {error, _} = Error -> Error
     end.
 
--doc "The header: `otp`, `erts`, `root`, `options`, `started`, `calls` and what else the recorder has written there.".
+-doc "The header: `otp`, `erts`, `root`, `options`, `started`, `calls` and further keys of the recorder.".
 -spec header(recording()) -> map().
 header(#{header := Header}) -> Header.
 
--doc "Whether it is complete, and how it ended.".
+-doc "Whether the recording is complete, and how it ended.".
 -spec info(recording()) -> info().
 info(#{info := Info}) -> Info.
 
 -doc """
-Modules that ran as they are, so that messages that were taken in them are not in the recording. Calls of modules with native
-functions are, and Witness is no part of the program. Where there was no end, it is those that could not be woven. With
-`tracing_only` there are none: messages are those that came, whatever code takes them.
+Modules that ran unwoven, so that messages that they took are not in the recording. Calls of modules with native
+functions are recorded, and Witness is not part of the program. If the recording was not ended, the result is the modules that
+could not be woven. With `tracing_only` there are none: it records the messages that arrived, whatever code takes them.
 """.
 -spec unwoven(recording()) -> {ok, [module()]} | {error, error()}.
 unwoven(#{header := Header} = R) ->
@@ -272,7 +272,7 @@ unwoven(#{header := Header} = R) ->
         {error, _} = Error -> Error
     end.
 
--doc "Why it cannot be replayed, of what it says itself.".
+-doc "Why the recording cannot be replayed, by its own contents.".
 -spec refusals(recording()) -> {ok, [witness_log_recording_refusal:reason()]} | {error, error()}.
 refusals(#{header := Header} = R) ->
     case ending(R) of
@@ -280,7 +280,7 @@ refusals(#{header := Header} = R) ->
         {error, _} = Error -> Error
     end.
 
-%% What the file `modules' says. Nothing, where there was no end.
+%% The contents of the file `modules'; empty if the recording was not ended.
 ending(#{dir := Dir, atoms := Atoms}) ->
     case map(Dir, modules, Atoms) of
         {ok, _, End} -> {ok, End};
@@ -288,7 +288,7 @@ ending(#{dir := Dir, atoms := Atoms}) ->
         _ -> {ok, #{}}
     end.
 
--doc "The modules that were loaded in the end, each with its MD5 and whether it was woven. None, where there was no end.".
+-doc "The modules that were loaded at the end, each with its MD5 and whether it was woven. Empty if the recording was not ended.".
 -spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.
 modules(#{dir := Dir} = R) ->
     case ending(R) of
@@ -302,8 +302,8 @@ modules(#{dir := Dir} = R) ->
     end.
 
 -doc """
-Of a recording that has ended as planned the processes that waited then, for a message or in a call, so that they had done all that they do before. `none`:
-it has not ended so.
+The processes that waited for a message or in a call when the recording ended as planned: they had done all their recorded steps.
+`none`: it did not end so.
 """.
 -spec waiting(recording()) -> {ok, #{pos_integer() => []}} | none | {error, error()}.
 waiting(#{info := #{stopped := none}}) -> none;
@@ -321,11 +321,11 @@ waiting(#{dir := Dir} = R) ->
 is_module({Module, Digest, Woven}) -> is_atom(Module) andalso is_binary(Digest) andalso is_boolean(Woven);
 is_module(_) -> false.
 
-%% The list, or what it has before an end that is none.
+%% The list, or the part before an improper tail.
 proper([Term | Terms]) -> [Term | proper(Terms)];
 proper(_) -> [].
 
--doc "The names of all atoms that the recorded VM had in the end, in the order of its table.".
+-doc "The names of all atoms that the recorded VM had at the end, in the order of its table.".
 -spec atoms(recording()) -> {ok, [binary()]} | {error, error()}.
 atoms(#{dir := Dir}) ->
     Read = with_file(Dir, modules, fun(File) ->
@@ -355,7 +355,7 @@ names(At, Bytes, {Names, Total}, File) ->
         _ -> witness_log_recording_file:damage(At, {contents, ~"a name is damaged"}, File)
     end.
 
-%% What a VM can make an atom of.
+%% Names of which a VM can make an atom.
 is_name(Name) ->
     case unicode:characters_to_list(Name) of
         Chars when is_list(Chars) -> length(Chars) =< 255;
@@ -364,7 +364,7 @@ is_name(Name) ->
 
 %% --- processes -------------------------------------------------------------------
 
--doc "All processes whose birth was recorded, by their ids.".
+-doc "All processes with a recorded birth, by their ids.".
 -spec processes(recording()) -> {ok, [process()]} | {error, error()}.
 processes(R) ->
     Folded = fold_processes(fun
@@ -382,7 +382,7 @@ processes(R) ->
 
 more(Id, Of, More) -> More#{Id => maps:merge(maps:get(Id, More, #{}), Of)}.
 
--doc "Folds over births and ends, in the order in which they were written. An end may come before its birth.".
+-doc "Folds over births and ends, in the order in which they were written. An end may precede its birth.".
 -spec fold_processes(fun((witness_log_recording_process:item(), Acc) -> Acc), Acc, recording()) ->
     {ok, Acc} | {error, error()}.
 fold_processes(Fun, Acc, R) -> fold_items(fun(_, Item, A) -> Fun(Item, A) end, Acc, R).
@@ -445,13 +445,13 @@ items(Fun, Acc, At, Bytes, Atoms, Room, File) ->
 ids(#{index := Index}) -> witness_log_recording_index:ids(Index).
 
 -doc """
-How many entries a process has. Where the file `data` was cut there may be fewer to read: those before the first one
-whose data is missing.
+The number of entries of a process. If the file `data` was cut, fewer may be readable: those before the first one
+with missing data.
 """.
 -spec entries(pos_integer(), recording()) -> {ok, non_neg_integer()} | {error, error()}.
 entries(Id, R) -> known(Id, fun(#{entries := Entries}) -> Entries end, 0, R).
 
--doc "From which processes a process took messages, and how many from each.".
+-doc "The processes of which a process took messages, and how many of each.".
 -spec demand(pos_integer(), recording()) -> {ok, #{pos_integer() => pos_integer()}} | {error, error()}.
 demand(Id, R) -> known(Id, fun(#{demand := Demand}) -> Demand end, #{}, R).
 
@@ -467,7 +467,7 @@ damaged_index(#{dir := Dir}) ->
 
 %% --- entries ---------------------------------------------------------------------
 
--doc "Folds over what a process did, in its order. A process that is not known has done nothing. Of many processes: `with_cursors/2`.".
+-doc "Folds over the entries of a process, in order. An unknown process has no entries. For many processes: `with_cursors/2`.".
 -spec fold(fun((entry(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
 fold(Fun, Acc, Id, R) ->
     fold_runs(fun
@@ -479,7 +479,7 @@ fold(Fun, Acc, Id, R) ->
 times(0, _, _, Acc) -> Acc;
 times(N, Entry, Fun, Acc) -> times(N - 1, Entry, Fun, Fun(Entry, Acc)).
 
--doc "The same; what happened several times in a row is told once.".
+-doc "The same; consecutive equal entries are passed once, with their number.".
 -spec fold_runs(fun((run(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
 fold_runs(Fun, Acc, Id, R) ->
     with_files(fun(Files) ->
@@ -498,9 +498,9 @@ folded(Fun, Acc, Cursor) ->
     end.
 
 -doc """
-Reads what several processes did side by side. The fun gets a function that gives the cursor of a process (`none`: it did
-nothing), for `witness_log_recording_cursor:next/1`, as long as the fun runs, in the process that called. They share the blocks that
-were read last.
+Reads the entries of several processes side by side. The fun gets a function that returns the cursor of a process (`none`: it has
+no entries), for `witness_log_recording_cursor:next/1`. It is valid while the fun runs, in the calling process. The cursors share
+a cache of blocks.
 """.
 -spec with_cursors(fun((fun((pos_integer()) ->
                                 {ok, witness_log_recording_cursor:cursor() | none} | {error, error()})) -> Result),
@@ -513,7 +513,7 @@ with_cursors(Fun, R) ->
         witness_log_recording_blocks:delete(Cache)
     end.
 
-%% Of files that were cut within their heads there is nothing.
+%% Files that were cut within their heads have no entries.
 with_files(Fun, #{dir := Dir}) ->
     Read = with_file(Dir, order, fun(Order) -> with_file(Dir, data, fun(Data) -> Fun({Order, Data}) end) end),
     case Read of

@@ -1,10 +1,10 @@
 -module(witness_log_recording_blocks).
 -moduledoc """
-Blocks of a recording that were read last, for cursors that are many: sub-traces of thousands of processes stand in one block, and
-without this it would be read, and expanded, for each of them.
+A cache of recently read blocks of a recording, for many cursors. One block has sub-traces of thousands of processes. Without
+the cache it would be read and expanded for each of them.
 
-What is kept has a limit in bytes, whatever the size of the blocks; the block that was read first goes first. A cache is of the process
-that has made it.
+The cache has a limit in bytes, whatever the size of the blocks; the block that was read first is removed first. A cache belongs to
+the process that made it.
 """.
 
 -export([new/0, delete/1, read/3, kept/3]).
@@ -14,31 +14,31 @@ that has made it.
 -doc "A cache.".
 -type cache() :: {cache, ets:table()}.
 
-%% Bytes that are kept, but for the last block, which is always there.
+%% Limit in bytes, without the last block, which is always kept.
 -define(LIMIT, 8_388_608).
 
-%% Blocks by their keys, with what comes with them; keys by the numbers of blocks; and what there is.
+%% The table has: blocks by their keys, with additional data; keys by the numbers of blocks; and the state under this key.
 -define(STATE, state).
 
--doc "An empty one.".
+-doc "An empty cache.".
 -spec new() -> cache().
 new() ->
     Table = ets:new(?MODULE, [private]),
     ets:insert(Table, {?STATE, 0, 0, 0}),
     {cache, Table}.
 
--doc "It is not needed any more.".
+-doc "Deletes a cache.".
 -spec delete(cache()) -> ok.
 delete({cache, Table}) ->
     true = ets:delete(Table),
     ok.
 
--doc "The block at an offset of a file, as `witness_log_recording_file:read/2` gives it.".
+-doc "The block at an offset of a file, as `witness_log_recording_file:read/2` returns it.".
 -spec read(non_neg_integer(), witness_log_recording_file:file(), none | cache()) ->
     {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, witness_log_recording_file:error()}.
 read(At, File, Cache) -> kept({File, At}, fun() -> witness_log_recording_file:read(At, File) end, Cache).
 
--doc "What is kept under a key, or is made, and kept. Of a recording these are its blocks, and the pieces of its index.".
+-doc "The cached value of a key, or a new value, which is cached. The values are blocks, and pieces of the index.".
 -spec kept(term(), fun(() -> {ok, binary(), Also :: term()} | Other), none | cache()) -> {ok, binary(), Also :: term()} | Other.
 kept(_, Make, none) -> Make();
 kept(Key, Make, {cache, Table}) ->

@@ -2,10 +2,10 @@
 -moduledoc """
 The entries of one process of a recording, one after the other, from its sub-traces in two files.
 
-In hand are one block of each file, and what an entry or an item of data that began in one sub-trace and ends in another
-has had so far. A cursor that is one of many has its sub-traces in hand only; blocks are kept for all of them together
+A cursor has one block of each file, and the part so far of an entry, or of an item of data, that continues in
+another sub-trace. A cursor that is one of many has only its sub-traces; a cache keeps the blocks for all of them
 (`m:witness_log_recording_blocks`).
-Every sub-trace is checked to be the one that is expected: an index of other files does not lead to entries of other
+Each sub-trace is checked to be the expected one: an index of other files does not lead to entries of other
 processes.
 """.
 
@@ -14,19 +14,19 @@ processes.
 -export_type([cursor/0, source/0]).
 
 -doc """
-Where entries come from, and what is needed to read them. `complete`: nothing may be missing; `blocks`: it is one of many, with which it
-shares what was read, or `none`.
+The source of entries, and what is needed to read them. `complete`: nothing may be missing; `blocks`: the cache that the
+cursor shares with others, or `none`.
 """.
 -type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), blocks := none | witness_log_recording_blocks:cache(),
                     calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
                     order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
                     data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.
 
-%% Bytes of a term, whatever the number of its pieces.
+%% Limit of the bytes of a term, whatever the number of its pieces.
 -define(LARGEST, 536_870_912).
 
-%% The sub-traces of the process in a file: bytes that were not read yet, where they come from, the number of the next
-%% sub-trace, the positions of those to come, the bytes in them, and the block in hand.
+%% The sub-traces of the process in a file: bytes that were not read yet, their origin, the number of the next
+%% sub-trace, the positions of later ones, the bytes in them, and the current block.
 -record(stream, {file :: witness_log_recording_file:file(),
                  id :: pos_integer(),
                  blocks :: none | witness_log_recording_blocks:cache(),
@@ -37,7 +37,7 @@ shares what was read, or `none`.
                  at = 0 :: non_neg_integer(),
                  block = none :: none | binary()}).
 
-%% contents: items that are still to come of a run of messages from outside.
+%% contents: remaining items of a run of messages from outside.
 -record(cursor, {order :: #stream{},
                  data :: #stream{},
                  reader :: witness_log_recording_entry:reader(),
@@ -46,7 +46,7 @@ shares what was read, or `none`.
                  calls :: #{non_neg_integer() => mfa()},
                  atoms :: witness_log_atoms:atoms()}).
 
--doc "A place in what a process did.".
+-doc "A place among the entries of a process.".
 -opaque cursor() :: #cursor{}.
 
 -doc "Before the first entry.".
@@ -59,7 +59,7 @@ new(#{id := Id, full := Full, complete := Complete, blocks := Blocks, calls := C
 stream(Id, Blocks, {File, {_, Bytes, Positions}}) ->
     #stream{file = File, id = Id, blocks = Blocks, positions = Positions, left = Bytes}.
 
--doc "The next entry. `done`: there is none, or not all of it is there, where something may be missing.".
+-doc "The next entry. `done`: there is none, or it is incomplete in a recording that was cut.".
 -spec next(cursor()) ->
     {ok, witness_log_recording:run(), cursor()} | done | {error, witness_log_recording_file:error()}.
 next(#cursor{contents = N} = Cursor) when N > 0 ->
@@ -99,8 +99,8 @@ with_call(Call, Then, #cursor{calls = Calls, order = Order}) ->
 
 %% --- data ------------------------------------------------------------------------
 
-%% The next item of the process, if it is there. What is in hand is a part of a block; it is copied, so that a term does
-%% not keep the block.
+%% The next item of the process, if it is there. The current bytes are a part of a block; they are copied, so that a term does
+%% not keep the block in memory.
 with_item(Make, #cursor{data = Data} = Cursor) ->
     case item(Data) of
         {ok, Bytes, Data1} -> made(Make, binary:copy(Bytes), Cursor#cursor{data = Data1});
@@ -135,7 +135,7 @@ item(#stream{bytes = Bytes, left = Left} = Data) ->
         too_large -> {malformed, ~"a number of more than 64 bits"}
     end.
 
-%% An item in several sub-traces. They are put together once.
+%% An item in several sub-traces. They are joined once.
 gathered(Missing, Parts, Data) ->
     case more(Data#stream{bytes = <<>>}) of
         {ok, #stream{bytes = Bytes} = Data1} when byte_size(Bytes) < Missing ->
@@ -148,7 +148,7 @@ gathered(Missing, Parts, Data) ->
 
 %% --- sub-traces ------------------------------------------------------------------
 
-%% With the bytes of the next sub-trace behind those in hand.
+%% Appends the bytes of the next sub-trace to the current ones.
 more(#stream{positions = Positions, at = At} = Stream) ->
     case witness_log_recording_index:position(Positions, At) of
         {Block, Inside, Rest} -> subtrace(Inside, loaded(Block, Stream), Stream#stream{positions = Rest});
@@ -185,6 +185,6 @@ joined(Left, Bytes) -> <<Left/binary, Bytes/binary>>.
 
 damaged(#stream{file = File, at = At}, What) -> witness_log_recording_file:damage(At, {contents, What}, File).
 
-%% What was cut ends here. What is complete is damaged.
+%% A recording that was cut ends here. A complete one is damaged.
 missing(_, #cursor{complete = false}) -> done;
 missing(What, #cursor{complete = true, order = Order}) -> damaged(Order, What).

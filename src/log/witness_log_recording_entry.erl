@@ -2,8 +2,8 @@
 -moduledoc """
 The entries of a process in the file `order`, as bytes (`docs/internals/record.md`).
 
-Entries are read one after the other from the bytes of a process, whatever pieces they come in: where an entry is not
-all there, `next/2` asks for more. What an entry has in the file `data` is not here; the entry says how many terms those
+Entries are read one after the other from the bytes of a process, in any pieces: if an entry is incomplete,
+`next/2` asks for more. The data of an entry in the file `data` are not part of its bytes; the entry says how many terms they
 are.
 """.
 
@@ -12,17 +12,17 @@ are.
 -export_type([entry/0, reader/0]).
 
 -doc """
-What a process did. `data` stands for the next term of the process in the file `data`.
+An entry of a process. "Data" means the next term of the process in the file `data`.
 
 - `{from, Id, N}`: it took N messages, one after the other, from this process;
-- `{content, N}`: N messages from outside, whose contents are data;
+- `{content, N}`: N messages from outside; their contents are data;
 - `{timeout, N}`: the `after` of a `receive` was taken N times in a row;
 - `{spawn, Id}`: it spawned this process;
 - `{result, Call, Term}`: what a call of this number returned; `{raise, Call}`: it raised, data is `{Class, Reason}`;
 - `exit`: it ended, data is the reason;
-- `{named, Id}`: it sent a message to a name, and this process (0: none that is recorded) got it;
+- `{named, Id}`: it sent a message to a name, and this process (0: none that is recorded) received it;
 - `{hash, Hash}`: the hash of the message that was taken last;
-- `waited`: it waited in a `receive` when it was ended: behind it there is the end;
+- `waited`: it was waiting in a `receive` when it was ended: its end follows;
 - `sent`: it sent a message, data is `{To, Message}`; `contents`: data is the message that was taken last.
 """.
 -type entry() :: {from, Id :: pos_integer(), N :: pos_integer()}
@@ -37,7 +37,7 @@ What a process did. `data` stands for the next term of the process in the file `
                | contents
                | waited.
 
--doc "What has to be known of the entries before.".
+-doc "What the next entry depends on.".
 -opaque reader() :: {Full :: boolean(), Last :: none | pos_integer()}.
 
 -define(FROM, 0).
@@ -94,11 +94,11 @@ result({value, none}) -> <<9>>.
 
 %% --- reading ---------------------------------------------------------------------
 
--doc "At the first entry of a process. `Full`: the ids of this recording take eight bytes.".
+-doc "A reader at the first entry of a process. `Full`: the ids of this recording take eight bytes.".
 -spec reader(Full :: boolean()) -> reader().
 reader(Full) -> {Full, none}.
 
--doc "The entry that bytes begin with, and what is behind it. `more`: they end within it.".
+-doc "The first entry in the bytes, and the rest. `more`: the bytes end within it.".
 -spec next(binary(), reader()) -> {entry(), Rest :: binary(), reader()} | more | {malformed, unicode:chardata()}.
 next(<<Kind:3, 31:5, Rest/binary>>, Reader) ->
     case witness_log_recording_number:read(Rest) of
@@ -162,7 +162,7 @@ returned(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form ", int
 
 malformed(What) -> {malformed, What}.
 
--doc "How many entries it stands for: each message and each timeout of a run is one.".
+-doc "How many entries it represents: each message and each timeout of a run is one.".
 -spec count(entry()) -> pos_integer().
 count({from, _, N}) -> N;
 count({content, N}) -> N;

@@ -1,44 +1,44 @@
 -module(witness_log_recording_events).
 -moduledoc """
-The events of a recording that has the contents of messages (`m:witness_event`), in an order that could have been that of
+The events of a recording that has the contents of messages (`m:witness_event`), in an order that is possible for
 the run.
 
 | Entry | Event |
 |---|---|
-| birth, `spawn` | `fork`, and `init` of the child right behind it |
+| birth, `spawn` | `fork`, followed at once by the `init` of the child |
 | `sent` | `send` |
-| `from` with its `contents`, `content` | `recv`: when a `receive` has taken the message, not when it came |
+| `from` with its `contents`, `content` | `recv`: when a `receive` has taken the message, not when it arrived |
 | `exit` | `exit` |
 
-Events of one process stand in the order of the process. Between processes there is cause and effect: a child comes behind its
-`fork`, and who took a message behind its `send`, where the recording has both. What is concurrent has some order, always
+Events of one process are in the order of the process. Between processes the order respects causality: a child follows its
+`fork`, and a `recv` follows its `send`, if the recording has both. Concurrent events have some order, always
 the same one for the same files.
 
-Where something is missing there is a `gap` of the process that misses it:
+If something is missing, the process that misses it has a `gap`:
 
 - `cut`: the recording ended before the process did, and was not ended with the program;
 - `contents`: a message without its contents;
-- `arguments`: the arguments that the process, or its child, was spawned with were too large to be recorded; it has `attached`
-  in the place of its `init`, and its parent no `fork`;
-- `unwoven`: in that VM ran modules that were not woven, and nobody knows which process took messages there. So it
-  stands behind the birth of each.
+- `arguments`: the arguments that the process, or its child, was spawned with were too large to be recorded; the child has
+  `attached` in place of its `init`, and its parent no `fork`;
+- `unwoven`: modules that were not woven ran in that VM, and it is not known which processes took messages there. So the gap
+  follows the birth of each process.
 
-Of a recording that begins late, processes that were born before have `attached` in the place of `init`, and monitors of
-their own have none.
+In a recording that begins late, processes that were born before have `attached` in place of `init`, and no monitors of
+their own.
 
-What is in memory: the births of all processes, the cursors of those that are alive, and of what they have sent to each
-other and nobody has taken yet a hash.
+In memory are: the births of all processes, the cursors of live processes, and a hash of each message between them that was
+not taken yet.
 """.
 
 -export([check/1, fold/3, birth/2]).
 
 -export_type([place/0]).
 
--doc "Where an event stems from: the process, and its entry, from 1; 0 is its birth.".
+-doc "The origin of an event: the process, and its entry, from 1; 0 is its birth.".
 -type place() :: {Id :: pos_integer(), Index :: non_neg_integer()}.
 
-%% index: of the entry that was read last. held: it was read before its turn. named: whom the name stood for that the next
-%% message is sent to. forced: it does not wait for the message to be sent.
+%% index: of the entry that was read last. held: an entry that was read too early. named: the process that had the registered
+%% name to which the next message is sent.
 -record(process, {id :: pos_integer(),
                   pid :: witness_event:proc(),
                   cursor :: witness_log_recording_cursor:cursor() | none,
@@ -47,10 +47,10 @@ other and nobody has taken yet a hash.
                   named = none :: none | non_neg_integer(),
                   exited = false :: boolean()}).
 
-%% ready: who can go on. waiting: who takes a message that its sender has not sent yet, by the sender.
-%% unborn: processes of which nobody has told that they were spawned. done: those that have nothing more.
-%% sent: hashes of messages that are on their way to a process, or to `any', by sender.
-%% ends: what stands at the end of a process that has not ended.
+%% ready: processes that can go on. waiting: processes that take a message that its sender has not sent yet, by the sender.
+%% unborn: processes with a spawn that was not read yet. done: processes without further entries.
+%% sent: hashes of messages that were sent to a process, or to `any', and not taken yet, by sender.
+%% ends: the gaps at the end of a process that has not ended.
 -record(merge, {open = fun(_) -> {ok, none} end :: fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, term()}),
                 births :: #{pos_integer() => witness_log_recording:process()},
                 ids :: #{pid() => pos_integer()},
@@ -65,11 +65,11 @@ other and nobody has taken yet a hash.
                 told :: fun((witness_event:item(), place(), term()) -> term()),
                 acc :: term()}).
 
-%% Entries that a process goes through at once.
+%% Entries of a process that are handled in one turn.
 -define(TURN, 500).
 
 -doc """
-Folds over the events, with the place of each. An error is text for people; what came before it stands.
+Folds over the events, with the place of each. An error is text for people; the result of the events before it remains.
 """.
 -spec fold(fun((witness_event:item(), place(), Acc) -> Acc), Acc, witness_log_recording:recording()) ->
     {ok, Acc} | {error, unicode:chardata(), Acc}.
@@ -100,7 +100,7 @@ prepared(Fun, Acc, R) ->
         {ok, M, [Id || #{id := Id, parent := Parent} = Process <- Processes, Parent =:= 0 orelse is_early(Process)]}
     end.
 
--doc "Whether a recording has what events need: an error for people says what it lacks.".
+-doc "Whether a recording can give events: an error for people says what is missing.".
 -spec check(witness_log_recording:recording()) -> ok | {error, unicode:chardata()}.
 check(R) -> contents(witness_log_recording:header(R)).
 
@@ -117,7 +117,7 @@ is_whole(R) ->
 
 %% --- births ----------------------------------------------------------------------
 
-%% Processes that nobody who is recorded has spawned.
+%% Processes without a recorded parent.
 started([Id | Ids], M) ->
     Birth = map_get(Id, M#merge.births),
     case born(Birth, undefined, {Id, 0}, M) of
@@ -137,7 +137,7 @@ born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) -
                          ready = queue:in(#process{id = Id, pid = Pid, cursor = Cursor}, M#merge.ready)}}
     end.
 
--doc "The events with which a process begins, whose parent has this pid, if that is known.".
+-doc "The first events of a process. `Parent` is the pid of its parent, if known.".
 -spec birth(witness_log_recording:process(), Parent :: pid() | undefined) -> [witness_event:item(), ...].
 birth(#{pid := Pid} = Birth, Parent) ->
     case {signature(Birth), Parent} of
@@ -152,7 +152,7 @@ birth(#{pid := Pid} = Birth, Parent) ->
 
 is_early(Process) -> is_map_key(early, Process).
 
-%% What the author has written; or a function with an arity, where the arguments are not known.
+%% The signature as its author wrote it; or a function with an arity, if the arguments are not known.
 signature(#{called := {M, F, Args} = Called}) when is_atom(M), is_atom(F), length(Args) >= 0 -> Called;
 signature(#{signature := {M, F, Args} = Raw}) when is_atom(M), is_atom(F), length(Args) >= 0 ->
     case witness_event_signature:resolve(Raw) of
@@ -179,8 +179,8 @@ turn(#merge{ready = Ready} = M) ->
         {empty, _} -> stuck(M)
     end.
 
-%% First those whose birth is told by nobody but themselves: what their parents did was cut away. Then one of those that wait
-%% for what was sent in a way that is not recorded.
+%% First, processes with a spawn that was cut away: only their own birth is recorded. Then one of the processes that wait for a
+%% message that was sent in an unrecorded way.
 stuck(#merge{unborn = Unborn, waiting = Waiting, births = Births, done = Done} = M) ->
     Orphans = [Id || not gb_sets:is_empty(Unborn), Id <- gb_sets:to_list(Unborn), is_orphan(map_get(Id, Births), Done, Births)],
     case {Orphans, lists:sort(maps:keys(Waiting))} of
@@ -215,7 +215,7 @@ orphan(#{id := Id, parent := Parent} = Birth, #merge{births = Births, late = Lat
 
 step(Process, Turns, M) -> step(Process, Turns, false, M).
 
-%% Forced: a message is taken though nobody has told that it was sent.
+%% Forced: a message is taken although its sending is not recorded.
 step(Process, 0, _, #merge{ready = Ready} = M) -> turn(M#merge{ready = queue:in(Process, Ready)});
 step(#process{id = Id, pid = Pid} = P0, Turns, Forced, M) ->
     case next(P0) of
@@ -264,7 +264,7 @@ spawned(Child, #process{id = Id, pid = Pid, index = Index} = P, Turns, #merge{bi
         {#{Child := #{early := true}}, _} -> step(P, Turns - 1, M);
         {#{Child := _}, _} ->
             failed([~"process ", integer_to_binary(Child), ~" was spawned by ", integer_to_binary(Id), ~" and by another one"], M);
-        %% Its birth was cut away.
+        %% The birth of the child was cut away.
         _ -> step(P, Turns - 1, tell_one({gap, Pid, cut, 1, undefined}, P, M))
     end.
 
@@ -277,7 +277,7 @@ finished(#process{id = Id, pid = Pid, exited = Exited} = P, #merge{done = Done, 
 
 %% --- messages --------------------------------------------------------------------
 
-%% The contents are the entry behind it. P0 stands before both.
+%% The contents are the following entry. P0 precedes both.
 took(From, #process{pid = Pid} = P, P0, Turns, Forced, M) ->
     case next(P) of
         {ok, {contents, Msg}, P1} ->
@@ -294,7 +294,7 @@ took(From, #process{pid = Pid} = P, P0, Turns, Forced, M) ->
         {error, Error} -> failed(witness_log_recording:format_error(Error), M)
     end.
 
-%% What is on its way without the message, which is.
+%% The untaken messages without this one. If it is not among them: whether its sender is done, so that waiting is useless.
 arrived(From, Id, Msg, #merge{sent = Sent, done = Done}) ->
     Hash = erlang:phash2(Msg),
     case Sent of
@@ -328,7 +328,7 @@ sent(To, Msg, #process{id = Id, named = Named} = P0, Turns, #merge{sent = Sent, 
 wait(From, #process{id = Id} = P, #merge{waiting = Waiting} = M) ->
     M#merge{waiting = Waiting#{From => (maps:get(From, Waiting, #{}))#{Id => P}}}.
 
-%% Who waits for this sender: the receiver, or whoever it may be for.
+%% Wakes the processes that wait for this sender: the receiver, or all of them if the receiver is `any'.
 woken(Sender, Receiver, #merge{waiting = Waiting, ready = Ready} = M) ->
     case Waiting of
         #{Sender := Waiters} when Receiver =:= any ->

@@ -2,11 +2,11 @@
 -moduledoc """
 What all files of a recording have in common (`docs/internals/record.md`): a head, and blocks with checksums.
 
-Both the head and the head of a block have a checksum of their own. So a file that was cut, whose last block is
-not all there, can be told from one in which a length is damaged: only the former is read up to that block.
+Both the head and the head of a block have a checksum of their own. So a file that was cut, with an incomplete last
+block, differs from one with a damaged length: only the former is read up to that block.
 
-A block is read by its offset, into a bounded amount of memory: however its bytes were compressed, no more of them
-come out than its head says, and no block has more than 256 MiB.
+A block is read by its offset, into a bounded amount of memory: however its bytes were compressed, they expand
+to no more than its head says, and no block has more than 256 MiB.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -16,13 +16,13 @@ come out than its head says, and no block has more than 256 MiB.
 
 -export_type([kind/0, file/0, id/0, what/0, error/0]).
 
--doc "The files of a recording, which have these names.".
+-doc "The files of a recording, by name.".
 -type kind() :: header | order | data | processes | modules | index.
 
--doc "What all files of a recording have in their heads, and no other recording.".
+-doc "The identity of a recording, in the heads of all its files.".
 -type id() :: <<_:64>>.
 
--doc "A file that is open for the process that opened it.".
+-doc "An open file, for the process that opened it.".
 -opaque file() :: {kind(), Name :: file:filename_all(), file:fd(), Size :: non_neg_integer(), id()}.
 
 -doc "What is wrong in a file.".
@@ -37,7 +37,7 @@ come out than its head says, and no block has more than 256 MiB.
 -define(HEAD, 22).
 -define(BLOCK_HEAD, 17).
 -define(MAX_BLOCK, 16#10000000).
-%% Less is not worth compressing.
+%% Fewer bytes are not worth compressing.
 -define(SMALL, 64).
 
 -doc "The name of a file in its folder.".
@@ -63,7 +63,7 @@ letter(index) -> $i.
 -spec head_size() -> pos_integer().
 head_size() -> ?HEAD.
 
--doc "What compresses blocks, for the process that made it.".
+-doc "A compressor of blocks, for the process that made it.".
 -spec compressor() -> zlib:zstream().
 compressor() ->
     Z = zlib:open(),
@@ -77,7 +77,7 @@ compressed(Bytes, Z) ->
     ok = zlib:deflateReset(Z),
     Compressed.
 
--doc "A block of these bytes; compressed, where that makes it smaller.".
+-doc "A block of these bytes; compressed, if that makes it smaller.".
 -spec block(iodata(), zlib:zstream() | none) -> iolist().
 block(Bytes, Compressor) ->
     Length = iolist_size(Bytes),
@@ -130,26 +130,26 @@ checked({ok, Bytes}, _) ->
 checked(eof, _) -> cut;
 checked({error, Reason}, _) -> {posix, Reason}.
 
--doc "Closes it.".
+-doc "Closes a file.".
 -spec close(file()) -> ok.
 close({_, _, Fd, _, _}) ->
     _ = file:close(Fd),
     ok.
 
--doc "Its size when it was opened.".
+-doc "The size of a file when it was opened.".
 -spec size(file()) -> non_neg_integer().
 size({_, _, _, Size, _}) -> Size.
 
--doc "The recording that it belongs to.".
+-doc "The recording that a file belongs to.".
 -spec recording(file()) -> id().
 recording({_, _, _, _, Id}) -> Id.
 
--doc "Where the first block stands.".
+-doc "The offset of the first block.".
 -spec first() -> non_neg_integer().
 first() -> ?HEAD.
 
 -doc """
-The block at an offset, and where the next one stands. `eof`: there is none; `cut`: not all of it is there.
+The block at an offset, and the offset of the next one. `eof`: there is none; `cut`: it is incomplete.
 """.
 -spec read(non_neg_integer(), file()) -> {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, error()}.
 read(At, {_, _, _, Size, _}) when At =:= Size -> eof;
@@ -200,7 +200,7 @@ expanded(1, Bytes, Length) ->
         zlib:close(Z)
     end.
 
-%% A call gives some kilobytes: what a bomb expands to ends here, soon after the block should have.
+%% A call returns some kilobytes: the expansion of a bomb stops here, soon after the block should have ended.
 inflate(_, {need_dictionary, _, _}, _, _) -> <<>>;
 inflate(Z, {More, Part}, Left, Parts) ->
     case Left - iolist_size(Part) of
@@ -226,7 +226,7 @@ ends(At, {_, _, Fd, _, _} = File) ->
     end.
 
 -doc """
-Folds over the blocks of a file, from the first to the last whole one. `cut`: there is something behind it.
+Folds over the blocks of a file, from the first to the last whole one. `cut`: further bytes follow it.
 """.
 -spec fold(fun((At :: non_neg_integer(), binary(), Acc) -> {ok, Acc} | {error, error()}), Acc, non_neg_integer(), file()) ->
     {ok | cut, Acc, End :: non_neg_integer()} | {error, error()}.

@@ -1,12 +1,12 @@
 -module(witness_log_recording_index).
 -moduledoc """
-Where the sub-traces of each process stand in the files `order` and `data`, how many entries it has, and how many
-messages it took from whom (`docs/internals/record.md`).
+For each process: where its sub-traces are in the files `order` and `data`, how many entries it has, and how many
+messages it took of which process (`docs/internals/record.md`).
 
-An index is made from the two files, which it takes a pass over each of them to do, by the writer when a recording ends,
-or by a reader that finds none. Sub-traces of a process may stand in any order; the index has those from the first
-one up to the first that is missing. In memory it is compressed bytes, some for each process; one is looked up by bisection,
-and then in the piece that it must be in.
+An index is made in one pass over each of the two files, by the writer when a recording ends,
+or by a reader that finds none. The sub-traces of a process may be in any order; the index has those from the first
+one up to the first that is missing. In memory an index is compressed bytes, a few for each process. A lookup bisects,
+and then searches the piece that has the process.
 """.
 
 -export([empty/0, build/3, encode/2, load/1, lookup/3, ids/1, position/2, subtrace/1]).
@@ -14,14 +14,14 @@ and then in the piece that it must be in.
 -export_type([index/0, process/0, sizes/0, positions/0, subtrace/0]).
 
 -doc """
-Pieces of records, compressed, one behind the other; and for each of them the id of its first record, and where it begins. Two
+Pieces of records, compressed, one after the other; and for each piece the id of its first record, and its offset. Two
 binaries, so that processes share them, whatever the number of pieces.
 """.
 -opaque index() :: {Processes :: non_neg_integer(), Pieces :: binary(), Places :: binary()}.
 
 -doc """
-A process: entries; its sub-traces in both files, with the bytes that they have together; from whom it took how many
-messages.
+A process: the number of its entries; its sub-traces in both files, with their bytes in total; how many messages it took of
+which process.
 """.
 -type process() :: #{entries := non_neg_integer(), order := positions(), data := positions(),
                      demand := #{pos_integer() => pos_integer()}}.
@@ -32,28 +32,28 @@ messages.
 -doc "The sizes of the files that an index is for.".
 -type sizes() :: #{order := non_neg_integer(), data := non_neg_integer(), processes := non_neg_integer()}.
 
--doc "A piece of the bytes of a process: its number (0 is the first), and the bytes.".
+-doc "A part of the bytes of a process: its number (0 is the first), and the bytes.".
 -type subtrace() :: {Id :: pos_integer(), Number :: non_neg_integer(), binary()}.
 
 -type file() :: witness_log_recording_file:file().
 
-%% Bytes of a block, about.
+%% Approximate bytes of a block.
 -define(BLOCK, 65_536).
 
-%% Bytes of a piece in memory, about, before it is compressed. One is looked through for each process.
+%% Approximate bytes of a piece in memory, before it is compressed. Each lookup searches one piece.
 -define(PIECE, 2_048).
 
-%% Sub-traces of a process in a file, so far: the number of the one that comes next, later ones that wait for it, where
-%% the others are, in the end with the offset of the last one's block, and their bytes.
+%% The sub-traces of a process in a file, so far: the number of the next one, later ones that wait for it, the positions
+%% of the others, the offset of the last one's block, and their bytes.
 -record(trace, {next = 0 :: non_neg_integer(),
                 waiting = #{} :: #{non_neg_integer() => {Block :: non_neg_integer(), Inside :: non_neg_integer(), term()}},
-                positions = [] :: [binary()],     % the last ones first
+                positions = [] :: [binary()],     % in reverse
                 block = 0 :: non_neg_integer(),
                 bytes = 0 :: non_neg_integer()}).
 
-%% What a forged file would take memory by without bound, since the same bytes again take next to none once they are compressed: sub-traces,
-%% and pairs of processes of which one took messages of the other, for each byte of the file, beside those that any file may have; bytes of
-%% sub-traces that wait for an earlier one; senders of one process.
+%% Limits for a forged file: repeated bytes compress to almost nothing, so it could take memory without bound. For each byte of the
+%% file, in addition to what any file may have: sub-traces, and pairs of a process and a sender of its messages. Then: bytes of
+%% sub-traces that wait for an earlier one, and senders of one process.
 -define(SUBTRACES_A_BYTE, 4).
 -define(SUBTRACES, 100_000).
 -define(PAIRS_A_BYTE, 8).
@@ -61,22 +61,22 @@ messages.
 -define(MAX_WAITING, 268_435_456).
 -define(MAX_SENDERS, 16_777_216).
 
-%% What the entries of a process say, so far.
+%% The entries of a process, so far.
 -record(entries, {left = <<>> :: binary(),
                   reader :: witness_log_recording_entry:reader(),
                   count = 0 :: non_neg_integer()}).
 
 %% --- making ----------------------------------------------------------------------
 
--doc "An index of no processes.".
+-doc "An index without processes.".
 -spec empty() -> index().
 empty() -> {0, <<>>, <<>>}.
 
--doc "An index of the whole blocks of two files. `Full`: ids take eight bytes. `cut`: there is something behind them.".
+-doc "An index of the whole blocks of two files. `Full`: ids take eight bytes. `cut`: further bytes follow them.".
 -spec build(file(), file(), Full :: boolean()) ->
     {ok, index(), Cut :: [order | data]} | {error, witness_log_recording_file:error()}.
 build(Order, Data, Full) ->
-    %% On the heap, what is known of some hundred thousand processes would be copied again and again by its collections.
+    %% On the heap, garbage collections would copy the data of some hundred thousand processes again and again.
     Tables = [Orders, Datas, Demand] = [ets:new(?MODULE, [private, Type]) || Type <- [set, set, ordered_set]],
     Z = witness_log_recording_file:compressor(),
     try
@@ -96,7 +96,7 @@ build(Order, Data, Full) ->
         lists:foreach(fun ets:delete/1, Tables)
     end.
 
-%% `Piece`: the first id of the one that is being made, and its bytes.
+%% `Piece': the first id of the current piece, and its bytes.
 made([Id | Ids], Record, none, Z) -> made(Ids, Record, {Id, Record(Id)}, Z);
 made([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE ->
     made(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
@@ -109,7 +109,7 @@ packed(Processes, Pieces) ->
     {Places, _} = lists:mapfoldl(fun({First, Bytes}, At) -> {<<First:64, At:64>>, At + byte_size(Bytes)} end, 0, Pieces),
     {Processes, iolist_to_binary([Bytes || {_, Bytes} <- Pieces]), iolist_to_binary(Places)}.
 
-%% Pieces by their numbers; the first one has 0.
+%% The pieces in order of their numbers; the first one has 0.
 pieces(Index) -> [piece(N, Index) || N <- lists:seq(0, count(Index) - 1)].
 
 count({_, _, Places}) -> byte_size(Places) div 16.
@@ -131,7 +131,7 @@ known(Id, Traces) ->
     end.
 
 scan(File, Traces, Step) ->
-    %% Sub-traces that may come, and bytes that may wait.
+    %% Limits: sub-traces, and bytes that wait.
     Room = {?SUBTRACES + ?SUBTRACES_A_BYTE * witness_log_recording_file:size(File), ?MAX_WAITING},
     witness_log_recording_file:fold(fun(At, Block, Left) -> scanned(Block, 0, At, Traces, Step, File, Left) end, Room,
                                     witness_log_recording_file:first(), File).
@@ -147,7 +147,7 @@ scanned(Bytes, Inside, At, Traces, Step, File, {Left, Waiting}) ->
                 {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File);
                 {Trace1, State1} ->
                     true = ets:insert(Traces, {Id, Trace1, State1}),
-                    %% What comes in its turn may have others with it that have waited.
+                    %% A sub-trace in its turn may release later ones that have waited for it.
                     Waiting1 = case Trace1#trace.bytes - Trace#trace.bytes of
                         0 -> Waiting - byte_size(Contents);
                         Added -> Waiting + Added - byte_size(Contents)
@@ -176,16 +176,16 @@ added(_, Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State
 added(_, _, _, _, _, _) ->
     {malformed, ~"two parts of a process have the same number"}.
 
-%% Each piece is larger than the one before it, so there are few, and each byte is copied a few times.
+%% Each binary in the list is larger than the one before it, so there are few, and each byte is copied a few times.
 together(Last, [Before | Pieces]) when byte_size(Before) =< byte_size(Last) ->
     together(iolist_to_binary([Before, Last]), Pieces);
 together(Last, Pieces) ->
     [Last | Pieces].
 
-%% It may wait for long, and must not keep its block.
+%% It may wait for long, and must not keep its block in memory.
 copied({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
 
-%% From whom a process took how many messages stands in a table of its own: of a process with many senders it is large.
+%% Message counts by sender are in a separate table: a process may have many senders.
 entries(Id, Bytes, #entries{left = Left} = Entries, Demand, Pairs) ->
     case read(case Left of <<>> -> Bytes; _ -> <<Left/binary, Bytes/binary>> end, Entries, #{}, Pairs) of
         {malformed, _} = Malformed -> Malformed;
@@ -213,7 +213,7 @@ read(Bytes, #entries{reader = Reader, count = Count} = Entries, Taken, Pairs) ->
         {malformed, _} = Malformed -> Malformed
     end.
 
--doc "The sub-trace that bytes begin with.".
+-doc "The first sub-trace in the bytes.".
 -spec subtrace(binary()) -> {subtrace(), Rest :: binary()} | {malformed, unicode:chardata()}.
 subtrace(Bytes) ->
     maybe
@@ -256,7 +256,7 @@ blocks([Piece | Pieces], Block) when Block =:= <<>>; byte_size(Block) + byte_siz
 blocks([], <<>>) -> [];
 blocks(Pieces, Block) -> [Block | blocks(Pieces, <<>>)].
 
--doc "The index in a file. `cut`: it is not all there.".
+-doc "The index in a file. `cut`: it is incomplete.".
 -spec load(file()) -> {ok, index(), sizes()} | cut | {error, witness_log_recording_file:error()}.
 load(File) ->
     Z = witness_log_recording_file:compressor(),
@@ -285,7 +285,7 @@ block(At, Block, {Sizes, Processes, Count, Last, Pieces}, Z, File) ->
         malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
     end.
 
-%% Records stand by their ids. A piece, which begins with the record of `First', is put before the ones that there are.
+%% Records are ordered by id. A piece, which begins with the record of `First', is put before the others.
 checked(<<>>, Piece, First, Count, Last, Pieces) when First =/= none -> {[{First, Piece} | Pieces], Count, Last};
 checked(Block, Piece, First, Count, Last, Pieces) when First =/= none, byte_size(Piece) - byte_size(Block) >= ?PIECE ->
     Whole = binary:part(Piece, 0, byte_size(Piece) - byte_size(Block)),
@@ -303,7 +303,7 @@ checked(Block, Piece, First, Count, Last, Pieces) ->
 
 %% --- looking up ------------------------------------------------------------------
 
--doc "The ids of the processes that have entries, in their order.".
+-doc "The ids of the processes that have entries, in order.".
 -spec ids(index()) -> [pos_integer()].
 ids(Index) -> lists:append([ids_of(Piece) || Piece <- pieces(Index)]).
 
@@ -314,7 +314,7 @@ ids_of(Piece) ->
     {Id, _} = witness_log_recording_number:read(Record),
     [Id | ids_of(Rest1)].
 
--doc "What is known of a process. `none`: it has no entries. Who looks up many has a cache.".
+-doc "The data of a process. `none`: it has no entries. A caller with many lookups passes a cache.".
 -spec lookup(pos_integer(), index(), none | witness_log_recording_blocks:cache()) -> {ok, process()} | none | malformed.
 lookup(Id, {_, _, Places} = Index, Cache) ->
     case bisect(Id, Places, -1, count(Index) - 1) of
@@ -324,7 +324,7 @@ lookup(Id, {_, _, Places} = Index, Cache) ->
             found(Id, Bytes)
     end.
 
-%% The last piece whose first id is not above; it is one of those in (Low, High], or none (-1).
+%% The last piece with a first id that is not above; it is one of those in (Low, High], or none (-1).
 bisect(_, _, Same, Same) -> Same;
 bisect(Id, Places, Low, High) ->
     Middle = (Low + High + 1) div 2,
@@ -380,7 +380,7 @@ demand(Left, Bytes, Before, Demand) when Left > 0 ->
     end;
 demand(_, _, _, _) -> malformed.
 
--doc "The next position: the offset of the block, and that of the sub-trace in it. `Before`: the block of the last one.".
+-doc "The next position: the offset of the block, and that of the sub-trace in it. `Before`: the block of the previous one.".
 -spec position(binary(), Before :: non_neg_integer()) ->
     {Block :: non_neg_integer(), Inside :: non_neg_integer(), Rest :: binary()} | none | malformed.
 position(<<>>, _) -> none;

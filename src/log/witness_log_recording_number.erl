@@ -1,6 +1,6 @@
 -module(witness_log_recording_number).
 -moduledoc """
-Numbers as recordings have them: LEB128, seven bits a byte, the lowest first, the eighth bit set in all bytes but the
+The numbers of recordings: LEB128, seven bits a byte, the lowest first, the eighth bit set in all bytes except the
 last. A number has at most 64 bits, and so at most ten bytes.
 """.
 
@@ -17,7 +17,7 @@ leb(N) when N < ?LIMIT -> leb(N, <<>>).
 leb(N, Bytes) when N < 16#80 -> <<Bytes/binary, N>>;
 leb(N, Bytes) -> leb(N bsr 7, <<Bytes/binary, 1:1, N:7>>).
 
--doc "The number that bytes begin with. `more`: they end within it; `too_large`: it has more than 64 bits.".
+-doc "The first number in the bytes. `more`: they end within it; `too_large`: it has more than 64 bits.".
 -spec read(binary()) -> {non_neg_integer(), Rest :: binary()} | more | too_large.
 read(<<0:1, N:7, Rest/binary>>) -> {N, Rest};
 read(<<1:1, Low:7, 0:1, High:7, Rest/binary>>) -> {High bsl 7 bor Low, Rest};
@@ -32,7 +32,7 @@ read(<<1:1, Bits:7, Rest/binary>>, Shift, N) when Shift < 63 -> read(Rest, Shift
 read(<<>>, _, _) -> more;
 read(_, _, _) -> too_large.
 
--doc "So many numbers that bytes begin with, one behind the other.".
+-doc "The first so many numbers in the bytes.".
 -spec several(non_neg_integer(), binary()) -> {[non_neg_integer()], Rest :: binary()} | more | too_large.
 several(Count, Bytes) -> several(Count, Bytes, []).
 
@@ -43,7 +43,7 @@ several(Left, Bytes, Numbers) ->
         Wrong -> Wrong
     end.
 
--doc "Different numbers in ascending order, each as the difference to the one before.".
+-doc "Different numbers in ascending order, each as the difference from the previous one.".
 -spec ascending([non_neg_integer()]) -> binary().
 ascending(Numbers) ->
     {Deltas, _} = lists:mapfoldl(fun(N, Before) when N > Before -> {leb(N - Before), N} end, -1, Numbers),

@@ -8,24 +8,24 @@ Births and ends of processes in the file `processes`, as bytes (`docs/internals/
 -export_type([item/0, birth/0, room/0]).
 
 -doc """
-A process that was born: its id; that of the process that spawned it (0: none that is recorded), whose child it is with
-this number (0 is its first one); its pid in the recorded VM; what it was spawned with.
+A process that was born: its id; the id of the process that spawned it (0: none that is recorded), and its number among
+the children of that process (0 is the first); its pid in the recorded VM; what it was spawned with.
 """.
 -type birth() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
                    signature := term()}.
 
 -doc """
-A record of the file. `signature`: what a process that was spawned with a fun is called, which only the recorded VM knows;
-`early`: something that it did before what is kept is missing, in a recording that begins late.
+A record of the file. `signature`: the name of a process that was spawned with a fun, which only the recorded VM knows;
+`early`: in a recording that begins late, earlier entries of the process are missing.
 """.
 -type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
 
--doc "Records that may come, and words that they may take.".
+-doc "Limits that remain: records, and the words that they take.".
 -type room() :: {Records :: non_neg_integer() | infinity, Words :: integer() | infinity}.
 
-%% Words of a record beside its terms, where it is kept.
+%% Words of a kept record, without its terms.
 -define(RECORD, 8).
-%% The same of a birth, without its arguments.
+%% Words of a kept birth, without its arguments.
 -define(BIRTH, 40).
 %% No function has more arguments.
 -define(MAX_ARITY, 255).
@@ -47,8 +47,9 @@ encode({signature, Id, Signature}) ->
 leb(N) -> witness_log_recording_number:leb(N).
 
 -doc """
-Folds over the records of a block while there is room for them, and for the words that they take in memory; and the room that is left.
-No more than one record is in memory for it. An argument that the process before has, too, is the same term, which takes memory once.
+Folds over the records of a block while they stay within the limits of their number and their words in memory. Returns what
+remains of the limits. Checking takes the memory of one record at most. An argument that equals that of the preceding process
+shares its term.
 """.
 -spec fold(fun((item(), Acc) -> Acc), Acc, binary(), witness_log_atoms:atoms(), room()) ->
     {ok, Acc, room()} | {malformed, unicode:chardata()}.
@@ -67,7 +68,7 @@ fold(Fun, Acc, Bytes, Atoms, {Left, Words}, Before) ->
         {malformed, _} = Malformed -> Malformed
     end.
 
-%% The arguments with those of another process in the place of equal ones, and the words that the others take.
+%% Replaces arguments by equal ones of another process. Also returns the words of the others.
 shared([], _, Words) -> {[], Words};
 shared([Arg | Args], [Arg1 | Before], Words) when Arg =:= Arg1 ->
     {Shared, Own} = shared(Args, Before, Words + 2),

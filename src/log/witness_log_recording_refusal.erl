@@ -1,9 +1,9 @@
 -module(witness_log_recording_refusal).
 -moduledoc """
-Why a recording cannot be replayed, of what it says itself. Pure.
+Why a recording cannot be replayed, by its own contents. Pure.
 
-This is the one place that decides it: `witness replay` refuses for these reasons, and the recorder asks here when a recording ends, so that the
-summary of `witness record` says the same. What only a replay can know is not among them: another build of OTP, code that has changed since.
+Only this module decides it. `witness replay` refuses for these reasons. The recorder asks here when a recording ends, so that the
+summary of `witness record` says the same. Reasons that only a replay can find are missing here: another build of OTP, changed code.
 """.
 
 -export([reasons/2, unwoven/2, is_chosen/1, options/1, format/1]).
@@ -12,20 +12,21 @@ summary of `witness record` says the same. What only a replay can know is not am
 
 -doc """
 - `{node, Node}`: the VM was a node, or became one;
-- `tracing_only`, `late`: it was asked for a recording that is not for replays;
+- `tracing_only`, `late`: the options asked for a recording that is not for replays;
 - `no_code`: it does not say which code ran;
-- `{unwoven, Modules}`: code ran that was not woven, so that what it did is not in the recording.
+- `{unwoven, Modules}`: code ran unwoven, so its steps are not in the recording.
 """.
 -type reason() :: {node, node()} | tracing_only | late | no_code | {unwoven, [{module(), why()}, ...]}.
 
 -doc """
-What a module is: one of an application of OTP that nobody has named; one without debug information, and whether its folder was named; one that
-cannot be woven for another reason; one in a folder that nobody has named; or code that is in no file. `unknown`: the recording does not say.
+Why a module was not woven: it belongs to an application of OTP that no option names; it has no debug information (and whether its
+folder was named); it cannot be woven for another reason; no option names its folder; or its code is in no file. `unknown`: the
+recording does not say.
 """.
 -type why() :: {otp, App :: atom()} | {no_debug_info, File :: file:filename(), Named :: boolean()}
              | {not_woven, File :: file:filename()} | {folder, file:filename()} | memory | unknown.
 
--doc "The reasons, by the contents of the files `header` and `modules`; of the last one `#{}` where there is none.".
+-doc "The reasons, from the contents of the files `header` and `modules`; the latter is `#{}` if there is none.".
 -spec reasons(Header :: map(), End :: map()) -> [reason()].
 reasons(Header, End) ->
     [{node, Node} || Node <- nodes_of(Header, End)]
@@ -41,7 +42,7 @@ nodes_of(Header, End) ->
 has_code(#{code := #{pa := _, weave := _}, digests := _}) -> true;
 has_code(_) -> false.
 
--doc "The modules that ran as they are, though messages that they take are in no recording then.".
+-doc "The modules that ran unwoven: messages that they take are in no recording.".
 -spec unwoven(Header :: map(), End :: map()) -> [{module(), why()}].
 unwoven(#{tracing_only := true}, _) -> [];
 unwoven(Header, End) ->
@@ -49,7 +50,7 @@ unwoven(Header, End) ->
     [{Module, known(maps:get(Module, Whys, unknown))} || Module <- lists:usort([Ran || Ran <- ran(Header, End), not is_own(Ran)] ++ maps:keys(Whys)),
                                                         is_atom(Module)].
 
-%% Without an end it is not known which modules were loaded: those that could not be woven are taken.
+%% If the recording was not ended, the loaded modules are not known: the result is those that could not be woven.
 ran(Header, End) ->
     case End of
         #{modules := Modules} when length(Modules) > 0 ->
@@ -58,10 +59,10 @@ ran(Header, End) ->
         #{} -> case Header of #{unwoven := Names} when length(Names) >= 0 -> Names; #{} -> [] end
     end.
 
-%% What the recorder names was none of its own, whatever its name.
+%% A module that the recorder names does not belong to Witness, whatever its name.
 is_own(Module) -> is_atom(Module) andalso (Module =:= witness orelse lists:prefix("witness_", atom_to_list(Module))).
 
-%% A file is data.
+%% The contents of a file are untrusted.
 known({otp, App}) when is_atom(App) -> {otp, App};
 known({What, Name} = Why) when What =:= not_woven; What =:= folder -> known(Name, Why);
 known({no_debug_info, Name, Named} = Why) when is_boolean(Named) -> known(Name, Why);
@@ -74,11 +75,11 @@ known(Name, Why) ->
         false -> unknown
     end.
 
--doc "Whether it was asked for.".
+-doc "Whether the options asked for it.".
 -spec is_chosen(reason()) -> boolean().
 is_chosen(Reason) -> Reason =:= tracing_only orelse Reason =:= late.
 
--doc "The options of `witness record` with which such a program can be replayed, as far as options do it.".
+-doc "The options of `witness record` that make such a program replayable, as far as options can.".
 -spec options([reason()]) -> [string()].
 options(Reasons) -> lists:append([["--weave", atom_to_list(App)] || {unwoven, Modules} <- Reasons, App <- apps(Modules)]
                                  ++ [["--pa", Dir] || {unwoven, Modules} <- Reasons, Dir <- folders(Modules)]).
@@ -131,7 +132,7 @@ plain(Text, Modules) -> [Text, names(Modules)].
 
 names(Modules) -> lists:join(~", ", shortened([clean(Module) || Module <- Modules])).
 
-%% The whole list is in the recording.
+%% Names in the text; the recording has the whole list.
 -define(NAMES, 8).
 
 shortened(Names) when length(Names) =< ?NAMES -> Names;

@@ -1,35 +1,35 @@
 -module(witness_log_recording_term).
 -moduledoc """
-Terms of a recording, which is data from outside, in the VM's external format.
+Terms of a recording, which are data from outside, in the VM's external format.
 
-`binary_to_term` alone is not for such data: without `safe` it makes atoms without bound, with it no recording of a
-program that this VM does not run could be read, and in both cases a local function takes an entry of a table that is
-never given back. So the bytes are walked first. The walk makes what the term names, as far as the bound on atoms
-allows, and refuses everything that no VM writes: unknown tags, compressed terms, references to atom caches. What is left
-for the VM is a term whose parts are all there.
+`binary_to_term` alone is unsuitable for such data. Without `safe` it creates atoms without bound. With `safe` a recording is
+unreadable in a VM that does not run its program. In both cases a local function takes an entry of a table that is
+never freed. So the bytes are walked first. The walk creates the names in the term, as far as the bound on atoms
+allows, and refuses everything that no VM writes: unknown tags, compressed terms, references to atom caches. Only
+complete terms are left for the VM.
 
-The walk needs no stack: it counts how many terms are still to come. So the depth of a term costs nothing, and as each
-of them has at least one byte, it ends. It counts what the terms will take in memory, too, which may be many times their bytes: beyond
-512 MiB it refuses them.
+The walk needs no stack: it counts the terms that are still to come. So the depth of a term costs nothing, and as each
+term has at least one byte, the walk ends. It also counts the memory of the terms, which may be many times their bytes, and
+refuses terms above 512 MiB.
 """.
 
 -export([decode/2]).
 
 -export_type([refusal/0]).
 
-%% Words that a term may take: an empty list in a list takes 16 times the byte that it is, and that byte next to nothing once compressed.
+%% Limit in words of a term: an empty list in a list takes 16 times its single byte, which compresses to almost nothing.
 -define(ROOM, 67_108_864).
 
--doc "Why the bytes are no term, for people.".
+-doc "Why the bytes are not a term, for people.".
 -type refusal() :: {refused, unicode:chardata()}.
 
--doc "The term that these bytes are, all of them.".
+-doc "The term of these bytes, all of them.".
 -spec decode(binary(), witness_log_atoms:atoms()) -> {ok, term()} | refusal().
 decode(<<131, External/binary>> = Bytes, Atoms) ->
     case walk(External, 1, ?ROOM, Atoms) of
         ok ->
             try
-                %% Not `safe': that refuses functions of modules that are not loaded, though the walk has counted them.
+                %% Not `safe': that refuses functions of modules that are not loaded, although the walk has counted them.
                 {ok, witness_event_external:decode(Bytes)}
             catch
                 error:_ -> malformed()
@@ -41,7 +41,7 @@ decode(_, _) ->
 
 malformed() -> {refused, ~"what should be a term is none"}.
 
-%% `Left' terms are to come; `Room' words are left for what they take in memory.
+%% `Left' terms are still to come; `Room' words remain for their memory.
 walk(_, _, Room, _) when Room < 0 -> {refused, ~"a term that would take more than 512 MiB of memory"};
 walk(<<>>, 0, _, _) -> ok;
 walk(_, 0, _, _) -> malformed();
@@ -58,7 +58,7 @@ walk(<<77, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(
 walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
 walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
 walk(<<116, Pairs:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Room - 5 - 3 * Pairs, Atoms);
-%% Of processes, ports and references the node comes first, then numbers.
+%% In processes, ports and references the node comes first, then numbers.
 walk(<<88, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
 walk(<<89, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 8, Left, Room, Atoms);
 walk(<<120, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
@@ -71,7 +71,7 @@ walk(Bytes, Left, Room, Atoms) ->
         {refused, _} = Refused -> Refused
     end.
 
-%% What a binary or a large integer of so many bytes takes.
+%% Words of a binary or a large integer of so many bytes.
 words(Size) -> 8 + Size div 8.
 
 atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
@@ -82,7 +82,7 @@ atom(_, _) -> malformed().
 
 latin1(Name) -> unicode:characters_to_binary(Name, latin1).
 
-%% What is no UTF-8 is no name, and must not count.
+%% Bytes that are not UTF-8 are not a name, and must not count.
 interned(Name, Rest, Atoms) ->
     case unicode:characters_to_binary(Name) of
         Name ->
@@ -112,7 +112,7 @@ external(Bytes, Left, Room, Atoms) ->
         _ -> malformed()
     end.
 
-%% A function of a module: where it stands in its module is what the VM keeps for ever, so that takes a name, too. Behind
+%% A local function: the VM keeps its entry in the table of its module forever, so it counts as a name, too. After
 %% it come the module, two integers, the process that made it, and its variables.
 local(Bytes, Size, Left, Room, Atoms) when byte_size(Bytes) >= Size ->
     maybe

@@ -1,14 +1,14 @@
 -module(witness_log_rotation).
 -moduledoc """
-The files that a log has become when it was rotated, in the order in which they were written.
+The rotated files of a log, in the order in which they were written.
 
-Rotated files lie beside the log, and have its name with a number (`system.log.1` is younger than `system.log.2`, also
-`system.1.log`), a date or another long number (`system.log-20261121`, the larger the younger), or one of `.old`, `.bak`
-and `~`, of which there is only one. Other files are none of its own, and so are compressed ones.
+Rotated files are beside the log, and have its name with a number (`system.log.1` is younger than `system.log.2`, also
+`system.1.log`), a date or another long number (`system.log-20261121`, a larger one is younger), or one of `.old`, `.bak`
+and `~`, with only one file each. Other files do not belong to the log, and compressed ones are ignored.
 
-What is renamed while its directory is read can be missed or seen twice. So all is looked at until two looks that follow
-each other agree: a rotation changes what each of its names stands for, so none has taken place from the one to the
-other.
+A file that is renamed while its directory is read can be missed or seen twice. So the look is repeated until two
+consecutive looks agree: a rotation changes the file of each of its names, so none has taken place between the
+two.
 """.
 
 -export([look/1, same/2, newer/2, since/2, siblings/1, log/1, youngest/1]).
@@ -16,16 +16,16 @@ other.
 
 -export_type([look/0, entry/0, youngest/0]).
 
--doc "A file, and which it was at the time of the look.".
+-doc "A file, and its identity at the time of the look.".
 -type entry() :: {file:filename_all(), witness_log_input:identity()}.
 
--doc "All of them, oldest first; the log itself is the last one, if it is there.".
+-doc "All files, oldest first; the log itself is the last one, if it is there.".
 -type look() :: [{order(), {Modified :: integer(), Size :: non_neg_integer()}, entry()}].
 
--doc "What the youngest rotated file was at some time.".
+-doc "The youngest rotated file at some time.".
 -type youngest() :: {witness_log_input:identity(), Size :: non_neg_integer() | any} | none.
 
-%% Oldest first as Erlang's terms are ordered: dates, then numbers, then what stands alone, then the log.
+%% Oldest first in Erlang's order of terms: dates, then numbers, then the single ones, then the log.
 -type order() :: {1, [integer()]} | {2, integer()} | {3, alone} | {4, log}.
 
 -include_lib("kernel/include/file.hrl").
@@ -57,7 +57,7 @@ entries(File) ->
                    Path <- [path(Order, File, filename:join(Folder, Name))],
                    {ok, Info, Identity} <- [info(Path)]]).
 
-%% The log itself keeps the name that it was given.
+%% The log itself keeps its given name.
 path({4, log}, File, _) -> File;
 path(_, _, Path) -> Path.
 
@@ -88,7 +88,7 @@ numbered(Numbers) -> {1, Numbers}.
 
 numbers(Suffix) -> [binary_to_integer(N) || N <- re:split(Suffix, ~"[^0-9]+"), N =/= ~""].
 
-%% What the name has more than the base, at its end or before its extension.
+%% The part that the name has in addition to the base, at its end or before its extension.
 suffix(Name, Base) ->
     Extension = filename:extension(Base),
     Root = filename:rootname(Base),
@@ -123,7 +123,7 @@ newer(Identity, Look) ->
             end
     end.
 
--doc "The youngest rotated file that has text, and its size. One without text may be a copy that has just been begun.".
+-doc "The youngest rotated file that has text, and its size. A file without text may be a copy that has just begun.".
 -spec youngest(look()) -> youngest().
 youngest(Look) ->
     case [{Identity, Size} || {{Rank, _}, {_, Size}, {_, Identity}} <- Look, Rank < 4, Size > 0] of
@@ -132,7 +132,7 @@ youngest(Look) ->
     end.
 
 -doc """
-The files with text, and the log, that have come after what was the youngest rotated one. `unknown`: that one has
+The files with text, and the log, that are newer than the earlier youngest rotated file. `unknown`: that one has
 changed, or is gone.
 """.
 -spec since(youngest(), look()) -> {ok, [entry()]} | unknown.
@@ -155,7 +155,7 @@ log(Look) -> [Entry || {{4, log}, _, Entry} <- Look].
 -spec siblings(look()) -> [entry()].
 siblings(Look) -> [Entry || {{Rank, _}, _, Entry} <- lists:reverse(Look), Rank < 4].
 
--doc "Opens files. `changed`: another rotation has taken place since the look; then there should be another look.".
+-doc "Opens files. `changed`: another rotation has taken place since the look; then the caller should look again.".
 -spec open([entry()]) ->
     {ok, [{witness_log_input:identity(), witness_log_input:input()}]} | changed | {error, file:posix() | badarg}.
 open(Entries) -> open(Entries, []).
@@ -176,7 +176,7 @@ give_up(Result, Opened) ->
     _ = [witness_log_input:close(Input) || {_, Input} <- Opened],
     Result.
 
--doc "Opens the first file that holds the text before a mark.".
+-doc "Opens the first file that has the text before a mark.".
 -spec find(witness_log_mark:mark() | witness_log_mark:saved(), [entry()]) ->
     {ok, witness_log_mark:mark(), witness_log_input:input(), witness_log_input:identity()} | changed | error.
 find(_, []) -> error;

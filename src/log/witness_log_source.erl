@@ -2,7 +2,7 @@
 -moduledoc """
 The text of a file or of standard input, decompressed, in pieces of bounded size.
 
-No piece is held back to make it larger: what a pipe has given is out before more of it is awaited.
+A piece is never delayed to make it larger: everything that a pipe has delivered is returned before more is awaited.
 """.
 
 -export([open/2, read/1, mark/1, place/1, progress/1, close/1]).
@@ -13,15 +13,15 @@ No piece is held back to make it larger: what a pipe has given is out before mor
 -type input() :: {file, file:name_all()} | standard_input.
 
 -doc """
-A file, as a position names it: numbers that stay the same when it is renamed, 0 where there is none. `copy`: it is a
-copy that was made of a followed log before that was truncated.
+A file in a position: numbers that identify it across renaming, 0 if there are none. `copy`: it is a
+copy of a followed log, made before the log was truncated.
 """.
 -type place() :: #{device := integer(), inode := integer(), copy := boolean()}.
 
--doc "`block`: bytes that are read at once, and about the largest piece. `position`: begin there.".
+-doc "`block`: bytes of a read, and approximately of the largest piece. `position`: begin there.".
 -type options() :: #{block := pos_integer(), position => witness_log_mark:saved()}.
 
--doc "`changed`: it is not the text that the position is of. `no_position`: standard input cannot be taken up again.".
+-doc "`changed`: the text is not that of the position. `no_position`: standard input cannot be continued.".
 -type reason() :: witness_log_inflate:reason() | file:posix() | badarg | changed | no_position.
 
 -record(source, {input :: witness_log_input:input(),
@@ -29,16 +29,16 @@ copy that was made of a followed log before that was truncated.
                  read = 0 :: non_neg_integer(),                                 % bytes of the input
                  block :: pos_integer(),
                  mark = witness_log_mark:new() :: witness_log_mark:mark(),      % where reading begins
-                 ready = ~"" :: binary(),                                       % text behind it that was read with it
-                 first = ~"" :: binary(),                                       % as long as the kind is not known
+                 ready = ~"" :: binary(),                                       % text after it that was read with it
+                 first = ~"" :: binary(),                                       % while the kind is not known
                  inflate = unknown :: witness_log_inflate:inflate() | unknown,
-                 more = false :: boolean(),                                     % it holds text without further input
-                 failed = no :: no | reason()}).                                % told when the text before it is out
+                 more = false :: boolean(),                                     % it has text without further input
+                 failed = no :: no | reason()}).                                % reported after the text before it
 
 -doc "An open log. The process that opened it reads it.".
 -opaque source() :: #source{}.
 
--doc "Opens it. Reads nothing but what leads to a position.".
+-doc "Opens an input. Reads only the text before the position.".
 -spec open(input(), options()) -> {ok, source()} | {error, reason()}.
 open(standard_input, #{position := _}) -> {error, no_position};
 open(From, Options = #{block := Block}) ->
@@ -57,7 +57,7 @@ at(#{position := Position}, S) ->
     end;
 at(#{}, S) -> {ok, S}.
 
--doc "The next piece of the text; waits for it. After an error there is nothing more to read.".
+-doc "The next piece of the text; waits for it. After an error nothing more can be read.".
 -spec read(source()) -> {text, binary(), source()} | {eof, source()} | {error, reason(), source()}.
 read(S = #source{failed = Reason}) when Reason =/= no -> {error, Reason, S};
 read(S = #source{ready = Text}) when Text =/= ~"" -> {text, Text, S#source{ready = ~""}};
@@ -87,7 +87,7 @@ input(S = #source{input = Input, read = Read, block = Block}) ->
 
 %% --- the first bytes -------------------------------------------------------------
 
-%% What it is compressed with, and the first bytes.
+%% Finds the compression, and the first bytes.
 first(S = #source{first = First}) ->
     case input(S) of
         {ok, Bytes, S1} ->
@@ -119,7 +119,7 @@ go_to(Position, {first, plain, _, S = #source{input = Input}}) ->
 go_to(Position, {first, _, First, S}) -> skip(Position, witness_log_mark:new(), expand(First, [], 0, S));
 go_to(_, Error) -> Error.
 
-%% What is compressed is read up to the position.
+%% Compressed text is read up to the position.
 skip(Position, Mark, {text, Text, S}) ->
     case witness_log_mark:offset(Position) - witness_log_mark:offset(Mark) of
         Left when Left > byte_size(Text) -> skip(Position, witness_log_mark:add(Text, Mark), read(S));
@@ -138,7 +138,7 @@ arrived(Position, Mark, S) ->
 
 %% --- text ------------------------------------------------------------------------
 
-%% Input is asked for only when all the text of the last one is out.
+%% Reads further input only when all the text of the last input has been returned.
 expand(Bytes, Texts, Size, S = #source{inflate = Inflate, block = Block}) ->
     case witness_log_inflate:feed(Bytes, Inflate) of
         {How, Text, Inflate1} ->
@@ -159,11 +159,11 @@ text(Texts, S) ->
 
 %% --- the rest --------------------------------------------------------------------
 
--doc "Where reading begins.".
+-doc "The place where reading begins.".
 -spec mark(source()) -> witness_log_mark:mark().
 mark(#source{mark = Mark}) -> Mark.
 
--doc "Which file it is.".
+-doc "Identifies the file.".
 -spec place(source()) -> place().
 place(#source{input = Input}) ->
     {Device, Inode} = witness_log_input:identity(Input),
@@ -173,7 +173,7 @@ place(#source{input = Input}) ->
 -spec progress(source()) -> {non_neg_integer(), non_neg_integer() | unknown}.
 progress(#source{read = Read, total = Total}) -> {Read, Total}.
 
--doc "Closes it.".
+-doc "Closes an input.".
 -spec close(source()) -> ok.
 close(#source{input = Input, inflate = unknown}) -> witness_log_input:close(Input);
 close(#source{input = Input, inflate = Inflate}) ->

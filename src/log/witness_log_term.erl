@@ -2,11 +2,11 @@
 -moduledoc """
 Terms in Erlang's notation, read from text at 20 ns a byte and without running anything.
 
-It is one loop over the text with a stack of its own, so that the VM reads the text in place from the first byte to
-the last: what is nested costs no stack of the process, and nesting is bounded. What is rare or long to read, such as
-text with escapes, is read by `witness_log_literal`.
+The reader is one loop over the text with a stack of its own, so that the VM reads the text in place from the first byte to
+the last. Nested terms take no stack of the process, and nesting is bounded. `witness_log_literal` reads terms that are rare
+or long to read, such as strings with escapes.
 
-All functions here take the text twice: what is still to be read, and the whole block with the offset where that
+All functions here take the text twice: the remaining text, and the whole block with the offset where the rest
 begins. A term never goes beyond the end of its line.
 """.
 
@@ -14,7 +14,7 @@ begins. A term never goes beyond the end of its line.
 
 -export_type([malformed/0, argument/0]).
 
--doc "Where in the block the text is wrong, and what was expected there.".
+-doc "The offset of an error in the block, and what was expected there.".
 -type malformed() :: {malformed, Offset :: non_neg_integer(), What :: unicode:chardata()}.
 
 -doc "Arguments are read into a list, the last one first, each followed by the offset where it began.".
@@ -26,18 +26,18 @@ begins. A term never goes beyond the end of its line.
 -define(IS_UPPER(C), (C >= $A andalso C =< $Z)).
 -define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
-%% A character that stands for itself between quotes.
+%% A character that is itself between quotes.
 -define(IS_PLAIN(C), (C >= $\s andalso C < 16#7F andalso C =/= $" andalso C =/= $\\)).
-%% Beyond so many digits a number may be large.
+%% A number with more digits may be large.
 -define(SMALL_DIGITS, 17).
-%% The VM reads numbers modulo 2^64. In so few bytes there is none that large.
+%% The VM reads numbers modulo 2^64. A number in so few bytes is never that large.
 -define(LONGEST_PROCESS, 24).
 
-%% What is open around the term that is read: its kind, and what was read of it (`Acc`). The stack is flat: below each
-%% kind is the `Acc` of what is around it.
+%% The open terms around the current one: their kinds, and what was read of them (`Acc`). The stack is flat: below each
+%% kind is the `Acc` of the next outer term.
 %%
 %% arguments: of the event of the kind below it, up to `)`;  text: the whole text is one term;  tuple, list;
-%% tail: behind the `|` of a list;  key, value: of a map.
+%% tail: after the `|` of a list;  key, value: of a map.
 
 -doc """
 Terms up to the `)` that closes them, and what follows it. They are those of an event of this kind: the second one of
@@ -47,7 +47,7 @@ Terms up to the `)` that closes them, and what follows it. They are those of an 
     {[argument()], Rest :: binary(), At} | malformed() when At :: non_neg_integer().
 arguments(Rest, Block, At, Atoms, Kind) -> argument(Rest, Block, At, Atoms, 0, [], [arguments, Kind]).
 
--doc "The term that a text is. Offsets are those in the text.".
+-doc "The term of a text. Offsets are those in the text.".
 -spec text(binary(), witness_log_atoms:atoms()) -> {ok, term()} | malformed().
 text(Text, Atoms) ->
     case value(Text, Text, 0, Atoms, 0, [], [text]) of
@@ -55,7 +55,7 @@ text(Text, Atoms) ->
         {[Term], _, _} -> {ok, Term}
     end.
 
--doc "What to say where something else was expected.".
+-doc "The error where something else was expected.".
 -spec expected(unicode:chardata(), Block :: binary(), At :: non_neg_integer()) -> malformed().
 expected(What, Block, At) ->
     case Block of
@@ -69,7 +69,7 @@ expected(What, Block, At) ->
             {malformed, At, [~"expected ", What, ~", found the end of the line"]}
     end.
 
--doc "What to say of bytes that are not UTF-8.".
+-doc "The error of bytes that are not UTF-8.".
 -spec unreadable(At :: non_neg_integer()) -> malformed().
 unreadable(At) -> {malformed, At, ~"bytes that are not UTF-8"}.
 
@@ -110,7 +110,7 @@ literal(Block, At, Atoms, Depth, Acc, Stack) ->
             Malformed
     end.
 
-%% Behind what opens a tuple, list or map.
+%% After the beginning of a tuple, list or map.
 open(<<"}", Rest/binary>>, Block, At, Atoms, Depth, [], [tuple, Acc | Stack]) ->
     next(Rest, Block, At + 1, Atoms, Depth - 1, [{} | Acc], Stack);
 open(<<"]", Rest/binary>>, Block, At, Atoms, Depth, [], [list, Acc | Stack]) ->
@@ -124,7 +124,7 @@ open(Rest, Block, At, Atoms, Depth, [], Stack) when Depth =< ?MAX_DEPTH ->
 open(_, _, At, _, _, _, _) ->
     {malformed, At - 1, [~"more than ", integer_to_binary(?MAX_DEPTH), ~" levels of nesting"]}.
 
-%% Behind a term.
+%% After a term.
 next(<<",", Rest/binary>>, Block, At, Atoms, Depth, Acc, [Kind | _] = Stack) ->
     case Kind of
         tuple -> value(Rest, Block, At + 1, Atoms, Depth, Acc, Stack);
@@ -166,7 +166,7 @@ tuple([B, A]) -> {A, B};
 tuple([C, B, A]) -> {A, B, C};
 tuple(Elements) -> list_to_tuple(lists:reverse(Elements)).
 
-%% Of two values of the same key the last one is taken, as in Erlang.
+%% If a key occurs twice, the last value is taken, as in Erlang.
 map([Value, Key | Pairs], List) -> map(Pairs, [{Key, Value} | List]);
 map([], List) -> maps:from_list(List).
 
@@ -212,7 +212,7 @@ string(<<"\"", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) ->
 string(_, Block, At, Atoms, Depth, Acc, Stack, _) ->
     literal(Block, At, Atoms, Depth, Acc, Stack).
 
-%% The text is copied, for a part of the block would keep all of it in memory.
+%% The text is copied, because a part of the block would keep all of it in memory.
 binary(<<C, Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when ?IS_PLAIN(C) ->
     binary(Rest, Block, At, Atoms, Depth, Acc, Stack, Length + 1);
 binary(<<"\">>", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) ->

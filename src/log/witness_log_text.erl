@@ -9,7 +9,7 @@ The text format of logs: an event a line, in Erlang's notation (see `docs/logs.m
 -define(IS_DIGIT(C), (C >= $0 andalso C =< $9)).
 
 -doc """
-The event of the line that begins at an offset of a block, and the offset of the next line. `none` is a line without
+The event of the line at an offset of a block, and the offset of the next line. `none` is a line without
 an event: blank, or a comment.
 """.
 -spec event(Rest :: binary(), Block :: binary(), At :: non_neg_integer(), witness_log_atoms:atoms()) ->
@@ -32,7 +32,7 @@ event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
     witness_log_term:expected(~"an event: fork, init, exit, send, recv, gap or attached", Block, At).
 
-%% A time is below 2^63, some 292 years; so one of many digits takes no time to read.
+%% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->
     time(Rest, Block, At + 1, Atoms, Sign, Time * 10 + C - $0);
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_BLANK(C), Time < 1 bsl 63 ->
@@ -57,7 +57,7 @@ arguments(Kind, Rest, Block, At, Atoms, Time) ->
             end
     end.
 
-%% What may stand behind an event: a full stop, and a comment.
+%% An event may be followed by a full stop, and a comment.
 last(<<"\n", _/binary>>, _, At, Item) -> {Item, At + 1};
 last(<<>>, _, At, Item) -> {Item, At};
 last(<<C, Rest/binary>>, Block, At, Item) when ?IS_BLANK(C) -> last(Rest, Block, At + 1, Item);
@@ -74,7 +74,7 @@ comment(<<C/utf8, Rest/binary>>, Block, At, Item) -> comment(Rest, Block, At + b
 comment(<<>>, _, At, Item) -> {Item, At};
 comment(_, _, At, _) -> witness_log_term:unreadable(At).
 
-%% The item from its arguments, the last one first, each with its offset behind it.
+%% The item from its arguments, in reverse, each followed by its offset.
 item(recv, [Msg, _, P, At], Time) ->
     witness_log_item:checked({recv, peer(P), undefined, Msg, Time}, [At, At]);
 item(recv, [Msg, _, From, AtFrom, P, At], Time) ->

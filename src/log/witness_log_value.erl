@@ -1,10 +1,10 @@
 -module(witness_log_value).
 -moduledoc """
-JSON, read from the lines of a log: an object whose fields are those of an event, with any values.
+JSON, read from the lines of a log: an object with the fields of an event, with any values.
 
-Strings are binaries, objects are maps with binaries as keys, arrays are lists; numbers are integers when they have
+Strings are binaries, objects are maps with binaries as keys, arrays are lists; numbers are integers if they have
 neither a point nor an exponent; and `true`, `false` and `null` are atoms. Like `witness_log_term`, it is one loop over
-the text with a stack of its own, and takes the text twice: what is still to be read, and the block with its offset.
+the text with a stack of its own, and takes the text twice: the remaining text, and the block with its offset.
 """.
 
 -export([fields/3]).
@@ -25,10 +25,10 @@ the text with a stack of its own, and takes the text twice: what is still to be 
 -define(IS_BLANK(C), (C =:= $\s orelse C =:= $\t orelse C =:= $\r)).
 -define(IS_PLAIN(C), (C >= $\s andalso C < 16#80 andalso C =/= $" andalso C =/= $\\)).
 
-%% What is open around the value that is read, as in `witness_log_term': event_key, event: the object of the event, its
+%% The open values around the current one, as in `witness_log_term': event_key, event: the object of the event, its
 %% names and their values;  key, value: those of other objects;  array.
 
--doc "The fields of the object behind a `{`, what follows it, and the offset of that.".
+-doc "The fields of the object after a `{`, the text that follows it, and the offset of that.".
 -spec fields(Rest :: binary(), Block :: binary(), At :: non_neg_integer()) ->
     {fields(), Rest :: binary(), At :: non_neg_integer()} | witness_log_term:malformed().
 fields(Rest, Block, At) -> first_field(Rest, Block, At).
@@ -93,7 +93,7 @@ value(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack) when ?IS_BLANK(C) ->
 value(_, Block, At, _, _, _) ->
     witness_log_term:expected(~"a JSON value", Block, At).
 
-%% Behind what opens an object or array.
+%% After the beginning of an object or array.
 open(<<"}", Rest/binary>>, Block, At, Depth, [], [key, Acc | Stack]) ->
     next(Rest, Block, At + 1, Depth - 1, [#{} | Acc], Stack);
 open(<<"]", Rest/binary>>, Block, At, Depth, [], [array, Acc | Stack]) ->
@@ -111,7 +111,7 @@ key(<<"\"", Rest/binary>>, Block, At, Depth, Acc, Stack) -> string(Rest, Block, 
 key(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack) when ?IS_BLANK(C) -> key(Rest, Block, At + 1, Depth, Acc, Stack);
 key(_, Block, At, _, _, _) -> witness_log_term:expected(~"a name in quotes", Block, At).
 
-%% Behind a value, or a name.
+%% After a value, or a name.
 next(<<",", Rest/binary>>, Block, At, Depth, Acc, [Kind | Open] = Stack) ->
     case Kind of
         array -> value(Rest, Block, At + 1, Depth, Acc, Stack);
@@ -140,7 +140,7 @@ follows(event_key) -> ~"`:`";
 follows(value) -> ~"`,` or `}`";
 follows(event) -> ~"`,` or `}`".
 
-%% Of two values of the same name the last one is taken, as most readers of JSON do.
+%% If a name occurs twice, the last value is taken, as most readers of JSON do.
 map([Value, Key], []) -> #{Key => Value};
 map([Value, Key | Pairs], List) -> map(Pairs, [{Key, Value} | List]);
 map([], List) -> maps:from_list(List).
@@ -161,7 +161,7 @@ number(Block, At, Depth, Acc, Stack) ->
             Malformed
     end.
 
-%% `Length' bytes of it were read, and `At' is that of its opening quote. The text is copied, for a part of the block
+%% `Length' bytes of it were read, and `At' is that of its opening quote. The text is copied, because a part of the block
 %% would keep all of it in memory.
 string(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack, Length) when ?IS_PLAIN(C) ->
     string(Rest, Block, At, Depth, Acc, Stack, Length + 1);
@@ -178,9 +178,9 @@ string(_, Block, At, _, _, _, Length) ->
 
 unfinished(Block, At) -> witness_log_term:expected(~"the closing \"", Block, At).
 
-%% A string with escapes: what it stands for so far, and the offset of what follows.
+%% A string with escapes: its characters so far, and the offset of what follows.
 escaped(<<"\"", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
-    %% What grew has room to grow on, which a copy leaves behind.
+    %% A binary that was appended to has spare memory, which the copy does not have.
     next(Rest, Block, At + 1, Depth, [binary:copy(Text) | Acc], Stack);
 escaped(<<"\\", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     escape(Rest, Block, At + 1, Depth, Acc, Stack, Text);

@@ -9,7 +9,7 @@ Terms as text in Erlang's notation, on one line and in full, as `witness_log_ter
 -define(IS_UPPER(C), (C >= $A andalso C =< $Z)).
 -define(IS_DIGIT(C), (C >= $0 andalso C =< $9)).
 -define(IS_NAME(C), (?IS_LOWER(C) orelse ?IS_UPPER(C) orelse ?IS_DIGIT(C) orelse C =:= $_ orelse C =:= $@)).
-%% A character that is written as it is between quotes.
+%% A character that is written unchanged between quotes.
 -define(IS_SHOWN(C), (C >= $\s andalso C < 16#7F orelse C >= 16#A0 andalso C < 16#D800 orelse ?IS_HIGH(C))).
 -define(IS_HIGH(C), (C > 16#DFFF andalso C =< 16#10FFFF)).
 -define(IS_NAMED(C), (C =:= $\n orelse C =:= $\t orelse C =:= $\r)).
@@ -73,7 +73,7 @@ escaped($\r, _) -> ~"\\r";
 escaped(C, _) when ?IS_SHOWN(C) -> <<C/utf8>>;
 escaped(C, _) -> <<"\\x{", (integer_to_binary(C, 16))/binary, "}">>.
 
-%% Bits that are no whole bytes are a segment of their own.
+%% Remaining bits that are not a whole byte are a separate segment.
 bits(<<>>) -> ~"<<>>";
 bits(Binary) when is_binary(Binary) ->
     case is_text(Binary) of

@@ -1,13 +1,13 @@
 -module(witness_log_writer).
 -moduledoc """
-Writes a log: a process that owns the file, and what others do to have events written.
+Writes a log: a process that owns the file, and the functions with which other processes write events.
 
-Lines are made by those who write them, beside each other; the process only hands them to the file. Who writes faster
-than the file takes it waits, so the lines that are on their way take a bounded amount of memory.
+The processes that write make the lines, in parallel; the owner only writes them to the file. A process that writes faster
+than the file takes it waits, so the lines that wait take a bounded amount of memory.
 
-A log is opened before it is needed, to know that it can be written, and *begun* when it is: until then a file of that
-name, from an earlier run, stays as it is. Nobody but its owner may read the file, since it holds whatever the
-processes of a system say to each other. What is no plain file, such as a device or a named pipe, is written as it is.
+A log is opened before it is needed, to check that it can be written, and *begun* when it is needed. Until then a file of that
+name, from an earlier run, stays as it is. Only its owner may read the file, since it has all messages between the
+processes of a system. If the name is not that of a plain file, but of a device or a named pipe, that is written directly.
 
 ```erlang
 1> {ok, Log} = witness_log_writer:open("calc.log").
@@ -16,8 +16,8 @@ processes of a system say to each other. What is no plain file, such as a device
 4> ok = witness_log_writer:close(Log).
 ```
 
-When the process that has opened the log ends, what was written until then is in the file; one that was never begun
-leaves nothing behind.
+When the process that opened the log ends, everything that was written is in the file. A log that was never begun
+leaves no file.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -27,23 +27,23 @@ leaves nothing behind.
 
 -export_type([log/0]).
 
--doc "A log that is open. Any process may write.".
+-doc "An open log. Any process may write.".
 -opaque log() :: {Writer :: pid(), witness_log:format(), Waiting :: atomics:atomics_ref()}.
 
-%% Bytes that wait to be written, beyond which whoever writes waits too.
+%% High-water mark: bytes that wait to be written, above which writers wait too.
 -define(WAITING, 4_194_304).
-%% Bytes that are written at once, about.
+%% Approximate bytes that are written at once.
 -define(CHUNK, 262_144).
-%% Symbolic links that are followed, one to the next.
+%% Maximum length of a chain of symbolic links.
 -define(LINKS, 8).
 %% Messages that bring lines.
 -define(HAS_LINES(Message), (element(1, Message) =:= write orelse element(1, Message) =:= write_once orelse
                              element(1, element(3, Message)) =:= write)).
 
 %% temporary: the name of the file until the log is begun
-%% file: which one that is; none: no plain file
-%% once: what was written once
-%% failed: why what comes is thrown away
+%% file: its identity; none: not a plain file
+%% once: the keys of `write_once/2' so far
+%% failed: the error after which everything is discarded
 -record(writer, {name :: binary(),
                  device :: file:fd(),
                  temporary :: undefined | binary(),
@@ -54,7 +54,7 @@ leaves nothing behind.
                  failed :: undefined | file:posix() | badarg | terminated}).
 
 -doc """
-Opens a log for the caller. Names that end in `.jsonl`, `.ndjson` or `.json` are those of JSON Lines, all others of
+Opens a log for the caller. Names that end in `.jsonl`, `.ndjson` or `.json` select JSON Lines, all others
 text. An error is text for people.
 """.
 -spec open(file:name_all()) -> {ok, log()} | {error, unicode:chardata()}.
@@ -95,11 +95,11 @@ format(Name) ->
 
 named(File, Reason) -> [File, ": ", file:format_error(Reason)].
 
--doc "From now on the file has its name, and an earlier one is gone.".
+-doc "Gives the file its name, and replaces an earlier one.".
 -spec begin_log(log()) -> ok | {error, unicode:chardata()}.
 begin_log({Pid, _, _}) -> call(Pid, begin_log).
 
--doc "Writes events, one after the other, with nothing between them. May wait for the file.".
+-doc "Writes events, one after the other, without other events between them. May wait for the file.".
 -spec write([witness_event:item()], log()) -> ok.
 write(Items, {Pid, Format, Waiting}) ->
     Lines = lines(Items, Format),
@@ -110,7 +110,7 @@ write(Items, {Pid, Format, Waiting}) ->
         _ -> call(Pid, {write, Lines})
     end.
 
--doc "Writes an event unless one of the same process was written by this function before.".
+-doc "Writes an event, unless this function has already written one of the same process.".
 -spec write_once(witness_event:item(), log()) -> ok.
 write_once(Item, {Pid, Format, Waiting}) ->
     Line = lines([Item], Format),
@@ -121,11 +121,11 @@ write_once(Item, {Pid, Format, Waiting}) ->
 lines([Item], Format) -> iolist_to_binary(witness_log:line(Item, Format));
 lines(Items, Format) -> iolist_to_binary([witness_log:line(Item, Format) || Item <- Items]).
 
--doc "Ends the log: all that was written before is in the file, or it is said why it is not.".
+-doc "Ends the log: everything written is in the file, or the error says why it is not.".
 -spec close(log()) -> ok | {error, unicode:chardata()}.
 close({Pid, _, _}) -> call(Pid, close).
 
--doc "The same, but a file in which something is missing is deleted.".
+-doc "The same, but deletes an incomplete file.".
 -spec close_whole(log()) -> ok | {error, unicode:chardata()}.
 close_whole({Pid, _, _}) -> call(Pid, close_whole).
 
@@ -160,13 +160,13 @@ open_file(Name) ->
     case file:read_file_info(Name, [raw]) of
         {ok, #file_info{type = directory}} -> {error, eisdir};
         {ok, #file_info{type = regular, access = Access}} when Access =/= write, Access =/= read_write ->
-            %% Its folder may be ours to change, but what must not be written is not replaced either.
+            %% The folder may be writable, but a file that must not be written is not replaced either.
             {error, eacces};
         {ok, #file_info{type = Type}} when Type =/= regular -> opened(undefined, file:open(Name, [write, raw, binary]));
         _ -> open_temporary(target(Name, ?LINKS))
     end.
 
-%% What a symbolic link stands for is replaced, not the link.
+%% The target of a symbolic link is replaced, not the link.
 target(Name, 0) -> Name;
 target(Name, Depth) ->
     case file:read_link_all(Name) of
@@ -199,7 +199,7 @@ loop(W) ->
         Lines -> loop(gather(Lines, [], 0, [], W))
     end.
 
-%% What waits is written together, in the order in which it came.
+%% Waiting lines are written together, in the order in which they arrived.
 gather({write, New}, Lines, Size, Waiting, W) -> more([New | Lines], Size + byte_size(New), Waiting, W);
 gather({call, From, {write, New}}, Lines, Size, Waiting, W) ->
     more([New | Lines], Size + byte_size(New), [From | Waiting], W);
@@ -219,7 +219,7 @@ more(Lines, Size, Waiting, W) when Size < ?CHUNK ->
     end;
 more(Lines, Size, Waiting, W) -> put_lines(Lines, Size, Waiting, W).
 
-%% After an error nothing more is written: behind what is missing it would be taken for what happened next.
+%% After an error nothing more is written: later lines would seem to follow those before the missing ones.
 put_lines(Lines, Size, Waiting, W = #writer{device = Device, failed = Failed}) ->
     Result = case Failed of
         undefined -> file:write(Device, lists:reverse(Lines));
@@ -258,7 +258,7 @@ closed(W = #writer{device = Device, name = Name, failed = Failed}) ->
         _ -> {error, named(Name, Failed)}
     end.
 
-%% A device stays, and so does a file of that name that is not this one.
+%% Keeps a device, and another file of that name.
 whole({error, _} = Error, #writer{temporary = undefined, name = Name, file = File}) ->
     Target = target(Name, ?LINKS),
     _ = [file:delete(Target, [raw]) || File =/= none, witness_log_input:identity_of(Target) =:= File],
@@ -270,7 +270,7 @@ discard(#writer{temporary = Temporary}) ->
     _ = file:delete(Temporary, [raw]),
     ok.
 
-%% Nobody will close the log, but what is here is worth having.
+%% No process will close the log, but its waiting lines are still written.
 orphaned(W) ->
     receive
         Message when ?HAS_LINES(Message) ->

@@ -18,9 +18,9 @@ handle_event({exit, _, Reason, _}, _) -> {verdict, no, Reason};
 handle_event(_, S) -> {ok, S}.
 ```
 
-Each monitor runs in a process of its own (`m:witness_monitor_runner`), but for those of which
-their code says that they only compute, and not for long: they may share one
-(`m:witness_monitor_bounded`). Whatever a monitor does, crash, loop or grow, harms neither the
+Each monitor runs in a process of its own (`m:witness_monitor_runner`). Monitors with code that only computes, for a
+bounded time, may share a process
+(`m:witness_monitor_bounded`). A monitor that crashes, loops or grows harms neither the
 system nor another monitor; a crash is an `inconclusive` verdict with the crash as its
 explanation. Callbacks never see a gap: a
 monitor that would meet one ends `inconclusive` before it.
@@ -30,23 +30,23 @@ monitor that would meet one ends `inconclusive` before it.
 
 -export_type([verdict/0, info/0]).
 
--doc "Irrevocable: violated, satisfied, or neither can be said.".
+-doc "Irrevocable: violated, satisfied, or undecided.".
 -type verdict() :: no | yes | inconclusive.
 
--doc "What the monitor says of its verdict; for people and `t:witness:verdict/0`.".
+-doc "The information that the monitor gives with its verdict; for people and `t:witness:verdict/0`.".
 -type info() :: term().
 
 -doc """
-Called at the start. `ignore`: this process is not to be monitored after all. A monitor that gives a `Filter` is asked
-for each event (`slice/2`) whether it is to see it. `slices`: there is a state machine of its own for each value of what
-`slice/2` says; each of them has its verdict.
+Called at the start. `ignore`: this process is not to be monitored after all. If a monitor gives a `Filter`, `slice/2` is
+called for each event and says whether the monitor sees it. `slices`: each value that `slice/2` returns has a state machine
+of its own, with its own verdict.
 """.
 -callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) ->
     {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
 
 -doc """
 The same for a process that was running already when it was attached to, in this function: its past is not known, and no
-`init` event comes. Monitors without it cannot be attached.
+`init` event comes. Monitors that do not export it cannot be attached.
 """.
 -callback attached(mfa(), witness_event:proc(), Arg :: term()) ->
     {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
@@ -57,42 +57,42 @@ The same for a process that was running already when it was attached to, in this
 
 -doc """
 No further event comes. `complete`: every process of the partition has ended and all their
-events were seen; `stopped`: watching ended before. Without it the verdict is `inconclusive`.
+events were seen; `stopped`: observation ended before. If it is not exported, the verdict is `inconclusive`.
 """.
 -callback handle_end(complete | stopped, State :: term()) -> {verdict(), info()}.
 
 -doc """
-Whom an event is for: nobody, the slice with this key, the same only if it is alive, or every slice that is alive. A
+The addressees of an event: none, the slice with this key, this slice only if it is alive, or all live slices. A
 monitor without slices answers `skip` or `all`.
 
-A slice begins with the first `{slice, Key}` that has its key and ends with its verdict; if that comes again, a new one
+A slice begins with the first `{slice, Key}` that has its key and ends with its verdict. If the key comes again, a new slice
 begins. A `Key` is a tuple of values, which are compared exactly.
 """.
 -callback slice(witness_event:event(), Filter :: term()) -> skip | all | {slice | live, Key :: tuple()}.
 
--doc "The first state of a new slice. Its first event is given to it after that.".
+-doc "The first state of a new slice. The slice is then given its first event.".
 -callback instance(Key :: tuple(), Filter :: term()) -> State :: term().
 
--doc "The names of the values in a key, as many as it has values.".
+-doc "The names of the values in a key, one for each value.".
 -callback slice_names(Filter :: term()) -> [binary()].
 
 -doc """
-The events that the monitor wants; others are not even gathered where no monitor of the run wants them. A monitor without
-`slice/2` is given nothing else; for one with it, this may be an over-approximation. The head of a match specification is
-a list, `[To, Message]` for `send`, `[From, Message]` for `recv`. Without it everything is delivered.
+The events that the monitor wants. If no monitor of the run wants an event, it is not even gathered. A monitor without
+`slice/2` is given nothing else; for one with `slice/2`, this may be an over-approximation. The head of a match specification
+is a list, `[To, Message]` for `send`, `[From, Message]` for `recv`. If it is not exported, every event is delivered.
 """.
 -callback alphabet(Arg :: term()) ->
     all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
 
 -doc """
 The actions of the monitor with their places in its source, and what their occurrence decides. The monitor marks the
-action with the `id` 7 by `put('$witness_7', 7)`; the runs tell which of them have ever been taken.
+action with the `id` 7 by `put('$witness_7', 7)`; the run reports which of them were ever taken.
 """.
 -callback coverage(Arg :: term()) ->
     [#{id := pos_integer(), line := pos_integer(), column := pos_integer(), text := binary(),
        decides := yes | no | undefined}].
 
--doc "What is still to be satisfied, for explanations.".
+-doc "What remains to be satisfied, for explanations.".
 -callback describe(State :: term()) ->
     #{formula := binary(), bindings := [{Name :: binary(), Value :: term()}]}.
 

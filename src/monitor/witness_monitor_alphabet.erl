@@ -2,9 +2,9 @@
 -moduledoc """
 Which events a monitor wants to read (`c:witness_monitor:alphabet/1`).
 
-The source need not deliver others, but may, since other monitors of the run want them. A monitor that does not choose by
-itself (`c:witness_monitor:slice/2`) is therefore given only what is in its alphabet: what it sees never depends on
-which monitors it runs beside.
+The source need not deliver other events, but may, since other monitors of the run want them. A monitor that does not choose
+by itself (`c:witness_monitor:slice/2`) is therefore given only what is in its alphabet. So what it sees never depends on
+the monitors that run beside it.
 """.
 
 -export([of_monitor/1, kinds/1, compile/1, slice/2]).
@@ -13,7 +13,7 @@ which monitors it runs beside.
 -type alphabet() :: all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
 -opaque compiled() :: all | #{Kind :: atom() => all | ets:compiled_match_spec()}.
 
--doc "What the monitor says; `all` where it says nothing, or nothing that makes sense: more is never wrong.".
+-doc "The alphabet that the monitor returns; `all` if it returns none, or a malformed one: more events are never wrong.".
 -spec of_monitor({module(), Arg :: term()}) -> alphabet().
 of_monitor({Module, Arg}) ->
     try
@@ -37,7 +37,7 @@ kinds(Monitor) ->
                      lists:any(fun({K, _}) -> K =:= Kind; (K) -> K =:= Kind end, Alphabet)]
     end.
 
--doc "For `slice/2`. Raises `badarg` for a match specification that is none.".
+-doc "Prepares an alphabet for `slice/2`. Raises `badarg` for a malformed match specification.".
 -spec compile(alphabet()) -> compiled().
 compile(all) -> all;
 compile(Alphabet) ->
@@ -48,7 +48,7 @@ compile(Alphabet) ->
 
 matching(Spec) -> ets:match_spec_compile([{Head, Guards, [true]} || {Head, Guards, _} <- Spec]).
 
--doc "Whether the monitor wants this event, in the words of `c:witness_monitor:slice/2`.".
+-doc "Whether the monitor wants this event, as in `c:witness_monitor:slice/2`.".
 -spec slice(witness_event:event(), compiled()) -> all | skip.
 slice(_, all) -> all;
 slice(E, Compiled) ->

@@ -1,20 +1,20 @@
 -module(witness_monitor_bounded).
 -moduledoc """
-Whether a monitor may share a process with others: its code says that a step ends after a bounded time, and does nothing
-but to compute.
+Whether a monitor may share a process with others: by its code, each step ends after a bounded time, and only
+computes.
 
-What a monitor could do to those beside it is to keep the process busy, to wait, to end it, to take messages or entries of
-the process dictionary that are not its own, or to have others do that by a signal. None of this is possible in code
+A monitor could harm the others in its process: it could keep the process busy, wait, end the process, or take messages
+or entries of the process dictionary that are not its own. It could also cause these by a signal. None of this is possible in code
 
-- that does not call itself, whatever way it takes, so that no loop is left;
+- that does not call itself, directly or indirectly, so that it has no loop;
 - that sends nothing, receives nothing and makes and calls no funs;
-- that calls no other module but for functions that take bounded time: what is linear in the size of a message or of
-  the state is, since messages are bounded where events are gathered, and the size of a state is looked at by who runs it.
-  One of them has an effect, which nobody but a reader of the counter sees: `counters:add/3`.
+- that calls other modules only for functions that take bounded time. Time linear in the size of a message or of
+  the state is bounded: messages are bounded where events are gathered, and the process that runs the monitor checks the size
+  of its state. One function has an effect, which only a reader of the counter sees: `counters:add/3`.
 
-This is seen in the object code. It must be that which is loaded; a monitor whose code is not known here (it was compiled
-for coverage, say, or loaded from memory) is not bounded. Specifications are, as they are compiled: a state is a function
-clause, their formulas are unfolded at most once a step, and obligations are limited (`max_obligations`).
+The check reads the object code. It must be the loaded code. If the code of a monitor is not known (it was compiled
+for coverage, say, or loaded from memory), the monitor is not bounded. Compiled specifications are bounded: a state is a
+function clause, their formulas are unfolded at most once a step, and obligations are limited (`max_obligations`).
 
 ```erlang
 1> witness_monitor_bounded:is_bounded(no_crash).
@@ -24,15 +24,15 @@ true
 
 -export([is_bounded/1, only_computes/1, computes_anywhere/1]).
 
--doc "Whether the callbacks of a module are.".
+-doc "Whether the callbacks of a module are bounded.".
 -spec is_bounded(module()) -> boolean().
 is_bounded(Module) -> is_without([unbounded], Module).
 
--doc "Whether they also have no effect at all, so that nobody can tell whether a step was done once more.".
+-doc "Whether they also have no effect at all, so that a repeated step cannot be noticed.".
 -spec only_computes(module()) -> boolean().
 only_computes(Module) -> is_without([unbounded, effect], Module).
 
--doc "Whether they also do the same in each process: they do not ask which one it is.".
+-doc "Whether they also do the same in each process: they do not call `self/0`.".
 -spec computes_anywhere(module()) -> boolean().
 computes_anywhere(Module) -> is_without([unbounded, effect, self], Module).
 
@@ -48,7 +48,7 @@ is_without(Refused, Module) ->
         _ -> false
     end.
 
-%% The compiler may not be there, in a node that one is attached to.
+%% A node that Witness attaches to may lack the compiler.
 disassembled(Code) ->
     try beam_disasm:file(Code)
     catch error:undef -> unknown
@@ -58,8 +58,8 @@ callbacks() ->
     [{init, 3}, {attached, 3}, {handle_event, 2}, {handle_end, 2}, {slice, 2}, {instance, 2}, {slice_names, 1},
      {alphabet, 1}, {coverage, 1}, {describe, 1}].
 
-%% Depth first; `Above' are the callers. A function that is called from many places is looked at for each, and the code of a
-%% monitor is small.
+%% Depth first; `Above' are the callers. A function with many callers is checked once for each, which is cheap because the code
+%% of a monitor is small.
 all_without(Refused, FAs, Above, Module, Named) ->
     lists:all(fun(FA) -> not lists:member(FA, Above) andalso without(Refused, FA, [FA | Above], Module, Named) end, FAs).
 
@@ -69,7 +69,7 @@ without(Refused, FA, Above, Module, Named) ->
     not lists:any(fun(Call) -> lists:member(Call, Refused) end, Calls)
         andalso all_without(Refused, lists:usort([{F, A} || {M, F, A} <- Calls, M =:= Module]), Above, Module, Named).
 
-%% A call of the same module, or one that is bounded, or not; or is, but has an effect.
+%% The kind of an operation: a call in the same module, `bounded', `unbounded', `self', or `effect': bounded, but with an effect.
 op(Op) when is_atom(Op) -> name(Op);
 op({call, _, MFA}) -> MFA;
 op({call_only, _, MFA}) -> MFA;
@@ -93,14 +93,14 @@ linear() ->
      {maps, size, 1}, {maps, take, 2}, {maps, update, 3},
      {lists, keyfind, 3}, {lists, keymember, 3}, {lists, member, 2}, {lists, reverse, 1}].
 
-%% A number may be shifted to any size. The process dictionary is not the monitor's own.
+%% `bsl' may make numbers of any size. The process dictionary is not the monitor's own.
 bif(self) -> self;
 bif(Name) -> known(not lists:member(Name, ['bsl', get])).
 
 known(true) -> bounded;
 known(false) -> unbounded.
 
-%% Tests, moves, construction of terms but for binaries, which may have any size, and jumps, which only go on.
+%% Tests, moves, construction of terms except binaries, which may have any size, and jumps, which only go forward.
 name(Name) ->
     known(lists:member(Name, [label, line, func_info, test, move, swap, jump, select_val, select_tuple_arity, return,
                               allocate, allocate_heap, allocate_zero, allocate_heap_zero, deallocate, trim, test_heap, init,

@@ -1,15 +1,15 @@
 -module(witness_monitor_idle).
 -moduledoc """
-When the last event of each slice came, and for which of them that is too long ago. Pure.
+The time of each slice's last event, and the slices that have been idle for too long. Pure.
 
-Time is that of the trace: nanoseconds in the events. An event without a time makes nobody older, and a slice that has had
-none with a time is never idle. To keep a slice costs the logarithm of their number for each event of it.
+Time is that of the trace: nanoseconds in the events. An event without a time makes no slice older, and a slice without
+timed events is never idle. Each event of a slice costs the logarithm of the number of slices.
 """.
 
 -export([new/1, touch/3, forget/2, due/2, save/1, load/2]).
 -export_type([idle/0, saved/0]).
 
-%% By their last times; those of the same time by their numbers, in the order in which they were touched.
+%% Ordered by last time; slices with the same time by their numbers, in the order in which they were touched.
 -record(idle, {limit :: pos_integer(),
                last = #{} :: #{witness_monitor_slices:key() => {integer(), Number :: pos_integer()}},
                order = gb_trees:empty() :: gb_trees:tree({integer(), pos_integer()}, witness_monitor_slices:key()),
@@ -40,7 +40,7 @@ forget(Key, I = #idle{last = Last, order = Order}) ->
         error -> I
     end.
 
--doc "Who has been idle for longer than the limit at this time, the longest one first; they are forgotten.".
+-doc "The slices that have been idle for longer than the limit at this time, the longest one first; they are forgotten.".
 -spec due(witness_event:ts(), idle()) -> {[witness_monitor_slices:key()], idle()}.
 due(undefined, Idle) -> {[], Idle};
 due(Now, I = #idle{limit = Limit}) -> due(Now - Limit, [], I).
@@ -56,7 +56,7 @@ due(Since, Due, I = #idle{last = Last, order = Order}) ->
 -spec save(idle()) -> saved().
 save(#idle{order = Order}) -> [{Key, Time} || {{Time, _}, Key} <- gb_trees:to_list(Order)].
 
--doc "What was saved, in one that is new. Raises an error for what was never saved.".
+-doc "Loads saved data into a new one. Raises an error for malformed data.".
 -spec load(saved() | term(), idle()) -> idle().
 load(Saved, Idle) ->
     lists:foldl(fun({Key, Time}, I) when is_integer(Time) -> touch(Key, Time, I) end, Idle, Saved).

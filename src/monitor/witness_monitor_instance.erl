@@ -2,8 +2,8 @@
 -moduledoc """
 One state machine of a monitor: the events that it has seen, up to its verdict.
 
-The last steps are kept as pairs of an event and the state after it, in constant space; formulas and bindings are only
-asked for (`c:witness_monitor:describe/1`) when a verdict is explained. Whatever a callback does, the result is an
+The last steps are kept as pairs of an event and the state after it, in constant space. Formulas and bindings are
+computed (`c:witness_monitor:describe/1`) only when a verdict is explained. Whatever a callback does, the result is an
 outcome: a crash is `inconclusive`.
 """.
 
@@ -12,18 +12,18 @@ outcome: a crash is `inconclusive`.
 -export_type([config/0, choice/0, instance/0, outcome/0, satisfied/0, step/0, reason/0, saved/0]).
 
 -doc """
-The callback module, how many steps an explanation has, and `handle_event/2` as a fun: to call that costs half as much
-as to call a function of a module that is only known at run time. Last, whether a verdict `yes` is only counted (`counting/2`).
+The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
+as calling a function of a module that is known only at run time. Last, whether a verdict `yes` is only counted (`counting/2`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
                      never | fun(() -> boolean())}.
 
--doc "What says of an event whether a monitor without slices is to see it (`c:witness_monitor:slice/2`).".
+-doc "Decides whether a monitor without slices sees an event (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
 
 -doc """
-The state, how many events were seen, how many steps are kept, and these, the last one first: the index of that is the
-number of events.
+The state, how many events were seen, how many steps are kept, and these, the last one first: the index of the last one is
+the number of events.
 """.
 -opaque instance() :: {State :: term(), Index :: non_neg_integer(), Kept :: non_neg_integer(), [kept()]}.
 
@@ -36,7 +36,7 @@ number of events.
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
                   formula := binary() | undefined, bindings := [{binary(), term()}]}.
 
--doc "Why a verdict is inconclusive; `undefined` where the monitor itself has said so.".
+-doc "Why a verdict is inconclusive; `undefined` if the monitor itself gave that verdict.".
 -type reason() :: undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()}.
 
 -doc "A verdict with its explanation. `skipped` events were seen before the steps that are shown.".
@@ -45,25 +45,25 @@ number of events.
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
                      steps := [step()], skipped := non_neg_integer()}.
 
--doc "A verdict `yes` that is not shown: to explain it costs more than many events.".
+-doc "A verdict `yes` that is not shown: explaining it costs more than many events.".
 -type satisfied() :: {satisfied, Vacuous :: boolean()}.
 
-%% Events after which it is seen to which steps are kept.
+%% Events after which kept steps are pruned.
 -define(CHUNK, 64).
 
--doc "For machines with these callbacks, whose explanations have so many steps.".
+-doc "The configuration of machines with these callbacks, and with so many steps in an explanation.".
 -spec config(module(), Explain :: pos_integer()) -> config().
 config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 
--doc "The same with another function in the place of `handle_event/2`.".
+-doc "The same with another function in place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
 config(Module, Explain, Handle) -> {Module, Explain, Handle, never}.
 
--doc "The same for machines whose verdict `yes` is a `t:satisfied/0` whenever this says so.".
+-doc "The same for machines with a verdict `yes` that is a `t:satisfied/0` whenever this function returns true.".
 -spec counting(fun(() -> boolean()), config()) -> config().
 counting(IsCounted, {Module, Explain, Handle, _}) -> {Module, Explain, Handle, IsCounted}.
 
--doc "`handle_event/2`, for whoever calls it by himself and has what it returns judged by `result/4`.".
+-doc "`handle_event/2`, for callers that call it directly and pass its result to `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
 callback({_, _, Handle, _}) -> Handle.
 
@@ -75,8 +75,8 @@ new(State) -> {State, 0, 0, []}.
 -spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome() | satisfied()}.
 run([], _, Instance) -> {ok, Instance};
 run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
-    %% Where many machines take turns, this is the rule. What each of them keeps is most of what it costs, so only a few more
-    %% steps stay than are shown; that few, too, so that not every event makes the list anew.
+    %% With many machines that take turns, one event at a time is the rule. The kept steps are most of a machine's cost, so
+    %% only a few more stay than are shown: enough that not every event builds the list again.
     try Handle(E, State) of
         {ok, State1} when Kept < N + N div 4 + 1 ->
             {ok, {State1, Index + 1, Kept + 1, [{E, State1} | Steps]}};
@@ -90,8 +90,8 @@ run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
 run(Events, {_, _, Handle, _} = Config, {State, _, _, _} = Instance) ->
     run(Events, State, [], ?CHUNK, Handle, {Events, Config, Instance}).
 
-%% States: after each event so far of those in Since, the last one first. Which steps are kept is only seen to once for
-%% many events; what is not kept must not stay for long either.
+%% States: after each event so far of those in Since, the last one first. Pruning happens once for many events, but often
+%% enough that dropped steps do not stay in memory for long.
 run(Events, State, States, Left, _, Since = {_, Config, _}) when Events =:= []; Left =:= 0 ->
     run(Events, Config, remember(State, States, Since));
 run([E | Events], State, States, Left, Handle, Since) ->
@@ -102,7 +102,7 @@ run([E | Events], State, States, Left, Handle, Since) ->
         Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, element(2, Since), remember(State, States, Since))
     end.
 
--doc "What the callback has made of the event that is the last one: its result, or the exception (`crash/3`).".
+-doc "Takes the result of the callback for the last event, or its exception (`crash/3`).".
 -spec result(Result :: term() | {crashed, term()}, witness_event:event(), config(), instance()) ->
     {decided, outcome() | satisfied()}.
 result({crashed, _} = Crash, E, Config, Instance) -> crashed(Crash, E, Config, Instance);
@@ -124,10 +124,10 @@ explained(Other, E, Config, Instance) ->
 
 crashed(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, at(E, Instance))}.
 
-%% The instance at the event that decides, whose step is always shown.
+%% The instance at the deciding event. The step of that event is always shown.
 at(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
-%% As many steps as are shown, and up to twice as many where that costs nothing.
+%% Keeps as many steps as are shown, and up to twice as many if that needs no copy.
 remember(State, States, {Events, {_, N, _, _}, {_, Index, Kept, Steps}}) ->
     Count = length(States),
     Last = Index + Count,
@@ -144,7 +144,7 @@ remember(State, States, {Events, {_, N, _, _}, {_, Index, Kept, Steps}}) ->
 steps([E | Events], [State | States], Steps) -> steps(Events, States, [{E, State} | Steps]);
 steps(_, [], Steps) -> Steps.
 
--doc "Those of the events that a monitor without slices is to see, up to the one where its choice went wrong.".
+-doc "The events that a monitor without slices sees, up to the one for which its choice failed.".
 -spec chosen([witness_event:event()], choice()) -> {[witness_event:event()], ok | reason()}.
 chosen(Events, {Slice, Filter}) -> chosen(Events, Slice, Filter, []).
 
@@ -163,7 +163,7 @@ chosen([E | Events], Slice, Filter, Chosen) ->
 -spec ended(complete | stopped, config(), instance()) -> outcome() | satisfied().
 ended(How, Config, {State, _, _, _} = Instance) -> judged(judge(How, Config, State), How, Config, Instance).
 
--doc "What the monitor says of its end: of that `judged/4` makes the outcome, which costs more than a monitor that has nothing to explain.".
+-doc "The monitor's judgement at its end. `judged/4` makes the outcome of it, which costs more: callers that need none skip it.".
 -spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
 judge(How, {Module, _, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
@@ -177,7 +177,7 @@ judge(How, {Module, _, _, _}, State) ->
             end
     end.
 
--doc "What `judged/4` makes an outcome of at the end, and whether it is undecided without anything of its own to say.".
+-doc "The judgement for `judged/4` at the end, and whether it is undecided without information of its own.".
 -spec undecided(complete | stopped, config(), instance()) ->
     {boolean(), none | {witness_monitor:verdict() | crashed, term()}}.
 undecided(How, Config, {State, _, _, _}) ->
@@ -203,15 +203,15 @@ judged(none, How, Config, Instance) -> inconclusive(no_more(How), Config, Instan
 no_more(stopped) -> stopped;
 no_more(complete) -> undefined.
 
--doc "Watching ends here without a verdict.".
+-doc "Observation ends here without a verdict.".
 -spec inconclusive(reason(), config(), instance()) -> outcome().
 inconclusive(Reason, Config, Instance) -> outcome(inconclusive, undefined, Reason, Config, Instance, undefined).
 
--doc "For `load/1`, perhaps in another node: if states hold funs or references, that is the monitor's business.".
+-doc "Data for `load/1`, perhaps in another node: if states have funs or references, the monitor is responsible.".
 -spec save(instance()) -> saved().
 save({State, Index, _, Steps}) -> {State, Index, Steps}.
 
--doc "The instance that was saved; `error` for what was never saved.".
+-doc "The instance that was saved; `error` for malformed data.".
 -spec load(saved() | term()) -> {ok, instance()} | error.
 load({State, Index, Steps}) when is_integer(Index), Index >= 0, length(Steps) =< Index ->
     case lists:all(fun is_step/1, Steps) of
@@ -223,11 +223,11 @@ load(_) -> error.
 is_step({Event, _}) -> is_tuple(Event);
 is_step(_) -> false.
 
--doc "The reason that stands for an exception.".
+-doc "The reason that represents an exception.".
 -spec crash(error | exit | throw, term(), erlang:stacktrace()) -> {crashed, term()}.
 crash(Class, Reason, Stack) -> {crashed, {Class, Reason, Stack}}.
 
--doc "The reason that stands for a wrong result of a callback.".
+-doc "The reason that represents a wrong result of a callback.".
 -spec crash(Callback :: atom(), Result :: term()) -> {crashed, term()}.
 crash(Callback, Result) -> {crashed, {bad_return, Callback, Result}}.
 
@@ -239,14 +239,14 @@ outcome(Verdict, Info, Reason, {Module, Explain, _, _}, {_, Index, _, Steps}, Ev
       steps => [step(I, Step, Event, Module) || {I, Step} <- lists:enumerate(Skipped + 1, Shown)],
       skipped => Skipped}.
 
--doc "Whether a verdict with this information has no other reason than the birth of the process.".
+-doc "Whether the birth of the process is the only reason of a verdict with this information.".
 -spec is_vacuous(witness_monitor:info()) -> boolean().
 is_vacuous(Info) -> is_map(Info) andalso maps:get(vacuous, Info, false).
 
-%% After the deciding event nothing is left to satisfy.
+%% After the deciding event nothing remains to be satisfied.
 step(I, {E, _}, #{index := I}, _) -> #{index => I, event => E, formula => undefined, bindings => []};
 step(I, {E, State}, _, Module) ->
-    %% To call what is not there would have the code server look for it, for each step.
+    %% A call of a missing function would make the code server search for the module, for each step.
     Said = try erlang:function_exported(Module, describe, 1) andalso Module:describe(State) of
         false -> #{};
         Description -> Description

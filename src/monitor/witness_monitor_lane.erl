@@ -1,27 +1,27 @@
 -module(witness_monitor_lane).
 -moduledoc """
-Runs the monitors of one property for very many processes, as data in one process.
+A shard: runs the monitors of one property for very many processes, as data in one process.
 
-This is for logs, which are read faster than processes could be started and sent to. A lane is given *operations*, each
-with the line of the log that it stems from and with an id that its sender has chosen for the monitor: that monitor
-starts, sees an event, or sees its end. Operations are worked off one by one in their order, so the outcomes and their
-lines do not depend on how the work was divided. The lane holds the monitors that are alive and nothing else.
+Shards are for logs, which are read faster than processes can be spawned and sent to. A shard is given *operations*, each
+with its line of the log and with an id that its sender has chosen for the monitor: that monitor
+starts, sees an event, or sees its end. The shard performs operations one by one in their order, so the outcomes and their
+lines do not depend on how the work was divided. Its state is the live monitors and nothing else.
 
-Messages to a lane, and its answers:
+Messages to a shard, and its answers:
 
 - `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Counted, Covered}` (`t:told/0`,
   `t:counted/0`): the outcomes in the order of the operations, what is only counted, and the actions that any monitor of the
-  lane has ever taken (see `witness_monitor_machine:covered/0`);
+  shard has ever taken (see `witness_monitor_machine:covered/0`);
 - `{save, From, Ref}`, answered with `{saved, Ref, Lane, Data}` (`t:saved/0`);
-- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the lane holds these monitors in place of
+- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the shard has these monitors in place of
   its own; or with `{load_failed, Ref, Lane, Reason}`, and nothing has changed.
 
-In a lane a monitor that crashes is `inconclusive`, and the others go on. From more than that the lane cannot protect:
-a callback that never returns stops all monitors of its property, and one that links its process, ends it, or needs more than `memory`,
-takes the lane with it. Messages that callbacks have sent to their own process are thrown away.
+If a monitor in a shard crashes, it is `inconclusive`, and the others go on. A shard gives no further protection.
+A callback that never returns stops all monitors of its property. A callback that links its process, ends it, or needs more
+than `memory`, ends the shard. Messages that callbacks have sent to their own process are discarded.
 
-The lane ends when the process that has started it ends, and the other way round, if it ends for a reason other than
-`normal`.
+The shard ends when the process that started it ends. If the shard ends for a reason other than `normal`, so does that
+process.
 """.
 
 -export([start_link/1, work/4, save/1, load/2]).
@@ -30,7 +30,7 @@ The lane ends when the process that has started it ends, and the other way round
 
 -doc """
 The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle;
-the bytes that all of them may take. `counted` is asked at each verdict `yes` whether it is only to be counted; without it none is.
+the bytes that all of them may take. `counted` is called at each verdict `yes`: whether it is only counted. Without it none is.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   explain := pos_integer(),
@@ -39,39 +39,39 @@ the bytes that all of them may take. `counted` is asked at each verdict `yes` wh
                   slice_idle => pos_integer() | infinity,
                   memory => pos_integer()}.
 
--doc "Where in the log; the lane only hands it on.".
+-doc "The place in the log; the shard only passes it on.".
 -type line() :: pos_integer().
 
--doc "A monitor. It is free for another one when its verdict is out.".
+-doc "A monitor. Once its verdict is reported, the id is free for another monitor.".
 -type id() :: term().
 
 -doc """
-`start` is for an id that is not in use; otherwise the lane ends with the reason `started_twice`. What is for an id
-without a monitor, since that has come to its verdict, is ignored. `gap`: events are missing here.
+`start` is for an id that is not in use; otherwise the shard ends with the reason `started_twice`. Operations for an id
+without a monitor are ignored: that monitor has reached its verdict. `gap`: events are missing here.
 """.
 -type op() :: {line(), id(), {start, witness_event:proc() | all, witness_event:signature() | all}
                            | witness_event:event()
                            | complete | stopped
                            | {gap, Reason :: term()}}.
 
--doc "The outcome of a slice, or what ends a monitor, with the line and the id of the operation that it fell with.".
+-doc "The outcome of a slice, or of a monitor that has ended, with the line and the id of the deciding operation.".
 -type told() :: {line(), id(), slice, witness_monitor_sliced:outcome()}
               | {line(), id(), verdict, witness_monitor_machine:final()}.
 
 -doc """
-What ended without being told: the monitors that are gone, how many of these were satisfied, how many slices were, how
-many of both vacuously, and how many slices were left undecided for each reason.
+What ended without being reported: the monitors that have ended, how many of these were satisfied, how many slices were
+satisfied, how many of both vacuously, and how many slices were left undecided for each reason.
 """.
 -type counted() :: {Gone :: [id()], Monitors :: non_neg_integer(), Slices :: non_neg_integer(), Vacuous :: non_neg_integer(),
                     Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}.
 
--doc "The monitors that are alive, as data.".
+-doc "The live monitors, as data.".
 -type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
 
-%% In words: a piece of work comes in whole, and makes as much garbage again.
+%% In words: a message with work arrives whole, and makes as much garbage again.
 -define(HEAP, 50_000).
 
-%% `covered`: what is not in the process dictionary, since it was loaded.
+%% `covered`: actions that are not in the process dictionary, since they were loaded.
 -record(lane, {spec :: witness_monitor_machine:prepared(),
                owner :: reference(),
                covered = 0 :: non_neg_integer(),
@@ -79,7 +79,7 @@ many of both vacuously, and how many slices were left undecided for each reason.
 
 -type machines() :: #{id() => witness_monitor_machine:machine()}.
 
--doc "Starts a lane without monitors.".
+-doc "Starts a shard without monitors.".
 -spec start_link(spec()) -> pid().
 start_link(Spec) ->
     Pid = spawn_opt(?MODULE, init, [Spec, self()],
@@ -87,17 +87,17 @@ start_link(Spec) ->
     true = is_pid(Pid),
     Pid.
 
--doc "Gives operations; the answer `{worked, Number, Lane, [Told], Counted, Covered}` comes to the caller.".
+-doc "Sends operations; the answer `{worked, Number, Lane, [Told], Counted, Covered}` is sent to `Caller`.".
 -spec work(pid(), Number :: term(), [op()], Caller :: pid()) -> ok.
 work(Lane, Number, Operations, Caller) ->
     Lane ! {work, Number, Caller, Operations},
     ok.
 
--doc "The monitors that are alive.".
+-doc "The live monitors.".
 -spec save(pid()) -> saved().
 save(Lane) -> call(Lane, fun(Ref) -> {save, self(), Ref} end).
 
--doc "Has the lane hold these monitors in place of its own.".
+-doc "Replaces the monitors of the shard.".
 -spec load(pid(), saved()) -> ok | {error, term()}.
 load(Lane, Saved) -> call(Lane, fun(Ref) -> {load, self(), Ref, Saved} end).
 
@@ -145,7 +145,7 @@ loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
 
 covered(#lane{covered = Covered}) -> Covered bor witness_monitor_machine:covered().
 
-%% Outcomes come in reverse.
+%% Outcomes are collected in reverse.
 perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
     case Machines of
         #{Id := Machine} ->

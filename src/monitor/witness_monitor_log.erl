@@ -1,9 +1,9 @@
 -module(witness_monitor_log).
 -moduledoc """
-Hands each event that it reads to a function, which writes it to a log.
+Passes each event that it reads to a function, which writes it to a log.
 
-It is a monitor like any other, so the log has what monitors see, in the order in which they see it: where events are
-missing the run knows, and what it costs falls on no other monitor. It has nothing to say of them.
+It is a monitor like any other, so the log has what monitors see, in the order in which they see it. If events are
+missing, the run learns of it. Its cost does not slow other monitors. Its verdict means nothing.
 """.
 -behaviour(witness_monitor).
 
@@ -11,7 +11,7 @@ missing the run knows, and what it costs falls on no other monitor. It has nothi
 
 -export_type([log/0]).
 
--doc "Takes an event that was read, and the process that this monitor was started for.".
+-doc "Takes an event, and the process that this monitor was started for.".
 -type log() :: fun((witness_event:event(), First :: witness_event:proc()) -> ok).
 
 -type state() :: {log(), First :: witness_event:proc()}.

@@ -2,10 +2,10 @@
 -moduledoc """
 A monitor as data: one state machine, with or without a filter, or one for each slice.
 
-Events go in; what comes out are the outcomes of slices that were decided, and in the end one *final* outcome. Nothing
-here is a process or sends a message: `m:witness_monitor_runner` gives a machine a process of its own, and
-`m:witness_monitor_lane` runs very many of one property. Only the marks of actions that were taken lie in the process
-dictionary of whoever runs the machine (`covered/0`).
+Its input is events; its output is the outcomes of decided slices, and at the end one *final* outcome. A machine
+is not a process and sends no message: `m:witness_monitor_runner` gives a machine a process of its own, and
+`m:witness_monitor_lane` runs very many of one property. Only the marks of actions that were taken are in the process
+dictionary of the process that runs the machine (`covered/0`).
 
 ```erlang
 1> {ok, M} = witness_monitor_machine:new(#{monitor => {no_crash, none}, process => self(), signature => {m, f, []},
@@ -22,13 +22,13 @@ dictionary of whoever runs the machine (`covered/0`).
 
 -doc """
 What to run: the monitor, the process that it is started for, how many steps an explanation has, how many slices may
-be alive (100,000 without it), and for how many milliseconds a slice may be idle (`m:witness_monitor_idle`; for ever
-without it). `attached`: the process was running already, in this function; its first item is
-`{attached, P, MFA, Ts}`, and its signature has no arguments that mean anything. Other keys are ignored.
+be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_idle`; by default
+forever). `attached`: the process was running already, in this function; its first item is
+`{attached, P, MFA, Ts}`, and the arguments in its signature mean nothing. Other keys are ignored.
 
-`all` in the place of the process: the monitor reads all processes of the run. It is given all their events, births and
-ends included. Of its outcomes each has the `process` whose event decided, with its `signature`; both are `undefined`
-where there was no such event, and the signature also where it is not known.
+`all` in place of the process: the monitor reads all processes of the run. It is given all their events, births and
+ends included. Each of its outcomes has the `process` of the deciding event, with its `signature`; both are `undefined`
+if there was no such event, and the signature also if it is not known.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc() | all,
@@ -40,8 +40,8 @@ where there was no such event, and the signature also where it is not known.
                   atom() => term()}.
 
 -doc """
-A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share. `counted` is asked
-at each verdict `yes` whether it is only to be counted.
+A `t:spec/0` without the process and its signature: `prepare/1` adds what all machines of the monitor share. `counted` is called
+at each verdict `yes`: whether it is only counted.
 """.
 -type prepared() :: #{monitor := {module(), Arg :: term()},
                       explain := pos_integer(),
@@ -51,9 +51,9 @@ at each verdict `yes` whether it is only to be counted.
                       atom() => term()}.
 
 -doc """
-What ends a monitor. `ignored`: it refused its process. `{satisfied, Vacuous}`: it said `yes`, which is only counted. With slices, which have their own outcomes: how many there were;
-if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous. It is an ordinary one, too,
-where the monitor could not go on: slices that would have begun later are in nobody's outcome.
+The end of a monitor. `ignored`: it refused its process. `{satisfied, Vacuous}`: it said `yes`, which is only counted. Slices have
+outcomes of their own; the end of a monitor with slices has their number. If there was none, the outcome is an ordinary one, and
+at a complete end a vacuous `yes`. It is also an ordinary one if the monitor could not go on: later slices would be in no outcome.
 """.
 -type final() ::
     ignored
@@ -66,7 +66,7 @@ where the monitor could not go on: slices that would have begun later are in nob
       steps := [witness_monitor_instance:step()], skipped := non_neg_integer(),
       process => witness_event:proc() | undefined, signature => witness_event:signature() | undefined}.
 
--doc "Outcomes of slices in the order in which they fell, and the machine as it goes on, if it does.".
+-doc "Outcomes of slices in the order in which they were reached, and the machine, if it goes on.".
 -type result() :: {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()],
                    {ok, machine()} | {decided, final()}}.
 
@@ -76,23 +76,23 @@ where the monitor could not go on: slices that would have begun later are in nob
   | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}
   | {all, none | alive(), machine()}.
 
-%% The processes that have not ended; `none`: there was none yet.
+%% The processes that have not ended; `none`: there has been none yet.
 -type alive() :: #{witness_event:proc() => witness_event:signature() | undefined}.
 
-%% By whom a choice is made: by the alphabet, which is no part of the state, or by the monitor, whose filter is.
+%% The part that chooses events: the alphabet, which is not in the state, or the monitor, with a filter that is.
 -type choice() :: {alphabet | monitor, witness_monitor_instance:choice()}.
 
--doc "The states of a machine as plain data, as far as the monitor's own states and its filter are.".
+-doc "The states of a machine as plain data, if the monitor's own states and its filter are plain data.".
 -type saved() :: {whole, witness_monitor_instance:saved()}
                | {filtered, Filter :: term(), witness_monitor_instance:saved()}
                | {sliced, Filter :: term(), witness_monitor_sliced:saved()}
                | {all, none | alive(), saved()}.
 
 -define(MAX_SLICES, 100_000).
-%% Marks of actions beyond this are nobody's.
+%% Marks of actions with a higher id are ignored.
 -define(MAX_ID, 1_000_000).
 
--doc "For whom starts many machines of one monitor: what is the same for all of them is made once.".
+-doc "For callers that start many machines of one monitor: computes once what all of them share.".
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Config = witness_monitor_instance:config(Module, Explain),
@@ -134,8 +134,8 @@ config(#{monitor := {Module, _}, explain := Explain} = Spec) ->
     Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
     witness_monitor_instance:config(Module, Explain, Handle).
 
-%% A specification looks at nothing in the `init` of an attached process that is not known (`m:witness_spec_attach`). A
-%% monitor that was written by hand has been told by `attached/3`.
+%% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
+%% monitor that was written by hand was notified by `attached/3`.
 callback(Callback, Told, #{attached := _, monitor := {Module, _}}) ->
     Attached = case erlang:function_exported(Module, attached, 3) of
         true -> fun(_, State) -> Told(State) end;
@@ -220,13 +220,13 @@ run(Events, {all, Before, Machine}) ->
             {Slices, {decided, placed(Final, During)}}
     end.
 
-%% Within these events nobody becomes somebody else.
+%% The events up to a point where a process ends or starts: until then each process identifier means one process.
 up_to_an_end([E | Events], Before) when element(1, E) =:= exit -> {lists:reverse(Before, [E]), Events};
 up_to_an_end([E | _] = Events, [_ | _] = Before) when element(1, E) =:= init -> {lists:reverse(Before), Events};
 up_to_an_end([E | Events], Before) -> up_to_an_end(Events, [E | Before]);
 up_to_an_end([], Before) -> {lists:reverse(Before), []}.
 
-%% Who acts is alive, however that came about.
+%% A process that acts is alive, even if its birth was not seen.
 seen({init, P, _, Signature, _}, Alive) -> Alive#{P => Signature};
 seen({attached, P, MFA, _}, Alive) -> Alive#{P => witness_event_signature:unknown(MFA)};
 seen(E, Alive) when is_map_key(element(2, E), Alive) -> Alive;
@@ -253,14 +253,14 @@ ended(How, {sliced, Config, Sliced}) ->
     end,
     {witness_monitor_sliced:ended(How, Sliced), last(Verdict, Reason, Config, Sliced)};
 ended(_, {all, Alive, Machine}) ->
-    %% Watching stops, and nobody is left who could be watched on.
+    %% Observation stops; if no observed process is alive, nothing more could come.
     How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
     everywhere(ended(How, Machine));
 ended(How, Machine) ->
     {Config, Instance} = only(Machine),
     {[], final(witness_monitor_instance:ended(How, Config, Instance))}.
 
--doc "Nothing can be said from here on: events are missing, or the monitor has crashed.".
+-doc "Nothing can be decided from here on: events are missing, or the monitor has crashed.".
 -spec inconclusive(witness_monitor_instance:reason(), machine()) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()], final()}.
 inconclusive(Reason, {sliced, Config, Sliced}) ->
@@ -282,27 +282,27 @@ last(Verdict, Reason, Config, Sliced) ->
         _ -> (nothing(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes}
     end.
 
-%% Of a machine that has seen nothing.
+%% The outcome of a machine that has seen nothing.
 nothing(Reason, Config) ->
     final(witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none))).
 
 -doc """
-What is final when the only instance of a machine is: `m:witness_monitor_instance` may be run by whoever has taken it out
-(`instance/1`).
+The final outcome of a machine with a single instance, from that of the instance. It is for callers that run an instance
+themselves (`m:witness_monitor_instance`), as returned by `instance/1`.
 """.
 -spec final(witness_monitor_instance:outcome()) -> map();
            (witness_monitor_instance:satisfied()) -> witness_monitor_instance:satisfied().
 final({satisfied, _} = Satisfied) -> Satisfied;
 final(Outcome) -> Outcome#{slice => undefined}.
 
--doc "The outcome of a monitor of which nothing more is known than why it is not decided.".
+-doc "The outcome of a monitor of which only the reason that it is undecided is known.".
 -spec failed(witness_monitor_instance:reason()) -> witness_monitor_runner:outcome().
 failed(Reason) ->
     #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
       event => undefined, steps => [], skipped => 0, covered => 0}.
 
 -doc """
-The instance of a machine that has no more to it: without slices, and every event is for it. Where a monitor is run one
+The instance of a machine that has nothing else: no slices, and no choice of events. If a monitor is run one
 event at a time, the machine around it costs as much as the instance.
 """.
 -spec instance(machine()) -> {witness_monitor_instance:config(), witness_monitor_instance:instance()} | none.
@@ -313,7 +313,7 @@ instance(_) -> none.
 -spec of_instance(witness_monitor_instance:config(), witness_monitor_instance:instance()) -> machine().
 of_instance(Config, Instance) -> {single, Config, Instance}.
 
--doc "A term that is the same as before where the machine is in the same state, or in that of each slice, and has taken no step more there.".
+-doc "A term that is equal for equal states. For slices it also differs if a slice has taken another step.".
 -spec shown(machine()) -> term().
 shown({sliced, _, Sliced}) -> Sliced;
 shown({all, Alive, Machine}) -> {Alive, shown(Machine)};
@@ -322,17 +322,17 @@ shown(Machine) ->
     {State, _, _} = witness_monitor_instance:save(Instance),
     State.
 
--doc "Whether it is one machine for each slice.".
+-doc "Whether the monitor has a machine for each slice.".
 -spec has_slices(machine()) -> boolean().
 has_slices(Machine) -> element(1, Machine) =:= sliced.
 
--doc "Whether it takes more than so many words. What several parts of it share counts for each.".
+-doc "Whether it takes more than so many words. Shared terms count once for each part that has them.".
 -spec is_large(Words :: pos_integer(), machine()) -> boolean().
 is_large(Words, Machine) -> erts_debug:flat_size(Machine) > Words.
 
 -doc """
-The machine as plain data, which names neither modules nor functions: a monitor whose module has another name by then
-(that of the same specification, compiled again) goes on from it.
+The machine as plain data, which names neither modules nor functions. A module with another name (of the same
+specification, compiled again) can go on from it.
 """.
 -spec save(machine()) -> saved().
 save({chosen, _, {monitor, {_, Filter}}, Instance}) -> {filtered, Filter, witness_monitor_instance:save(Instance)};
@@ -346,11 +346,11 @@ save(Machine) ->
     {whole, witness_monitor_instance:save(Instance)}.
 
 -doc """
-The machine that was saved. The process and its signature may be missing, since `init/3` is not called.
+The machine that was saved. The specification may lack the process and its signature, since `init/3` is not called.
 
 ## Errors
 
-- `damaged`: this was never saved;
+- `damaged`: the data are malformed;
 - `{crashed, _}`: the monitor has no names for these slices.
 """.
 -spec load(saved() | term(), prepared()) -> {ok, machine()} | {error, damaged | {crashed, term()}}.
@@ -377,13 +377,13 @@ loaded({ok, State}, Make) -> {ok, Make(State)};
 loaded(error, _) -> {error, damaged}.
 
 -doc """
-The actions that monitors of this process have taken: bit 7 stands for the `id` 7 (see `c:witness_monitor:coverage/1`).
-Of which monitor they are is not asked: it is the only one that this process runs, or all of them have one property.
+The actions that monitors of this process have taken: bit 7 represents the `id` 7 (see `c:witness_monitor:coverage/1`).
+The marks do not name their monitor: the process runs a single one, or all of them have one property.
 """.
 -spec covered() -> non_neg_integer().
 covered() -> lists:foldl(fun marked/2, 0, get()).
 
--doc "The same, and from now on none is marked: the next marks may be those of another monitor.".
+-doc "The same, and removes all marks: the next marks may be those of another monitor.".
 -spec uncover() -> non_neg_integer().
 uncover() ->
     Covered = covered(),

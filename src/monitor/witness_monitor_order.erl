@@ -3,9 +3,9 @@
 Puts the events of several processes in order within a hold-back window.
 
 The events of one process arrive in order; those of different processes may overtake each
-other on their way from the VM. They are held until the source's clock has passed their
-time by the window, and then released by their strict time stamps. An event that comes
-when a later one has been released is *late*: its place in the order is lost, so the
+other on their way from the VM. They wait until the source's clock has passed their
+time by the window, and are then released by their strict time stamps. If an event arrives
+after a later one was released, it is *late*: its place in the order is lost, so the
 trace has a gap. It is never put in the wrong place.
 """.
 
@@ -13,13 +13,13 @@ trace has a gap. It is never put in the wrong place.
 
 -export_type([order/0]).
 
--doc "Held events by stamp, and the last stamp that was released.".
+-doc "Waiting events by stamp, and the last stamp that was released.".
 -opaque order() :: {gb_trees:tree(integer(), witness_event:event()), integer() | none}.
 
 -spec new() -> order().
 new() -> {gb_trees:empty(), none}.
 
--doc "Holds an event. `late`: a later one has been released already.".
+-doc "Adds an event. `late`: a later one has been released already.".
 -spec add({integer(), witness_event:event()}, order()) -> {ok, order()} | late.
 add({U, _}, {_, Last}) when Last =/= none, U < Last -> late;
 add({U, E}, {Held, Last}) -> {ok, {gb_trees:insert(U, E, Held), Last}}.

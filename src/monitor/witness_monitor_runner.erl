@@ -2,19 +2,19 @@
 -moduledoc """
 Runs one monitor in a process of its own and reports its verdicts.
 
-A runner reads batches of events, which the tracer that owns its partition gives it, or which it takes from the
-partition by itself, where nobody else reads that (`take`). To its run it reports
+A runner reads batches of events. The tracer that owns its partition sends them; or the runner takes them from the
+partition itself, as the only reader of the partition (`take`). To its run it reports
 
 - `{slice, Runner, Outcome}` for each slice, if the monitor has slices;
 - exactly one `{verdict, Runner, Outcome}`, with which it ends (see `t:outcome/0`).
 
-A runner that ends without it has crashed or was killed, which the run sees by its link. Runners are started without a
-link to the tracer, so a monitor can do nothing to it.
+A runner that ends without a verdict has crashed or was killed, which the run learns by its link. Runners are started without
+a link to the tracer, so a monitor cannot end its tracer.
 
-Those whose events wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
-it is busy. Those of a bounded partition, where a monitor that falls behind misses events, have the priority of the system
-once a batch has shown that they need little time for an event, and as long as later ones show it too. The others fall
-behind anyway: they wait for turns (`m:witness_monitor_turns`), as they do before that is known of their monitor.
+Runners with events that wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
+it is busy. In a bounded partition, a monitor that falls behind misses events. So a runner of such a partition has the priority
+of the system as long as its batches show that it needs little time for an event. Slow monitors fall
+behind anyway: they wait for turns (`m:witness_monitor_turns`), and so do monitors with a pace that is not known yet.
 """.
 
 -export([start/1, bounded/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
@@ -24,18 +24,18 @@ behind anyway: they wait for turns (`m:witness_monitor_turns`), as they do befor
 
 -doc """
 What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
-are kept, whether several processes are put in order, how many slices may be alive (100,000 without it), for how
+are kept, whether several processes are put in order, how many slices may be alive (default 100,000), for how
 many milliseconds one may be idle, and the function of a process that was running already (`attached`).
 
-For a bounded partition either `take`, which asks for its next batch: `ok` when the message `{witness_batch, Events, Status}`
-is in the mailbox of the runner, `empty` when the message `witness_data` will say that there is something to take; or
-`tracer`, the process that hands over events by `batch/4`: when that dies without having said how the partition ended,
+For a bounded partition either `take` or `tracer`. `take` asks for its next batch: `ok` when the message
+`{witness_batch, Events, Status}` is in the mailbox of the runner, `empty` if the message `witness_data` will announce new
+events. `tracer` is the process that sends events by `batch/4`: if it dies without having reported the end of the partition,
 events are missing.
 
-`turns`: of the run, where it has any. `memory`: bytes that its heap may take; one that takes more is killed. Without it
-somebody else looks after that.
+`turns`: of the run, if it has any. `memory`: bytes that its heap may take; above that the runner is killed. Without it
+another process limits the memory.
 
-A monitor that has run elsewhere goes on as its `machine`, which has `covered` these actions, and reports as this `reader`.
+A monitor that has run elsewhere continues as its `machine`, which has `covered` these actions, and reports as this `reader`.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc(),
@@ -58,11 +58,11 @@ A monitor that has run elsewhere goes on as its `machine`, which has `covered` t
 -type take() :: fun((all | gap) -> ok | empty).
 
 -doc """
-What ends a monitor. `ignored`: it refused its process. With slices, which have reported their own outcomes before: how
-many there were; if there was none, the outcome is an ordinary one, whose `yes` at a complete end is vacuous.
+The end of a monitor. `ignored`: it refused its process. Slices have already reported their own outcomes; the end of a monitor
+with slices has their number. If there was none, the outcome is an ordinary one, and at a complete end a vacuous `yes`.
 
-`covered` are the actions that were taken: bit 7 stands for the `id` 7 (see `c:witness_monitor:coverage/1`). To the
-outcome of a slice the same applies as to any other, but for `covered`.
+`covered` are the actions that were taken: bit 7 represents the `id` 7 (see `c:witness_monitor:coverage/1`). The
+outcome of a slice has the same keys as any other, except `covered`.
 """.
 -type outcome() ::
     ignored
@@ -73,20 +73,20 @@ outcome of a slice the same applies as to any other, but for `covered`.
       event := undefined | #{index := pos_integer(), event := witness_event:event()},
       steps := [witness_monitor_instance:step()], skipped := non_neg_integer()}.
 
-%% In words: batches come in whole.
+%% In words: batches arrive whole.
 -define(HEAP, 2000).
 %% In bytes.
 -define(LEAST, 1 bsl 25).
-%% Reductions for an event beyond which a monitor must not keep the system waiting: some ten times what most need.
+%% Reductions per event above which a monitor must not delay the system: some ten times what most need.
 -define(SLOW, 500).
-%% Events of a slow monitor in a turn, and after which that of a quick one is looked at again.
+%% Events of a slow monitor in a turn, and events after which the pace of a quick monitor is measured again.
 -define(TURN, 64).
-%% Events that are worth a collection.
+%% Events that justify a garbage collection.
 -define(GARBAGE, 32).
 
 -record(runner, {run :: pid(),
                  reader :: pid() | {pid(), term()},
-                 covered :: non_neg_integer(),        % elsewhere
+                 covered :: non_neg_integer(),        % before the monitor ran here
                  order :: undefined | witness_monitor_order:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
@@ -105,14 +105,14 @@ start(Spec) ->
     true = is_pid(Pid),
     Pid.
 
--doc "Options of a process whose heap may take no more than the `memory` of a run. A batch of events always fits.".
+-doc "Options of a process with a heap that may take no more than the `memory` of a run. A batch of events always fits.".
 -spec bounded(#{memory => pos_integer(), _ => _}) -> [proc_lib:spawn_option()].
 bounded(#{memory := Bytes}) ->
-    %% The VM would report it with contents of messages; the run hears of it by its link.
+    %% The VM's report would have contents of messages; the run learns of it by its link.
     [{max_heap_size, #{size => max(Bytes, ?LEAST) div erlang:system_info(wordsize), kill => true, error_logger => false}}];
 bounded(#{}) -> [].
 
-%% One that takes its events by itself may be one of very many that live for a few events only.
+%% There may be very many runners that take their events themselves, and each may live for a few events only.
 options(#{take := _}) -> [];
 options(#{}) -> [{min_heap_size, ?HEAP}].
 
@@ -121,13 +121,13 @@ options(#{}) -> [{min_heap_size, ?HEAP}].
 events(Runner, Events) -> Runner ! {events, Events}, ok.
 
 -doc """
-The next events of a partition whose tracer wants to know how far the monitor has come: when it has read them, the
-message `{read, Runner, Size}` says so. Births may have the signature that the VM has given them.
+The next events of a partition, for a tracer that needs to know the progress of the monitor: when the runner has read them,
+it sends `{read, Runner, Size}`. Births may have the signature that the VM has given them.
 """.
 -spec batch(pid(), [witness_event:event()], Size :: non_neg_integer(), Tracer :: pid()) -> ok.
 batch(Runner, Events, Size, Tracer) -> Runner ! {batch, Events, Size, Tracer}, ok.
 
--doc "No event before this time, in nanoseconds, is on its way any more.".
+-doc "No event before this time, in nanoseconds, is still on its way.".
 -spec clock(pid(), integer()) -> ok.
 clock(Runner, Time) -> Runner ! {clock, Time}, ok.
 
@@ -135,7 +135,7 @@ clock(Runner, Time) -> Runner ! {clock, Time}, ok.
 -spec complete(pid()) -> ok.
 complete(Runner) -> Runner ! {ended, complete}, ok.
 
--doc "Watching ends.".
+-doc "Observation ends.".
 -spec stop(pid()) -> ok.
 stop(Runner) -> Runner ! {ended, stopped}, ok.
 
@@ -183,9 +183,9 @@ loop(R = #runner{order = Order}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, R)
     end.
 
-%% What follows when the events at hand were read: `open', `complete', `stopped' and a gap are the status of a partition.
+%% What follows after the current events: `open', `complete', `stopped' and a gap are the status of a partition.
 proceed(wait, R) -> loop(R);
-%% What there is stays where it is counted until it can be read.
+%% New events stay in the partition, where they are counted, until the runner can read them.
 proceed(open, R) -> turn(take, R);
 proceed({read, Size, Tracer}, R) ->
     Tracer ! {read, self(), Size},
@@ -206,7 +206,7 @@ batch(Events, Next, R = #runner{pace = quick, garbage = Garbage, unmeasured = Un
 batch(Events, Next, R) ->
     turn({batch, Events, Next}, R).
 
-%% Does this when it is the turn of a monitor that is slow, or not known to be quick.
+%% Does this at once, or in a turn if the monitor is slow or not known to be quick.
 turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monitor}) when Pace =/= quick, Turns =/= undefined ->
     case Pace =:= unknown andalso witness_monitor_turns:is_quick(Monitor, Turns) of
         true -> in_turn(What, R);
@@ -215,11 +215,11 @@ turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monito
     end;
 turn(What, R) -> in_turn(What, R).
 
-%% Whoever waits with nothing in hand may be told of a gap, which needs no time.
+%% A runner that waits without events may be notified of a gap, which needs no time.
 waiting(What, R = #runner{turn = Turn}) ->
     receive
         {Turn, turn} -> in_turn(What, R);
-        %% Nobody is left to wait for.
+        %% The process that gives turns has ended.
         {'DOWN', Turn, process, _, _} -> in_turn(What, R);
         witness_data when What =:= take -> unless_gap(R);
         {system, From, Request} -> witness_event_process:system(Request, From, fun(R1) -> waiting(What, R1) end, R)
@@ -234,7 +234,7 @@ unless_gap(R = #runner{take = Take}) ->
 in_turn(take, R = #runner{take = Take}) ->
     case Take(all) of
         empty when R#runner.garbage >= ?GARBAGE ->
-            %% Next to nothing else is here now: collected at any other time, what waits would be copied first.
+            %% The heap is almost empty now. A collection at another time would also copy the events that wait.
             erlang:garbage_collect(),
             loop(rested(R#runner{garbage = 0}));
         empty -> loop(rested(R));
@@ -260,7 +260,7 @@ rested(R = #runner{turn = Turn, turns = Turns}) ->
 split(Events) when length(Events) =< ?TURN -> {Events, []};
 split(Events) -> lists:split(?TURN, Events).
 
-%% What these events have shown; a birth alone shows nothing of what follows.
+%% The pace that these events have shown. A birth alone says nothing about later events.
 paced(_, [E], R = #runner{pace = unknown}) when element(1, E) =:= init -> R;
 paced(Reductions, Events, R = #runner{pace = Before, monitor = Monitor, turns = Turns}) ->
     Pace = case Reductions < ?SLOW * (length(Events) + 1) of true -> quick; false -> slow end,
@@ -274,7 +274,7 @@ reductions() ->
     {reductions, Reductions} = process_info(self(), reductions),
     Reductions.
 
-%% A process's own birth is its first event. Others are few, so the rest is only made anew where there is one.
+%% A process's own birth is its first event. Other births are few, so the list is rebuilt only if it has one.
 resolved([E | Events]) when element(1, E) =:= init ->
     [resolve(E) | resolved(Events)];
 resolved(Events) ->

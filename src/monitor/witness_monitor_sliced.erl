@@ -2,33 +2,33 @@
 -moduledoc """
 A monitor with slices: one machine (`m:witness_monitor_instance`) for each value that is alive.
 
-A machine begins with the first event of its value and goes with its verdict, or when no event of its value has come for
-too long. What one machine does is nothing to the others; only when it cannot be said to which slice an event belongs can
-the monitor not go on.
+A machine begins with the first event of its value. It ends with its verdict, or when no event of its value has come for
+too long. Machines do not affect each other. The monitor ends only if it cannot be determined to which slice an event
+belongs.
 
-A slice that ends undecided because nothing more is to come, because too many are alive, or because events are missing, has
-nothing of its own to say. There may be as many as there are slices, and an outcome with its explanation is several times as
-large as a slice. So of each reason the first ones are explained, and of the others there is the number (`t:undecided/0`).
+A slice may end undecided because no more events come, because too many slices are alive, or because events are missing. Then
+it has no information of its own. There may be as many such outcomes as slices, and an outcome with its explanation is several
+times as large as a slice. So for each reason the first ones are explained, and the others are counted (`t:undecided/0`).
 """.
 
 -export([new/6, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
 -export_type([sliced/0, outcome/0, satisfied/0, undecided/0, saved/0]).
 
--doc "An outcome that also has, as `slice`, the values that it is of with their names.".
+-doc "An outcome that also has, as `slice`, the values of the slice with their names.".
 -type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
 
--doc "A slice whose verdict `yes` is only counted (`witness_monitor_instance:counting/2`).".
+-doc "A slice with a verdict `yes` that is only counted (`witness_monitor_instance:counting/2`).".
 -type satisfied() :: {satisfied, Vacuous :: boolean(), witness_monitor_slices:key()}.
 
--doc "So many slices, whose verdict is `inconclusive`, beside those of this reason that are explained.".
+-doc "The number of `inconclusive` slices of this reason, without those that are explained.".
 -type undecided() :: {undecided, witness_monitor_instance:reason(), Count :: pos_integer()}.
 
-%% What happens to one slice, until those of the same reason are put together.
+%% The end of one slice, before those of the same reason are counted together.
 -type one() :: outcome() | satisfied() | {undecided, witness_monitor_instance:reason(), {id, witness_monitor_slices:key()}}.
 
 -doc """
-How many slices there have been, the number of the youngest, those that are alive, the oldest one first, when the
-last event of each came, where that counts, and how many undecided ones of each reason were explained.
+The number of slices so far, the number of the youngest, the live slices, the oldest one first, the time of the
+last event of each, if idle time is limited, and how many undecided ones of each reason were explained.
 """.
 -type saved() :: {Count :: non_neg_integer(), Born :: non_neg_integer(),
                   [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}],
@@ -53,8 +53,8 @@ last event of each came, where that counts, and how many undecided ones of each 
 
 -doc """
 `Choice` says to which slice an event belongs. `Names` are those of the values in a key. When `Max` slices are alive,
-the oldest one makes room for the next; and one of whose value no event has come for so many milliseconds of the trace's
-own time ends before the next event is looked at.
+a new one ends the oldest. A slice that has had no event for so many milliseconds of the trace's
+own time ends before the next event is handled.
 """.
 -spec new(module(), witness_monitor_instance:config(), witness_monitor_instance:choice(), Names :: [binary()],
           Max :: pos_integer(), Idle :: pos_integer() | infinity) -> sliced().
@@ -63,11 +63,11 @@ new(Module, Config, {Slice, Filter}, Names, Max, Idle) ->
             slices = witness_monitor_slices:new(Max),
             idle = case Idle of infinity -> none; _ -> witness_monitor_idle:new(Idle) end}.
 
--doc "How many slices there have been.".
+-doc "The number of slices so far.".
 -spec count(sliced()) -> non_neg_integer().
 count(#sliced{count = Count}) -> Count.
 
--doc "Takes events; the outcomes stand in the order in which they fell. With a crash the monitor cannot go on.".
+-doc "Takes events; the outcomes are in the order in which they were reached. After a crash the monitor cannot go on.".
 -spec run([witness_event:event()], sliced()) ->
     {ok | witness_monitor_instance:reason(), [outcome() | satisfied() | undecided()], sliced()}.
 run(Events, S0) ->
@@ -77,7 +77,7 @@ run(Events, S0) ->
     end,
     {Result, together(Outcomes), S}.
 
-%% The numbers come last, by their reasons.
+%% The counts come last, by their reasons.
 together([]) -> [];
 together(Outcomes) ->
     Others = [Outcome || Outcome <- Outcomes, not is_tuple(Outcome) orelse element(1, Outcome) =/= undecided],
@@ -86,7 +86,7 @@ together(Outcomes) ->
                           end, #{}, Outcomes),
     Others ++ [{undecided, Reason, N} || Reason := N <- maps:iterator(Reasons, ordered)].
 
-%% With the time each event is looked at by itself, so that it makes no difference how the events are divided.
+%% Events with times are handled one by one, so that the result does not depend on how the events are divided.
 timed([], Outcomes, S) -> {ok, lists:append(lists:reverse(Outcomes)), S};
 timed([E | Events], Outcomes, S0) ->
     {Idle, S1 = #sliced{slices = Slices, count = Count}} = expired(witness_event:ts(E), S0),
@@ -104,7 +104,7 @@ expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
         unfinished({Id, Instance}, slice_idle, A#sliced{slices = witness_monitor_slices:remove(Id, Alive)})
     end, S#sliced{idle = Idle1, slices = Slices}, Ids).
 
-%% Who is known to `idle` is alive.
+%% Keeps the invariant that each slice in `idle` is alive.
 touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
     Left = lists:foldl(fun({undecided, _, {id, Id}}, A) -> witness_monitor_idle:forget(Id, A);
                           ({satisfied, _, Id}, A) -> witness_monitor_idle:forget(Id, A);
@@ -120,11 +120,11 @@ touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices,
             end;
         _ -> Left
     catch
-        %% The monitor has ended with it.
+        %% The monitor has ended with this error.
         _:_ -> Left
     end}.
 
-%% What changes travels as arguments while a batch is worked off.
+%% Changing values are arguments while a batch is handled.
 run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = Filter, names = Names}) ->
     try Slice(E, Filter) of
         skip ->
@@ -180,7 +180,7 @@ start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, fi
             end
     catch
         Class:Reason:Stack ->
-            %% The crash is the slice's own.
+            %% The crash belongs to this slice.
             Crash = witness_monitor_instance:crash(Class, Reason, Stack),
             {Slices, [inconclusive(id(Key), witness_monitor_instance:new(none), Crash, S) | Outcomes], S}
     end.
@@ -203,7 +203,7 @@ each(Outcome, S = #sliced{slices = Slices}) ->
                                    witness_monitor_slices:to_list(Slices)),
     together(Outcomes).
 
--doc "The same where nothing can be said of them.".
+-doc "The same, if the slices are inconclusive for this reason.".
 -spec inconclusive(witness_monitor_instance:reason(), sliced()) -> [outcome() | undecided()].
 inconclusive(Reason, S) -> each(fun(Id, Instance, S1) -> unfinished({Id, Instance}, Reason, S1) end, S).
 
@@ -233,9 +233,9 @@ save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle, expla
                {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)],
               case Idle of none -> []; _ -> witness_monitor_idle:save(Idle) end, Explained}}.
 
--doc "What was saved, in one that is new; `error` for what was never saved, or has other names.".
+-doc "Loads saved data into a new one; `error` for malformed data, or for other names.".
 -spec load(saved() | term(), sliced()) -> {ok, sliced()} | error.
-%% What was saved before undecided slices were counted.
+%% Data that were saved before undecided slices were counted.
 load({Count, Born, Saved, Idle}, S) ->
     load({Count, Born, Saved, Idle, #{}}, S);
 load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = Names, idle = Fresh})
@@ -256,7 +256,7 @@ slice({Birth, Id, Saved}, Born, Values)
     {ok, Instance} = witness_monitor_instance:load(Saved),
     {Birth, Id, Instance}.
 
-%% All keys have as many values as there are names. One value by itself, mostly a pid or a number, is found faster than
+%% All keys have as many values as there are names. A single value, mostly a pid or a number, is found faster than
 %% a tuple of one.
 id({Value}) -> Value;
 id(Key) -> Key.

@@ -1,14 +1,14 @@
 -module(witness_monitor_turns).
 -moduledoc """
-Turns of monitors that need much time, so that the system goes on at its own speed however many of them there are.
+Turns of monitors that need much time, so that the system goes on at its own speed, however many such monitors there are.
 
-The VM gives a process of low priority a turn after eight others have had one. Where a thousand of them want to run, that is
-no protection: most of what runs is theirs. So a runner whose monitor is not known to be quick waits for a *turn* before it
-reads a batch. There are as many turns as schedulers; where others want to run when a turn ends, it rests for as long as it
-took. Monitors have them one after the other, however many runners of each wait, so that none keeps the others from showing
-that they are quick. Whoever keeps a turn for very long, or for ever, is not waited for.
+The VM gives a process of low priority a turn after eight others have had one. If a thousand such processes are runnable, that
+is no protection: most of the runnable processes are monitors. So if a runner's monitor is not known to be quick, the runner waits
+for a *turn* before it reads a batch. There are as many turns as schedulers. If other processes are runnable when a turn ends,
+the turn rests for as long as it took. Monitors get turns in rotation, however many runners of each wait. So no monitor keeps
+others from showing that they are quick. If a runner keeps a turn for very long, or forever, the others do not wait for it.
 
-What is known of a monitor, which its runners find out with their first batches, is known to all of its runners in the run.
+The first batches of a monitor's runners show whether it is quick. All its runners in the run share that knowledge.
 """.
 
 -export([start_link/1, start_link/2, is_quick/2, says/3, ask/3, give/2]).
@@ -21,12 +21,13 @@ What is known of a monitor, which its runners find out with their first batches,
 -type turn() :: reference().
 -type state() :: unknown | slow | uncounted | {since, integer(), Long :: reference() | none}.
 
-%% Milliseconds after which a turn is not waited for, and that it rests at most.
+%% Milliseconds after which others do not wait for a turn any more, and the longest rest of a turn in milliseconds.
 -define(LONG, 1000).
 -define(REST, 200).
 
-%% free: turns that nobody has; waiting: of each monitor, who asked first comes first; order: of those that have any, and
-%% each of them once; asked: a turn that was given too late is not counted any more
+%% free: the number of free turns. waiting: the requests of each monitor, the first one first. order: the monitors with
+%% requests, each of them once. asked: the state of each request. A turn that was given without need, or kept too long, is
+%% `uncounted'.
 -record(turns, {run :: reference(),
                 long :: timeout(),
                 table :: ets:table(),
@@ -36,11 +37,11 @@ What is known of a monitor, which its runners find out with their first batches,
                 asked = #{} :: #{turn() => {pid(), Died :: reference(), monitor(), state()}},
                 died = #{} :: #{reference() => turn()}}).
 
--doc "For the monitors of this run; it ends with that.".
+-doc "Turns for the monitors of this run; they end with the run.".
 -spec start_link(Run :: pid()) -> turns().
 start_link(Run) -> start_link(Run, ?LONG).
 
--doc "The same, with the milliseconds after which a turn is not waited for.".
+-doc "The same, with the milliseconds after which others do not wait for a turn any more.".
 -spec start_link(Run :: pid(), timeout()) -> turns().
 start_link(Run, Long) ->
     Tag = make_ref(),
@@ -57,15 +58,15 @@ start_link(Run, Long) ->
 is_quick(Monitor, {_, Table}) ->
     try ets:lookup_element(Table, Monitor, 2, false) catch error:badarg -> false end.
 
--doc "What the first batch of a runner has shown.".
+-doc "Reports what the first batch of a runner has shown.".
 -spec says(Quick :: boolean(), monitor(), turns()) -> ok.
 says(Quick, Monitor, {Pid, _} = Turns) ->
     _ = is_quick(Monitor, Turns) =:= Quick orelse (Pid ! {is_quick, Monitor, Quick}),
     ok.
 
 -doc """
-Asks for a turn. It has come with the message `{Turn, turn}`, or if that monitor says that nobody gives any. A runner that
-does not know yet how slow it is (`unknown`) needs none if the monitor turns out to be quick.
+Asks for a turn. The message `{Turn, turn}` grants it; a `DOWN` message of that monitor means that no process gives turns any
+more. A runner with a pace that is not known yet (`unknown`) needs no turn if the monitor turns out to be quick.
 """.
 -spec ask(unknown | slow, monitor(), turns()) -> turn().
 ask(Pace, Monitor, {Pid, _}) ->
@@ -93,7 +94,7 @@ loop(T = #turns{run = Run, table = Table, asked = Asked, died = Died, free = Fre
         {ask, Turn, Pid, Pace, Monitor} ->
             Death = monitor(process, Pid),
             T1 = T#turns{died = Died#{Death => Turn}},
-            %% It may have asked before, and be heard after, the monitor was known to be quick.
+            %% The request may arrive after the monitor was found to be quick.
             case Pace =:= unknown andalso ets:lookup_element(Table, Monitor, 2, false) of
                 true ->
                     Pid ! {Turn, turn},
@@ -124,7 +125,7 @@ waits(Turn, Monitor, T = #turns{order = Order, waiting = Waiting}) ->
         #{} -> T#turns{order = queue:in(Monitor, Order), waiting = Waiting#{Monitor => queue:from_list([Turn])}}
     end.
 
-%% The next ones that wait, as long as there are turns.
+%% Gives turns to the next requests, as long as there are free turns.
 next(T = #turns{free = Free, order = Order, waiting = Waiting, asked = Asked}) when Free > 0 ->
     case queue:out(Order) of
         {empty, _} -> T;
@@ -136,7 +137,7 @@ next(T = #turns{free = Free, order = Order, waiting = Waiting, asked = Asked}) w
                     Since = {since, erlang:monotonic_time(millisecond), long(Turn, T)},
                     next(left(Left, Monitor, queue:in(Monitor, Others),
                               T#turns{order = Others, free = Free - 1, asked = Asked#{Turn := {Pid, Death, Monitor, Since}}}));
-                %% It has died, or waits no more: another one of its monitor.
+                %% The runner has died, or does not wait any more: the next request of the same monitor.
                 #{} -> next(left(Left, Monitor, Order, T#turns{order = Others}))
             end
     end;
@@ -171,7 +172,7 @@ ended(Turn, T = #turns{asked = Asked, died = Died, free = Free}) ->
         #{} -> T
     end.
 
-%% Those need no turn who wait without knowing more than that the monitor turns out to be quick.
+%% Releases the waiting runners of a monitor that turned out to be quick, if they only waited to learn its pace.
 released(Monitor, T = #turns{asked = Asked}) ->
     T#turns{asked = maps:map(fun
         (Turn, {Pid, Death, Of, unknown}) when Of =:= Monitor ->

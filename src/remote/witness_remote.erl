@@ -1,6 +1,6 @@
 -module(witness_remote).
 -moduledoc """
-Attaches to a node where Witness is not installed: watches it, and leaves it as it was.
+Attaches to a node where Witness is not installed: observes the node, and leaves it as it was.
 
 ```erlang
 1> {ok, Cookie} = witness_remote_connection:cookie("shop.cookie").
@@ -9,10 +9,10 @@ Attaches to a node where Witness is not installed: watches it, and leaves it as 
 3> witness:stop(Run).
 ```
 
-Specifications are compiled here. What a run over the source `evm` needs of Witness is loaded into the target under
-names that cannot clash (`m:witness_remote_bundle`), by a process there that also removes it again, whatever happens
-(`m:witness_remote_cleaner`); the run itself belongs to another one (`m:witness_remote_guard`), which tells what it
-finds to a process here (`m:witness_remote_run`), the run of `m:witness`'s functions.
+Specifications are compiled here. The modules that a run over the source `evm` needs are loaded into the target under
+names that cannot clash (`m:witness_remote_bundle`). A process there loads them and always removes them again
+(`m:witness_remote_cleaner`). Another process owns the run (`m:witness_remote_guard`), and reports its results
+to a process here (`m:witness_remote_run`), which is the run for `m:witness`'s functions.
 
 The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remote.md` has the life of an attachment.
 """.
@@ -22,36 +22,36 @@ The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remot
 -export_type([target/0]).
 
 -doc """
-Where to attach to. `lease`: milliseconds after which the target cleans up if it hears nothing from here, 20,000 without
-it: a connection whose loss nobody is told of, and a tool that stands still. `on_leaving` is given lines that say how far the
-clean-up is, if there are many processes. What to `watch` is named as the target
-names it; without a name it is the whole node.
+The target of an attachment. `lease`: milliseconds without a message from here, after which the target cleans up (default 20,000).
+It covers an unreported loss of the connection, and a tool that hangs. `on_leaving` is given lines about the progress of the
+clean-up, if there are many processes. The names in `watch` are those of the target;
+without `watch` the whole node is observed.
 """.
 -type target() :: #{node := node(), cookie := atom(), watch => [{application | name | pid, string()}],
                     lease => pos_integer(), on_leaving => fun((unicode:chardata()) -> term())}.
 
 -define(LEASE, 20_000).
 
-%% What the target needs for a run over `evm': what these name, directly or not.
+%% The modules that the target needs for a run over `evm': these, and those that they name, directly or not.
 -define(ROOTS, [witness_remote_guard, witness_run, witness_trace_evm]).
 
-%% But not the compiler of specifications, the other sources of events, what reads and writes logs, what weaves modules, and
-%% what starts Witness where it is installed.
+%% The modules that it does not need: the compiler of specifications, the other sources of events, reading and writing of logs,
+%% weaving, and the start of an installed Witness.
 -define(CUT, [witness_app, witness_sup, witness_exports, witness_spec, witness_log_writer, witness_monitor_log,
               witness_inline, witness_inline_host, witness_inline_life, witness_inline_modules, witness_inline_monitors,
               witness_inline_notes, witness_inline_process, witness_monitor_lane, witness_outline_births, witness_outline_lane,
               witness_outline_offline, witness_reading, witness_record_runtime, witness_replaying, witness_trace_native,
               witness_weave, witness_weave_keeper]).
 
-%% What is called first, whose name the merged module has.
+%% The module that is called first; the merged module has its name.
 -define(GUARD, witness_remote_guard).
 
-%% This is also the name of the application, and a word in reports.
+%% This atom is also the name of the application, and a word in reports.
 -define(WORD, witness).
 
 -doc """
-Attaches, with the options of `witness:start/1` as far as they are for a system that runs elsewhere: `specs` are files
-here, `monitors` are not there yet, and the source is `evm`. The result can be given to `witness:await/2`,
+Attaches, with those options of `witness:start/1` that apply to a system that runs elsewhere: `specs` are files
+here, `monitors` are not supported yet, and the source is `evm`. The result can be given to `witness:await/2`,
 `witness:stop/1` and `witness:info/1`. An error is for `format_error/1`; nothing is left at the target then.
 """.
 -spec start(target(), map()) -> {ok, witness:run()} | {error, term()}.
@@ -87,7 +87,7 @@ resolve([{Kind, Text} | Watched], Node, Targets) ->
             {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Text]}}
     end.
 
-%% A name that is no atom at the target is nobody's there, and does not become one.
+%% A name that is not an atom at the target is registered for no process there, and does not become an atom.
 there(pid, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_pid, [Text]);
 there(_, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_existing_atom, [Text]).
 
@@ -99,14 +99,14 @@ kind(pid) -> "process".
 -spec objects([witness_remote_bundle:object()]) -> {ok, [witness_remote_bundle:object()]} | {error, term()}.
 objects(Specs) -> witness_remote_bundle:closure(?ROOTS ++ Specs, [?WORD | ?CUT]).
 
-%% Modules of OTP that the bundle calls. Libraries that it only uses where they are need not be there.
+%% Modules of OTP that the bundle calls. Libraries that are used only if present may be missing.
 external(Objects, Names) ->
     lists:usort(lists:append([called(Object) || {_, Object} <- Objects])) -- (Names ++ [?WORD, telemetry | ?CUT]).
 
 called(Object) -> lists:usort([M || {M, _, _} <- witness_remote_bundle:imports(Object)]).
 
-%% Everything in one module, but for the specifications, and what these call, which they have by its own name. Without debug
-%% information modules stay what they are: it takes longer to leave the target then.
+%% Everything in one module, except the specifications, and the modules that these call by name. Without debug
+%% information modules stay separate: it takes longer to leave the target then.
 few(All, Specs) ->
     Apart = apart(Specs, maps:from_list(All), #{}),
     Rest = [Object || {M, _} = Object <- All, not is_map_key(M, maps:from_list(Specs))],
@@ -120,7 +120,7 @@ apart([{M, _} | Objects], All, Apart) when is_map_key(M, Apart) -> apart(Objects
 apart([{M, Object} | Objects], All, Apart) ->
     apart([{C, map_get(C, All)} || C <- called(Object), is_map_key(C, All)] ++ Objects, All, Apart#{M => Object}).
 
-%% It takes some seconds, and is the same for all specifications.
+%% Merging takes some seconds, and the result is the same for all specifications.
 merged(Objects) ->
     Key = {?MODULE, erlang:md5(term_to_binary(lists:sort(Objects)))},
     case persistent_term:get(Key, none) of
@@ -131,7 +131,7 @@ merged(Objects) ->
         Result -> Result
     end.
 
-%% Each under a name of its own, which is none of this node's.
+%% Compiles each under a name of its own, which no module of this node has.
 compile(Node, Options) ->
     Compile = (maps:with([include, max_obligations], Options))#{exports => fun(M) -> exports(Node, M) end,
                                                                     attach => not is_map_key(system, Options),
@@ -149,7 +149,7 @@ compile([{Number, File} | Files], Options, Specs, Objects, Warnings) ->
         {error, Diagnostics} -> {error, {specification, Diagnostics}}
     end.
 
-%% What the target has; if it does not say, there is nothing to warn of.
+%% The functions of the target; if it does not answer, there is no warning.
 exports(Node, Module) ->
     try
         witness_exports:of_module(Module, fun(M, F, Args) ->
@@ -160,7 +160,7 @@ exports(Node, Module) ->
         error:{badmatch, {error, _}} -> []
     end.
 
--doc "An error of `start/2` for people. `{lost, _}`: the attachment has begun, and was broken off.".
+-doc "An error of `start/2` for people. `{lost, _}`: the attachment had begun, and was lost.".
 -spec format_error(term()) -> unicode:chardata().
 format_error({remote, Text}) -> Text;
 format_error({lost, Text}) -> Text;

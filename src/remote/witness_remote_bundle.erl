@@ -2,14 +2,14 @@
 -moduledoc """
 The modules that are loaded into a node where Witness is not installed, under names that cannot clash.
 
-What is needed is computed: the modules of Witness that a root names, directly or not, whether it calls them by name or
-hands their name on, but for those where this graph is cut (`closure/2`). A module is given another name by rewriting
-its object code: every atom that is the name of a module of the bundle is replaced, in the table of atoms and in the
-literals, so modules, external functions, behaviours and messages that name modules all agree. Nothing else of the code
+The bundle is computed: the modules of Witness that a root names, directly or not, whether it calls them by name or
+passes their name on, except where this graph is cut (`closure/2`). A module is renamed by rewriting
+its object code: in the table of atoms and in the literals, every atom that is the name of a module of the bundle is replaced.
+So modules, external functions, behaviours and messages that name modules all agree. Nothing else of the code
 changes.
 
-The result has the oldest form of each part of the file format, which every release that is supported reads; an atom
-table as OTP 28 writes it, for one, is corrupt to OTP 27. Parts that are not needed to run are left out: documentation,
+The result has the oldest form of each part of the file format, which every supported release reads. For example, an atom
+table of OTP 28 is corrupt to OTP 27. Parts that are not needed at run time are removed: documentation,
 debug information, attributes, compiler information.
 
 ```erlang
@@ -25,15 +25,15 @@ debug information, attributes, compiler information.
 -doc "A module and its object code.".
 -type object() :: {module(), binary()}.
 
--doc "The names of modules, and what they become.".
+-doc "The names of modules, and their new names.".
 -type renaming() :: #{module() => atom()}.
 
-%% What the loader needs, and the places of the source for stack traces.
+%% Chunks that the loader needs, and the lines of the source for stack traces.
 -define(KEPT, ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Type", "Line"]).
 
 -doc """
 The object code of the given modules, which may come with theirs, and of all modules of this application that they name,
-directly or not, but for those that are cut off. An error names a module that has no object code.
+directly or not, without those that are cut. An error names a module that has no object code.
 """.
 -spec closure(Roots :: [module() | object()], Cut :: [module()]) ->
     {ok, [object()]} | {error, {no_object_code, module()}}.
@@ -57,7 +57,7 @@ closure([Module | Modules], Ours, Found) ->
         error -> throw({no_object_code, Module})
     end.
 
-%% Any atom may be used as the name of a module, so none that is one is left out.
+%% Code may use any atom as the name of a module, so every atom that is such a name counts.
 named(Object, Ours) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Object),
     Names = lists:append([names(Id, Data) || {Id, Data} <- Chunks, lists:member(Id, ["AtU8", "LitT"])]),
@@ -72,7 +72,7 @@ imports(Object) ->
     {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Object, [imports]),
     Imports.
 
--doc "Object code in which modules have other names.".
+-doc "Object code with renamed modules.".
 -spec rename([object()], renaming()) -> [object()].
 rename(Objects, Renaming) ->
     [{maps:get(Module, Renaming, Module), rename_object(Object, Renaming)} || {Module, Object} <- Objects].
@@ -89,7 +89,7 @@ chunk(_, Data, _) -> Data.
 
 %% --- atoms -----------------------------------------------------------------------
 
-%% Their texts: an atom that is not one of this node need not become one.
+%% Works on texts: an atom that does not exist on this node need not be created.
 rename_text(Text, Renaming) ->
     try binary_to_existing_atom(Text) of
         Atom when is_map_key(Atom, Renaming) -> atom_to_binary(maps:get(Atom, Renaming));
@@ -113,7 +113,7 @@ decode_long(Count, <<High:3, 0:1, 1:1, _:3, Low, Rest/binary>>) ->
     <<Text:Length/binary, Others/binary>> = Rest,
     [Text | decode_long(Count - 1, Others)].
 
-%% The first atom is the module's own name. One of more than 255 bytes is only for releases that write them.
+%% The first atom is the module's own name. An atom of more than 255 bytes is only for releases that write such atoms.
 encode_atoms(Texts) ->
     Count = length(Texts),
     case lists:all(fun(Text) -> byte_size(Text) < 256 end, Texts) of
@@ -132,7 +132,7 @@ encode_literals(Literals) ->
     All = <<(length(Literals)):32, Terms/binary>>,
     <<(byte_size(All)):32, (zlib:compress(All))/binary>>.
 
--doc "A term in which modules have other names, wherever in it they stand.".
+-doc "A term with renamed modules, wherever it has their names.".
 -spec rename_term(term(), renaming()) -> term().
 rename_term(Atom, Renaming) when is_atom(Atom) -> maps:get(Atom, Renaming, Atom);
 rename_term([Head | Tail], Renaming) -> [rename_term(Head, Renaming) | rename_term(Tail, Renaming)];

@@ -1,33 +1,33 @@
 -module(witness_remote_cleaner).
 -moduledoc """
-What runs first and ends last at a node where Witness is attached: it claims a slot there, loads the bundle, watches,
-and removes everything, without a line of code of Witness. It is text here, parsed and sent as expressions, which
-`m:erl_eval` of the target evaluates; so it can be there before the first module is, and remove the last one.
+The first and last code of an attachment at the target. It claims a slot, loads the bundle, watches,
+and removes everything, without using a module of Witness. It is text here, parsed and sent as expressions, which
+`m:erl_eval` of the target evaluates. So it can run before the first module is loaded, and remove the last one.
 
-A *slot* is one of a few names. It bounds the atoms that attaching makes at a node, however often it is done: modules in
-slot 3 end in `$3`. The slot belongs to two processes, each registered by a name of it, which watch each other:
+A *slot* is one of a few names. Slots bound the atoms that attachments create at a node, however many there are: modules in
+slot 3 end in `$3`. A slot belongs to two processes, each registered under a name of the slot, which watch each other:
 
 - the *cleaner* watches the process at the tool that attached, the connection to it, the guard, and its own spare. When
-  one of them ends, or the tool has said nothing for the time of the lease, it kills every process that runs a module of
-  the slot, ends their trace sessions, removes the modules, says so to the tool, and ends;
-- the *spare* does the same when the cleaner dies before it is done.
+  one of them ends, or the tool has sent nothing for the time of the lease, the cleaner kills every process that runs a module of
+  the slot, ends their trace sessions, removes the modules, reports this to the tool, and ends;
+- the *spare* does the same if the cleaner dies before it is done.
 
-Loading is one call, made by the cleaner: there is no moment when the tool may die and something may still be loaded
-later. Should somebody kill both, the next one who claims the slot removes what they left.
+Loading is a single call of the cleaner. So the death of the tool cannot leave a load that happens
+later. If both processes are killed, the next cleaner that claims the slot removes what they left.
 
-The cleaner says to the tool, each with the tag that it was given:
+The cleaner sends to the tool, each with the tag that it was given:
 
 | Message | |
 |---|---|
-| `{Tag, taken}` | the slot is somebody else's; the cleaner has ended |
+| `{Tag, taken}` | the slot belongs to another tool; the cleaner has ended |
 | `{Tag, claimed, Cleaner}` | the slot is the tool's |
 | `{Tag, started, Guard}` | the bundle is loaded, its guard runs |
 | `{Tag, not_loaded, Reason}` | the code server has refused the bundle |
-| `{Tag, over, Why}` | why it begins to clean: `lost`, `lease`, `spare` or `{guard, Reason}` |
-| `{Tag, leaving, N, Of, Processes}` | it purges a module, for which so many processes are asked |
+| `{Tag, over, Why}` | why it starts to clean: `lease`, `spare` or `{guard, Reason}` |
+| `{Tag, leaving, N, Of, Processes}` | it purges a module, for which the VM checks so many processes |
 | `{Tag, clean}` | nothing is left |
 
-and it takes `{Tag, load, Objects, {Module, Function, Args}}`, where the cleaner and its spare are put before the
+It receives `{Tag, load, Objects, {Module, Function, Args}}`, with the cleaner and its spare put before the
 arguments, `{Tag, alive}`, and `{Tag, leave}`.
 """.
 
@@ -38,7 +38,7 @@ arguments, `{Tag, alive}`, and `{Tag, leave}`.
 -doc "A slot by its number.".
 -type slot() :: 1..8.
 
--doc "What all messages of an attachment begin with.".
+-doc "The first element of all messages of an attachment.".
 -type reference_tag() :: reference().
 
 -define(EVALUATED, ~"""
@@ -133,13 +133,13 @@ end.
 -spec slots() -> [slot()].
 slots() -> lists:seq(1, 8).
 
--doc "How modules are called in a slot.".
+-doc "The names of modules in a slot.".
 -spec slot(slot()) -> fun((module()) -> atom()).
 slot(Slot) ->
     fun(Module) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $$, (integer_to_binary(Slot))/binary>>) end.
 
 -doc """
-Starts a cleaner for a slot, with the names that modules and trace sessions may have there. The messages above come to the
+Starts a cleaner for a slot, with the names that modules and trace sessions may have there. The messages above are sent to the
 calling process. The lease is in milliseconds.
 """.
 -spec claim(node(), slot(), {reference_tag(), Lease :: pos_integer()}, [module()]) -> pid().

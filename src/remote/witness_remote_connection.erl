@@ -1,10 +1,10 @@
 -module(witness_remote_connection).
 -moduledoc """
-A connection to the node to attach to: hidden, with a cookie from a file, and what can be known of why there is none.
+A connection to the target node: hidden, with a cookie from a file, and with the known reasons if it fails.
 
-If this VM is not distributed it becomes so for this: as a hidden node that nobody can connect to. Its name is one that
-the target lends (a dynamic name), so the names of tools do not become more and more atoms there. To a node with a long
-name, where this machine has no domain that would allow it, it is one of a few names with the address of this machine.
+If this VM is not distributed, it becomes a hidden node for this, to which no other node can connect. The target
+lends a name to it (a dynamic name), so the names of tools do not create ever more atoms there. If the target has a long
+name, and this machine has no domain for such a name, this node takes one of a few names with the address of this machine.
 
 ## Errors
 
@@ -15,14 +15,14 @@ name, where this machine has no domain that would allow it, it is one of a few n
 
 -export_type([problem/0]).
 
--doc "What has gone wrong, for people.".
+-doc "The problem, for people.".
 -type problem() :: {remote | lost, unicode:chardata()}.
 
 -define(OLDEST, 27).
 -define(NAMES, 64).
 -define(PATIENCE, 10_000).
 
--doc "Reads a cookie. Nobody but its owner may be able to read the file, as for the VM itself. An error is text.".
+-doc "Reads a cookie. Only its owner may be able to read the file, as for the VM itself. An error is text.".
 -spec cookie(file:name_all()) -> {ok, atom()} | {error, unicode:chardata()}.
 cookie(File) ->
     maybe
@@ -101,7 +101,7 @@ started({ok, _}) -> ok;
 started({error, Reason}) ->
     {error, {remote, ["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]}}.
 
-%% The address of this machine that the other one sees.
+%% The address of this machine that the other machine sees.
 own_addresses(Address) ->
     {ok, Socket} = gen_udp:open(0, [inet]),
     _ = gen_udp:connect(Socket, Address, 4369),
@@ -139,8 +139,8 @@ refused(Address, Port) ->
              inet:format_error(Reason), ")"]
     end.
 
-%% Begins the handshake of nodes, as OTP 25 and later do, which each of them answers before it asks for a cookie. The operating
-%% system takes a connection also for a process that is stopped.
+%% Begins the handshake of nodes, as OTP 25 and later do; each node answers it before it asks for a cookie. A connection alone
+%% proves nothing: the operating system accepts it also for a process that is stopped.
 asked(Socket) ->
     Name = ~"witness@nohost",
     Flags = element(2, erts_internal:get_dflags()),
@@ -156,7 +156,7 @@ check(Node) ->
         release(Node, Release)
     end.
 
--doc "Whether the node has modules, of OTP.".
+-doc "Whether the node has these modules of OTP.".
 -spec has(node(), [module()]) -> ok | {error, problem()}.
 has(Node, Modules) ->
     maybe
@@ -180,7 +180,7 @@ release(Node, Release) ->
                               integer_to_list(?OLDEST), " or later is needed, which has trace sessions"]}}
     end.
 
--doc "Calls a function at the node.".
+-doc "Calls a function on the node.".
 -spec call(node(), module(), atom(), [term()]) -> {ok, term()} | {error, problem()}.
 call(Node, Module, Function, Args) ->
     try

@@ -1,12 +1,12 @@
 -module(witness_remote_guard).
 -moduledoc """
-The part of an attachment that runs at the target: starts the run, owns it, and tells the tool what it finds.
+The part of an attachment that runs at the target: starts the run, owns it, and reports its results to the tool.
 
-Nothing piles up here. A verdict is told only while fewer than a window of them are not acknowledged by the tool, and
-only if the connection takes it at once; the others are counted, and the count comes with the summary. The summary is
-sent in any case; it counts every verdict.
+No backlog can grow here. A verdict is sent only if two conditions hold: fewer than a window of verdicts are
+unacknowledged by the tool, and the connection takes it at once. The others are counted, and the count is sent with the
+summary. The summary is always sent; it counts every verdict.
 
-When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). It ends with
+When the guard ends, however it ends, its cleaner removes all that was loaded (`m:witness_remote_cleaner`). The guard ends with
 its run, and with its cleaner.
 """.
 
@@ -15,13 +15,13 @@ its run, and with its cleaner.
 -export_type([config/0]).
 
 -doc """
-What the tool gives: itself, the tag of all messages, the options of the run as a user gives them, the specifications,
-compiled, and the modules, by the names that they have here.
+The input from the tool: its process, the tag of all messages, the options of the run as a user gives them, the compiled
+specifications, and the modules, by the names that they have here.
 """.
 -type config() :: #{tool := pid(), tag := reference(), options := map(),
                     specs := [map()], modules := [module()]}.
 
-%% Verdicts on their way to the tool, or not printed there yet.
+%% Window: verdicts on their way to the tool, or not printed there yet.
 -define(WINDOW, 256).
 
 -define(UNREAD, 1).
@@ -61,7 +61,7 @@ refused(Reason, Tool, Tag) ->
     Tool ! {Tag, refused, Reason},
     ok.
 
-%% Called by the run, one verdict at a time.
+%% The run calls it, one verdict at a time.
 told(Verdict, Guard, Counts) ->
     case atomics:add_get(Counts, ?UNREAD, 1) of
         Unread when Unread =< ?WINDOW -> Guard ! {verdict, Verdict};
@@ -97,11 +97,11 @@ loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Count
             end
     end.
 
-%% All else that it tells is redacted by the run.
+%% The run redacts everything else that the guard sends.
 shown(Reason, #guard{redact = true}) -> witness_event_redact:term(Reason);
 shown(Reason, _) -> Reason.
 
-%% The verdicts before it are in the mailbox.
+%% Earlier verdicts are in the mailbox.
 ended(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->
     receive
         {verdict, Verdict} ->

@@ -1,9 +1,9 @@
 -module(witness_remote_merge).
 -moduledoc """
-Makes one module of many, so that a target has one to purge.
+Makes one module of many, so that a target has only one to purge.
 
-To purge a module the VM asks every process whether it runs the old code. With 100,000 processes that takes up to a second a
-module, and there are more than fifty. What has been merged is one module, whatever it was made of.
+To purge a module the VM checks for every process whether it runs the old code. With 100,000 processes that takes up to a second a
+module, and there are more than fifty. The merged module is one, whatever it was made of.
 
 The forms of the modules come from their debug information. The function `f` of `m` becomes `'m:f'`, and
 
@@ -13,9 +13,9 @@ The forms of the modules come from their debug information. The function `f` of 
 | `fun m:f/1` | `fun merged:'m:f'/1`: an external fun, so that the purge kills no process that has one |
 | `Module:f(X)`, `fun Module:f/1` | a call of a function that compares `Module` with all `m` that export `f/1`; else as before |
 | `spawn(m, f, Args)` and the like | the same with `merged` and `'m:f'` |
-| `gen_server:start_link(m, Arg, Options)` | `merged` has the callbacks; which module's they are is in the dictionary of the process |
+| `gen_server:start_link(m, Arg, Options)` | `merged` has the callbacks; the process dictionary has the name of their module |
 
-What names a module and is only data, such as the name of a trace session, stays what it is.
+A module name that is only data, such as the name of a trace session, does not change.
 """.
 
 -export([merge/3]).
@@ -27,7 +27,7 @@ What names a module and is only data, such as the name of a trace session, stays
 -define(CALLBACKS, [{init, 1}, {handle_continue, 2}, {handle_call, 3}, {handle_cast, 2}, {handle_info, 2}, {terminate, 2},
                     {format_status, 1}]).
 
-%% What a module consists of.
+%% The parts of a module.
 -record(part, {file :: tuple() | none,
                exports :: [{atom(), arity()}],
                imports :: #{{atom(), arity()} => module()},
@@ -41,8 +41,8 @@ What names a module and is only data, such as the name of a trace session, stays
                 parts :: #{module() => #part{}}}).
 
 -doc """
-One object that has the functions of all of these. It also exports, by their own names, the functions of `Entry`, whose name
-it has. An error names a module whose debug information is not there.
+One object that has the functions of all of these. It has the name of `Entry`, and exports the functions of `Entry` also by their
+own names. An error names a module without debug information.
 """.
 -spec merge(Entry :: module(), [{atom(), arity()}], [witness_remote_bundle:object()]) ->
     {ok, witness_remote_bundle:object()} | {error, {no_debug_info, module()}}.
@@ -59,7 +59,7 @@ merge(Entry, Entries, Objects) ->
                 ++ [{F, A} || {function, _, F, A, _} <- Given],
             Forms = [{attribute, 1, module, Entry}, {attribute, 1, export, Exports} | Given] ++ Dynamic
                 ++ lists:append(Functions) ++ [{eof, 1}],
-            %% That pass takes a third of the time for what it gains here.
+            %% That compiler pass would take a third of the time, for little gain.
             {ok, Entry, Object} = compile:forms(Forms, [binary, deterministic, no_docs, no_ssa_opt_alias]),
             {ok, {Entry, Object}}
     catch
@@ -90,7 +90,7 @@ merged(S = #scope{module = Module, part = #part{file = File, functions = Functio
 
 %% --- expressions -----------------------------------------------------------------
 
-%% Neither patterns nor guards call functions that have been defined.
+%% Patterns and guards call no functions of modules.
 expr({clause, Anno, Patterns, Guards, Body}, S) ->
     {clause, Anno, Patterns, Guards, expr(Body, S)};
 expr({call, Anno, {atom, At, F}, Args}, S = #scope{module = Module, part = Part}) ->
@@ -144,7 +144,7 @@ is_defined(M, F, A, #scope{parts = Parts}) ->
         #{} -> false
     end.
 
-%% Arguments that name a module whose functions are called later.
+%% Arguments that name a module with functions that are called later.
 arguments(gen_server, Start, [{atom, At, M}, Arg | Options], #scope{merged = Merged, parts = Parts})
   when Start =:= start; Start =:= start_link; Start =:= start_monitor ->
     #{M := #part{server = true}} = Parts,
@@ -159,7 +159,7 @@ arguments(Module, F, [{atom, At, M}, {atom, _, G} | Rest] = Args, #scope{merged 
     end;
 arguments(_, _, Args, _) -> Args.
 
-%% --- modules that are known at run time only -------------------------------------
+%% --- modules that are known only at run time -------------------------------------
 
 exporting(F, A, Parts) -> [M || M := #part{exports = Exports} <- Parts, lists:member({F, A}, Exports)].
 
@@ -186,14 +186,14 @@ variables(A) -> [{var, 1, binary_to_atom(<<"A", (integer_to_binary(N))/binary>>)
 
 clause(Patterns, Body) -> {clause, 1, Patterns, [], [Body]}.
 
-%% Functions that are not called here but named, to be called later. What is neither is left out by the compiler.
+%% Functions that are only named here, to be called later. The compiler removes those that are neither called nor named.
 named({function, {atom, _, Merged}, {atom, _, Name}, _}, Merged, Found) -> Found#{Name => []};
 named(Tuple, Merged, Found) when is_tuple(Tuple) -> named(tuple_to_list(Tuple), Merged, Found);
 named([{atom, _, Merged}, {atom, _, Name} | Rest], Merged, Found) -> named(Rest, Merged, Found#{Name => []});
 named([First | Rest], Merged, Found) -> named(Rest, Merged, named(First, Merged, Found));
 named(_, _, Found) -> Found.
 
-%% --- functions that others call by their own names -------------------------------
+%% --- functions that are called by their own names --------------------------------
 
 given(Entry, Entries, Parts) ->
     [{function, 1, F, A, [clause(variables(A), {call, 1, {atom, 1, name(Entry, F)}, variables(A)})]} || {F, A} <- Entries]
@@ -213,7 +213,7 @@ callback(F, A, Modules) ->
     Clauses = [clause([{atom, 1, M}], {call, 1, {atom, 1, name(M, F)}, Args}) || M <- Modules] ++ without(F),
     {function, 1, F, A, [{clause, 1, Args, [], [{'case', 1, erlang(get, [{atom, 1, ?SERVER}]), Clauses}]}]}.
 
-%% What gen_server does for a module that does not have it.
+%% The default of gen_server for a missing callback.
 without(terminate) -> [clause([{var, 1, '_'}], {atom, 1, ok})];
 without(format_status) -> [clause([{var, 1, '_'}], {var, 1, 'A1'})];
 without(_) -> [].

@@ -1,11 +1,11 @@
 -module(witness_remote_run).
 -moduledoc """
-The tool's side of an attachment: a process that can be asked what a run can be asked (`witness:await/2`, `stop/1`,
-`info/1`), and asks the guard at the target (`m:witness_remote_guard`).
+The tool's side of an attachment: a process with the functions of a run (`witness:await/2`, `stop/1`,
+`info/1`), which calls the guard at the target (`m:witness_remote_guard`).
 
-It ends what it began: while it is alive and the connection holds, another process renews the lease of the cleaner
-(`m:witness_remote_cleaner`). What it waits for at the end is not the summary alone, but that the cleaner has left the
-target as it was. Where the connection is lost first, the result is what was told until then; it cannot be trusted.
+It ends the attachment. While it is alive and the connection holds, another process renews the lease of the cleaner
+(`m:witness_remote_cleaner`). At the end it waits for the summary, and until the cleaner has left the
+target as it was. If the connection is lost first, the result is what was reported until then, which cannot be trusted.
 """.
 -behaviour(gen_server).
 
@@ -15,9 +15,9 @@ target as it was. Where the connection is lost first, the result is what was tol
 -export_type([config/0]).
 
 -doc """
-An attachment. `objects` have their own names still; `names` are those of all modules that they were made of; what calls
-`absent` modules finds nothing there; `warnings` are those about the specifications. `on_leaving` is given lines that say how
-far the target has been cleaned. `lease`: milliseconds without a sign of life after which the target cleans up.
+An attachment. `objects` still have their own names; `names` are those of all modules that they were made of; calls of
+`absent` modules fail; `warnings` are those about the specifications. `on_leaving` is given lines about the progress of the
+clean-up. `lease`: milliseconds without a message from here, after which the target cleans up.
 """.
 -type config() :: #{node := node(), objects := [witness_remote_bundle:object()], names := [module()],
                     absent := [module()], options := map(),
@@ -26,23 +26,23 @@ far the target has been cleaned. `lease`: milliseconds without a sign of life af
                     on_verdict := fun((witness:verdict()) -> term()), warnings := [witness:warning()],
                     lease := pos_integer(), owner := pid()}.
 
-%% What the set-up may take at the target, in all.
+%% Milliseconds that the set-up may take at the target, in total.
 -define(PATIENCE, 60_000).
-%% With fewer processes than this the target is clean at once, and nothing is said of it.
+%% With fewer processes than this the target is clean at once, and no progress is reported.
 -define(MANY, 10_000).
 
 -record(attachment, {config :: config(),
                      tag :: reference(),
                      slot :: witness_remote_cleaner:slot(),
-                     names :: witness_remote_bundle:renaming(),    % from those in the slot to their own
+                     names :: witness_remote_bundle:renaming(),    % from names in the slot to original names
                      cleaner :: pid(),
                      watch :: reference(),
                      guard :: undefined | pid(),
                      info = #{} :: map(),
-                     told = false :: boolean(),        % `info' was asked for
+                     told = false :: boolean(),        % `info' was called
                      verdicts = #{no => 0, yes => 0, inconclusive => 0} :: map(),
                      summary :: undefined | witness:summary(),
-                     broken :: undefined | term(),     % why there will be no summary from the target
+                     broken :: undefined | term(),     % why the target will send no summary
                      done = false :: boolean(),
                      asked = #{} :: #{reference() => gen_server:from()},
                      awaiting = [] :: [gen_server:from()],
@@ -88,7 +88,7 @@ claim([Slot | Slots], Tag, Config = #{node := Node, names := Modules, lease := L
     after ?PATIENCE -> {error, {lost, slow(Config)}}
     end.
 
-%% Printing may take this attachment any time; that it is alive is said by another process.
+%% Printing may block this attachment for any time, so another process renews the lease.
 -spec renew(pid(), pid(), reference(), pos_integer()) -> no_return().
 renew(Attachment, Cleaner, Tag, Pause) ->
     receive after Pause -> ok end,
@@ -121,7 +121,7 @@ running(A = #attachment{config = Config, tag = Tag, watch = Watch}) ->
     after ?PATIENCE -> {stop, {shutdown, {lost, slow(Config)}}}
     end.
 
-%% The error is told when nothing is left at the target.
+%% The error is returned when nothing is left at the target.
 refused(Reason, #attachment{watch = Watch}) ->
     receive {'DOWN', Watch, process, _, _} -> ok after ?PATIENCE -> ok end,
     {stop, {shutdown, Reason}}.
@@ -156,7 +156,7 @@ handle_call(info, From, A = #attachment{tag = Tag, guard = Guard, done = false, 
     Guard ! {Tag, info, Ref},
     {noreply, A#attachment{asked = Asked#{Ref => From}}};
 handle_call(info, _, A = #attachment{info = Info}) ->
-    %% What the run has said when it began has not been asked for yet.
+    %% `info' was not called yet, so its answer is still that from the start of the run.
     {reply, with_warnings(Info, A), A#attachment{told = true}}.
 
 with_warnings(Told = #{warnings := Warnings}, #attachment{config = #{warnings := Own}}) ->
@@ -206,7 +206,7 @@ view(Term, #attachment{config = #{node := Node}, names = Names}) -> witness_remo
 
 %% --- the end ---------------------------------------------------------------------
 
-%% The cleaner has ended, or the connection to it.
+%% The cleaner has ended, or the connection to it is lost.
 ended(normal, A = #attachment{summary = Summary}) when Summary =/= undefined -> answered(A);
 ended(Reason, A = #attachment{config = Config, summary = undefined, broken = Broken}) ->
     Text = case Broken of undefined -> lost_text(Reason, Config); _ -> Broken end,
@@ -224,7 +224,7 @@ answered(A = #attachment{summary = Summary, awaiting = Awaiting, stopping = Stop
         _ -> {stop, normal, A1}
     end.
 
-%% Of a run whose end was not seen here.
+%% The summary of a run with an end that was not seen here.
 summary(Text, #attachment{config = #{warnings := Warnings}, verdicts = Verdicts = #{no := No}, started = Started}) ->
     #{processes => 0, tracers => 1, events => 0, verdicts => Verdicts, vacuous => 0, gaps => 0, slices => 0,
       monitored => lists:sum(maps:values(Verdicts)), coverage => [],

@@ -1,9 +1,9 @@
 -module(witness_remote_view).
 -moduledoc """
-What a target says, as it would say it of itself: its processes, ports and references have the numbers that they have
+Terms of a target as the target itself would show them: its processes, ports and references have the numbers that they have
 there (`<0.98.0>`, not `<9123.98.0>`), and modules of Witness have their own names, not those of their slot.
 
-The terms are for people. What they name are no processes of this node.
+The terms are for people. Their identifiers do not belong to this node.
 """.
 
 -export([local/3]).
@@ -19,5 +19,5 @@ local(P, Node, _) when is_port(P), node(P) =:= Node -> list_to_port(numbered("#P
 local(R, Node, _) when is_reference(R), node(R) =:= Node -> list_to_ref(numbered("#Ref<0", ref_to_list(R)));
 local(Term, _, Names) -> witness_remote_bundle:rename_term(Term, Names).
 
-%% The first number stands for the node.
+%% The first number identifies the node.
 numbered(Local, Text) -> Local ++ string:find(Text, ".").

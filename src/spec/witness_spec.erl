@@ -2,7 +2,7 @@
 -moduledoc """
 The specification language: compiles `.hml` files to monitors.
 
-A file holds properties: which processes, and a formula of Hennessy-Milner logic with recursion and data over the events
+A file has properties: which processes, and a formula of Hennessy-Milner logic with recursion and data over the events
 of one process.
 
 ```text
@@ -14,9 +14,9 @@ monitor
           [_:_ ! {ok, R} when R =:= A + B] X)))).
 ```
 
-A whole file is one instrumentation map. It becomes one module, with one monitor for each property (its *index* is the
-argument of `init/3`), that implements the behaviour `witness_monitor` and also exports `match/1`: the indices of all
-properties, those with `none` included, one of whose signature patterns matches a signature.
+A whole file is one instrumentation map. It becomes one module that implements the behaviour `witness_monitor`, with one
+monitor for each property (its *index* is the argument of `init/3`). The module also exports `match/1`: the indices of all
+properties with a signature pattern that matches a signature, including properties with `none`.
 
 ```text
 1> {ok, Map, []} = witness_spec:compile_file("calc.hml").
@@ -31,29 +31,29 @@ properties, those with `none` included, one of whose signature patterns matches 
 
 ## Verdicts
 
-Over the linear time of one process: `[a] f` holds if the next event matches `a` and then `f` holds, or if it does not
-match; `<a> f` holds if it matches and then `f` holds. At the complete end of a trace `[a] f` holds and `<a> f` does
-not. `yes` and `no` fall as soon as the formula simplifies to `tt` or `ff` and are irrevocable; what is undecided when
-watching stops is `inconclusive`.
+Formulas are over the linear time of one process. `[a] f` holds if the next event matches `a` and then `f` holds, or if it does
+not match; `<a> f` holds if it matches and then `f` holds. At the complete end of a trace `[a] f` holds and `<a> f` does
+not. `yes` and `no` are reached as soon as the formula simplifies to `tt` or `ff`, and are irrevocable; what is undecided when
+observation stops is `inconclusive`.
 
-The information that comes with a verdict is a map:
+The information with a verdict is a map:
 
 | key | value |
 |---|---|
-| `line`, `column` | the action that decided, or the formula where no single one did |
+| `line`, `column` | the deciding action, or the formula if no single action decided |
 | `action` | the text of that action; it decided by matching, or by not matching |
 | `matched` | whether that action decided by matching |
 | `bindings` | variables that are known there, with their values |
 | `vacuous` | whether `yes` was reached without any action other than `init` having matched |
 | `reason` | why it is `inconclusive` |
 
-Keys that are not known are left out.
+Keys with unknown values are missing.
 
 ## Errors
 
-Errors and warnings are lists of `t:diagnostic/0`, which `format_diagnostic/1` prints as compilers do. Whatever the
-input is, it is compiled or there is an error: specifications are data. They run no code, since only patterns and guards
-become part of the module, and their size and the number of their names are limited before anything makes atoms.
+Errors and warnings are lists of `t:diagnostic/0`, which `format_diagnostic/1` prints as compilers do. Any input
+is either compiled or an error: specifications are data. They run no code, since only patterns and guards
+become part of the module, and their size and the number of their names are limited before any atoms are created.
 """.
 
 -export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_object/3, to_erlang/1, to_erlang/2,
@@ -64,8 +64,9 @@ become part of the module, and their size and the number of their names are limi
 -type diagnostic() :: witness_spec_diagnostic:diagnostic().
 
 -doc """
-A property of a file. `action` is `none` where a signature is named only to cut it out of a group. `all`: it has no `with`,
-and its one monitor reads all processes; `signature` says so in words. `per` are the variables whose values choose the slice; `names` is what can be told of its signature patterns without their arguments.
+A property of a file. `action` is `none` if it names a signature only to cut it out of a group. `all`: it has no `with`,
+and its one monitor reads all processes; `signature` says so in words. The values of the variables in `per` choose the slice.
+`names` is what its signature patterns say without arguments.
 """.
 -type entry() :: #{index := pos_integer(),
                    name := binary() | undefined,
@@ -81,17 +82,17 @@ and its one monitor reads all processes; `signature` says so in words. `per` are
 -type instrumentation_map() :: #{file := binary(), module := module(), entries := [entry()], lines := tuple()}.
 
 -doc """
-What compilation may be told; each key may be missing:
+The options of compilation; each key may be missing:
 
 - `include`: folders where `-include` looks after that of the specification itself; none by default;
-- `max_obligations`: how many formulas a monitor may have to satisfy at a time, 1000 by default; with more it ends
+- `max_obligations`: limit of the formulas that a monitor must satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
-- `central`: whether one tracer sees all processes (true without it); otherwise properties without `with` are errors;
+- `central`: whether one tracer sees all processes (default true); otherwise properties without `with` are errors;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
-- `exports`: the functions of modules. With it, signatures that name a function which its module does not have get a
+- `exports`: the functions of modules. With it, a signature with a function that its module does not have gets a
   warning, and so do modules that are unknown or cannot be read.
 
-An option that is unknown or has a wrong value raises `{bad_option, Key}`.
+An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
 """.
 -type options() :: #{include => [file:name_all()],
                      max_obligations => pos_integer(),
@@ -105,7 +106,7 @@ An option that is unknown or has a wrong value raises `{bad_option, Key}`.
 -spec compile_file(file:name_all()) -> {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
 compile_file(File) -> compile_file(File, #{}).
 
--doc "Compiles a file and loads the generated module. Warnings come with the result.".
+-doc "Compiles a file and loads the generated module. The result has the warnings.".
 -spec compile_file(file:name_all(), options()) ->
     {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
 compile_file(File, Options) -> from_file(File, Options, fun load/3).
@@ -116,7 +117,7 @@ compile_file(File, Options) -> from_file(File, Options, fun load/3).
 compile_string(Name, Source) -> compile_string(Name, Source, #{}).
 
 -doc """
-Compiles a specification that is not in a file. `Name` stands for the file in messages; `-include` looks only in the
+Compiles a specification that is not in a file. `Name` replaces the file name in messages; `-include` looks only in the
 folders of the options.
 """.
 -spec compile_string(Name :: binary(), Source :: binary(), options()) ->
@@ -134,7 +135,7 @@ load(Properties, Units, Options) ->
             {error, Findings}
     end.
 
--doc "The object code of the generated module, under the name that is given. Nothing is loaded.".
+-doc "The object code of the generated module, under the given name. Nothing is loaded.".
 -spec to_object(file:name_all(), module(), options()) ->
     {ok, {instrumentation_map(), Object :: binary()}, [diagnostic()]} | {error, [diagnostic()]}.
 to_object(File, Module, Options) ->
@@ -177,7 +178,7 @@ print({Comment, Form}) ->
     [[["%% ", Comment, "\n"] || Comment =/= <<>>],
      unicode:characters_to_binary(erl_pp:form(Form, [{encoding, unicode}])), "\n"].
 
--doc "Removes the generated module and gives its name back.".
+-doc "Removes the generated module and releases its name.".
 -spec unload(instrumentation_map()) -> ok.
 unload(#{module := Module}) -> witness_spec_module:unload(Module).
 
@@ -209,7 +210,7 @@ from_file(File, Options, Use) ->
         {error, Finding} -> {error, witness_spec_diagnostic:located([Finding], name(File), [])}
     end.
 
-%% What `Use` makes of a specification without errors, as a map.
+%% The result of `Use` for a specification without errors, as a map.
 from_source(Name, Source, Folders, #{include := Include} = Options, Use) ->
     Lines = witness_spec_scan:lines(Source),
     maybe
@@ -221,14 +222,14 @@ from_source(Name, Source, Folders, #{include := Include} = Options, Use) ->
             {error, shortened(witness_spec_diagnostic:located(Findings, Name, Lines))}
     end.
 
-%% Each says its line, so that a small file might have very many of a long one.
+%% Each warning has its line, so a small file with a long line might have very large warnings.
 bounded(Warnings, Name) when length(Warnings) > ?MAX_FINDINGS ->
     {Kept, Others} = lists:split(?MAX_FINDINGS, Warnings),
     Text = io_lib:format("there are ~b warnings more, which are not shown", [length(Others)]),
     Kept ++ witness_spec_diagnostic:located([witness_spec_diagnostic:warning(undefined, more, Text, undefined)], Name, []);
 bounded(Warnings, _) -> Warnings.
 
-%% Errors stay rather than warnings.
+%% Keeps errors rather than warnings.
 shortened(Diagnostics) ->
     {Errors, Warnings} = lists:partition(fun(#{severity := Severity}) -> Severity =:= error end, Diagnostics),
     Kept = lists:sublist(Errors ++ Warnings, ?MAX_FINDINGS),
@@ -240,7 +241,7 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
         {Written, Malformed} = witness_spec_parse:file(Rest),
-        %% What a wrong declaration leaves unknown is no error of its own.
+        %% If a declaration is wrong, names that are unknown because of it are not reported.
         {Plain, Unknown} = case Undeclared of [] -> witness_spec_record:expand(Written, Records); _ -> {[], []} end,
         {Properties, Misused} = witness_spec_otp:expand(Plain),
         Checked = witness_spec_check:properties(Properties, Options),

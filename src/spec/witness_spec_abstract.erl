@@ -1,6 +1,6 @@
 -module(witness_spec_abstract).
 -moduledoc """
-Abstract code in few words, for the modules that generate it.
+Short functions that make abstract code, for the modules that generate it.
 
 A state and a filter have the same shape: a number, or a tuple of the number and the values of variables.
 """.
@@ -13,7 +13,7 @@ A state and a filter have the same shape: a number, or a tuple of the number and
 -type clause() :: erl_parse:abstract_clause().
 -type form() :: erl_parse:abstract_form().
 
-%% What the generator adds has no place in the source.
+%% Generated code has no place in the source.
 a() -> erl_anno:new(0).
 
 -spec any() -> expr().
@@ -44,7 +44,7 @@ binary(Text) -> {bin, a(), [{bin_element, a(), {string, a(), unicode:characters_
 -spec map([{atom(), expr()}]) -> expr().
 map(Fields) -> {map, a(), [{map_field_assoc, a(), atom(Key), Value} || {Key, Value} <- Fields]}.
 
--doc "The number alone where there are no variables: such a state takes no memory.".
+-doc "The number alone if there are no variables: such a state takes no memory.".
 -spec numbered(pos_integer(), Variables :: [atom()]) -> expr().
 numbered(Number, []) -> integer(Number);
 numbered(Number, Variables) -> tuple([integer(Number) | vars(Variables)]).

@@ -1,6 +1,6 @@
 -module(witness_spec_action).
 -moduledoc """
-Actions and signature patterns: what stands inside `[...]` and `<...>`, and after `with`.
+Actions and signature patterns: the contents of `[...]` and `<...>`, and of `with`.
 
 An action becomes one Erlang pattern over a `t:witness_event:event/0`, with a guard:
 
@@ -21,7 +21,7 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 -doc """
 A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins
 slices. Until `m:witness_spec_record` and `m:witness_spec_otp` have
-expanded it, records may stand in its pattern and guard, and a `call` for a message of OTP.
+expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
 """.
 -type action() :: #{kind := fork | init | exit | send | recv,
                     location := witness_spec_diagnostic:location(),
@@ -35,7 +35,7 @@ expanded it, records may stand in its pattern and guard, and a `call` for a mess
                        pattern := witness_spec_pattern:expr(),
                        guard := witness_spec_pattern:guard()}.
 
--doc "What a signature pattern says of module, function and arity; `'_'` is any.".
+-doc "The module, function and arity of a signature pattern; `'_'` is any.".
 -type name() :: {module() | '_', atom() | '_', arity() | '_'}.
 
 -type token() :: witness_spec_scan:token().
@@ -65,8 +65,8 @@ signature([First | _] = Tokens, End) ->
       pattern => called(Main, MainEnd), guard => Guard}.
 
 -doc """
-The name of a signature pattern. Whatever the pattern matches, its name matches too; the arguments and the guard may
-refuse what the name allows.
+The name of a signature pattern. If the pattern matches, its name matches too; the arguments and the guard may
+exclude what the name allows.
 """.
 -spec name(signature()) -> name().
 name(#{pattern := {tuple, _, [Module, Function, Arguments]}}) ->
@@ -88,7 +88,7 @@ guarded(Tokens, End) ->
         [_, {_, Second} | _] -> throw(witness_spec_diagnostic:error(Second, syntax, "there is a second `when` here"))
     end.
 
-%% The first operator outside brackets, with what stands before and after it.
+%% The first operator outside brackets, with the tokens before and after it.
 operator([{'--', _} = Dash, {'>', _} = Tip | Rest], Before) ->
     case witness_spec_scan:after_token(Dash) =:= witness_spec_scan:location(Tip) of
         true -> {fork, lists:reverse(Before), Dash, Rest};
@@ -155,7 +155,7 @@ spawned(Tokens, End, Form) ->
             throw(witness_spec_diagnostic:error(End, syntax, "expected `,` and a signature", ["it is written ", Form]))
     end.
 
-%% A variable stands for any signature.
+%% A variable matches any signature.
 called([{var, Anno, Name}], _) ->
     {var, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
 called([{var, _, _} = First, {'.', _} | _] = Tokens, End) ->
@@ -187,7 +187,7 @@ called({_, Anno, _}, _, _) ->
 
 placed({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
 
-%% The segments of `My.App` in front of `.f(`.
+%% The segments of `My.App` before `.f(`.
 alias([{var, _, Name} = Segment, {'.', _} | Rest], Segments) ->
     case atom_to_list(Name) of
         [First | _] when First >= $A, First =< $Z -> alias(Rest, [Segment | Segments]);

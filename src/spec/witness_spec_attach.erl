@@ -1,14 +1,14 @@
 -module(witness_spec_attach).
 -moduledoc """
-Whether a property can be about a process that was running before it was observed.
+Whether a property can be about a process that ran before it was observed.
 
-Of such a process the function is known that it was spawned with, but neither its arguments nor its parent. So what the
-property says of them must not matter: each stands for anything, as `_` or as a variable that is not used again.
+For such a process the function that it was spawned with is known, but neither its arguments nor its parent. So the
+property must accept any values for them: `_`, or a variable that is not used again.
 """.
 
 -export([properties/1]).
 
--doc "An error for each place that needs what is not known.".
+-doc "An error for each place that needs unknown values.".
 -spec properties([witness_spec_parse:property()]) -> [witness_spec_diagnostic:finding()].
 properties(Properties) -> lists:append([property(Property) || Property <- Properties]).
 
@@ -25,7 +25,7 @@ needed(What, #{location := Location}) ->
          "already"],
         "write `_` for what is not known, or start the system under observation").
 
-%% `init` actions, wherever they stand.
+%% `init` actions, wherever they are.
 births(Property) ->
     Over = case Property of #{over := [_ | _] = Actions} -> Actions; #{} -> [] end,
     [Action || #{kind := init} = Action <- Over ++ actions(maps:get(formula, Property, none))].
@@ -49,7 +49,7 @@ anything({var, _, '_'}, _) -> true;
 anything({var, _, Name}, Used) -> maps:get(Name, Used) =:= 1;
 anything(_, _) -> false.
 
-%% How often each variable occurs. Recursion variables are counted too, which only refuses what is hard to read anyway.
+%% How often each variable occurs. Recursion variables count too; that only refuses what is hard to read anyway.
 occurrences({var, _, Name}, Used) when is_atom(Name) -> maps:update_with(Name, fun(N) -> N + 1 end, 1, Used);
 occurrences(Tuple, Used) when is_tuple(Tuple) -> occurrences(tuple_to_list(Tuple), Used);
 occurrences(Map, Used) when is_map(Map) -> occurrences(maps:values(Map), Used);

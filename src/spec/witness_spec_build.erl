@@ -1,23 +1,23 @@
 -module(witness_spec_build).
 -moduledoc """
-From checked properties to object code.
+Makes object code of checked properties.
 
-Erlang's linter has the last word on what the author wrote: what it finds keeps the author's line and column.
+Erlang's linter checks the author's code last: its findings keep the author's line and column.
 """.
 
 -export([units/1, forms/3, object/3]).
 -export_type([options/0]).
 
--doc "`max_obligations`: how many obligations a state may hold; 1000 without it. Other keys are for others.".
+-doc "`max_obligations`: limit of the obligations of a state; 1000 without it. Other keys are ignored.".
 -type options() :: #{max_obligations => pos_integer(), atom() => term()}.
 
 -type finding() :: witness_spec_diagnostic:finding().
 
-%% Compiling takes some milliseconds a state.
+%% Compiling takes some milliseconds per state.
 -define(MAX_NODES, 2_000).
 -define(MAX_OBLIGATIONS, 1_000).
 
--doc "The properties with their nodes and actions, which are numbered through the whole file.".
+-doc "The properties with their nodes and actions, numbered through the whole file.".
 -spec units([witness_spec_parse:property()]) -> {ok, [witness_spec_code:unit()]} | {error, [finding()]}.
 units(Properties) ->
     try
@@ -59,9 +59,9 @@ forms(Module, Units, Options) ->
     [Name] ++ [{~"The pass of the compiler that this leaves out takes some guards that fail for true.", {attribute, erl_anno:new(0), compile, no_bool_opt}}
                || is_misread([Guard || #{guard := Guard} <- Parts])] ++ Forms.
 
-%% In `X or (Y andalso Z)`, where the compiler sees that `Z` fails, its pass for Boolean expressions (beam_ssa_bool, in 27 and 29)
-%% takes `Y andalso Z` for false, and then the guard for true where `X` is. Without this pass guards cost more, so it is
-%% left out only where an operator that evaluates both sides has one inside that does not.
+%% A compiler pass for Boolean expressions (beam_ssa_bool, in 27 and 29) is wrong for `X or (Y andalso Z)', if the compiler sees
+%% that `Z' fails. It takes `Y andalso Z' for false, and then the guard for true if `X' is. Without this pass guards cost more,
+%% so it is disabled only if an operator that evaluates both sides contains one that does not.
 is_misread(Guards) ->
     has(fun(Op) -> Op =:= 'or' orelse Op =:= 'and' orelse Op =:= 'xor' orelse Op =:= 'not' end,
         fun(Inner) -> has(fun(Op) -> Op =:= 'andalso' orelse Op =:= 'orelse' end, fun(_) -> true end, Inner) end,
@@ -84,7 +84,7 @@ parts(#{signatures := Signatures}) ->
 -spec object(module(), [witness_spec_code:unit()], options()) -> {ok, binary()} | {error, [finding()]}.
 object(Module, Units, Options) ->
     Forms = [Form || {_, Form} <- forms(Module, Units, Options)],
-    %% Options from the environment are not taken: they could change what the module does.
+    %% Options from the environment are ignored: they could change what the module does.
     case compile:noenv_forms(Forms, [binary, return_errors, deterministic]) of
         {ok, Module, Object} -> {ok, Object};
         {error, Errors, _} -> {error, lists:usort([finding(Error) || {_, InFile} <- Errors, Error <- InFile])}
@@ -93,6 +93,6 @@ object(Module, Units, Options) ->
 finding({{Line, Column}, Module, Reason}) when Line > 0 ->
     witness_spec_diagnostic:error({Line, Column}, erlang, Module:format_error(Reason));
 finding({_, Module, Reason}) ->
-    %% A limit of the compiler, told in several lines.
+    %% A limit of the compiler, reported in several lines.
     Lines = string:lexemes(lists:flatten(Module:format_error(Reason)), " \n"),
     witness_spec_diagnostic:error(undefined, erlang, lists:join(" ", Lines)).

@@ -1,9 +1,9 @@
 -module(witness_spec_check).
 -moduledoc """
-What is wrong with a specification that is well-formed, and what is suspicious about it.
+Errors and suspicious parts in a well-formed specification.
 
-Errors: variables and recursion variables that are not bound, recursion without an action in between, what does not
-belong to sHML in a `monitor`, names that are used twice, `per` and `over` that do not fit. Warnings: branches of a
+Errors: unbound variables and recursion variables, recursion without an action in between, a `monitor` outside
+sHML, names that are used twice, `per` and `over` that do not fit. Warnings: branches of a
 `monitor` that match the same event, variables that only some of the signatures bind, recursion variables that hide
 others; what can never match (`m:witness_spec_guard`), what can never be reached (`m:witness_spec_reach`), and what no
 module exports (`m:witness_spec_export`).
@@ -14,7 +14,7 @@ module exports (`m:witness_spec_export`).
 
 -type finding() :: witness_spec_diagnostic:finding().
 
--doc "With `exports`, signatures are compared with the functions that modules have. Other keys are not looked at.".
+-doc "With `exports`, signatures are compared with the functions that modules have. Other keys are ignored.".
 -type options() :: #{exports => witness_spec_export:exports(), term() => term()}.
 
 -doc "All findings about these properties.".
@@ -27,7 +27,7 @@ properties(Properties, Options) ->
             _ -> []
         end.
 
--doc "Errors for what needs to see processes together, where each is watched apart from the others.".
+-doc "Errors for properties that must see processes together, if each process is observed separately.".
 -spec apart([witness_spec_parse:property()]) -> [finding()].
 apart(Properties) ->
     [witness_spec_diagnostic:error(Location, needs_central,
@@ -63,7 +63,7 @@ property(#{signatures := Signatures, per := Per} = Property) ->
             []
     end,
     Findings = Guards ++ Slices ++ Formulas,
-    %% What an error leaves out may be what would have decided.
+    %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;
         false -> Findings ++ possible(Property, Common)
@@ -72,8 +72,8 @@ property(#{signatures := Signatures, per := Per} = Property) ->
 over(#{over := all}) -> [];
 over(#{over := Actions}) -> Actions.
 
-%% What can match and be reached at all. What a signature or an action of `over` that never matches would have bound is
-%% not known, and nothing follows from it.
+%% What can match and be reached at all. If a signature or an action of `over` never matches, its bindings are unknown, and
+%% nothing follows from them.
 possible(#{signatures := Signatures, per := Per} = Property, Common) ->
     {Spawned, Unmatched} = types(Signatures, fun witness_spec_guard:signature/1),
     Signature = maps:with(Common, joined(Spawned)),
@@ -139,7 +139,7 @@ listed(Names) ->
 
 quoted(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
 
-%% `loops` maps the recursion variables in scope to their places and to whether an action lies in between.
+%% `loops` maps the recursion variables in scope to their places and to whether there is an action in between.
 formula({Constant, _}, _, Findings) when Constant =:= tt; Constant =:= ff ->
     Findings;
 formula({var, {Location, _}, Name}, #{loops := Loops}, Findings) ->
@@ -202,7 +202,7 @@ unbound(Guard, Bound, Partly) ->
                 "a guard knows the variables of its pattern, of the signatures, and of the actions in front of it")
      end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound)].
 
-%% Keys of maps and sizes of binaries are looked at before the pattern binds anything, but for the binary's own parts.
+%% Keys of maps and sizes of binaries are evaluated before the pattern binds anything, except the binary's own parts.
 unknown(Pattern, Scope) ->
     [witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quoted(Name), " is not bound"],
         "the key of a map and the size of a binary need a value that is known before the pattern") ||

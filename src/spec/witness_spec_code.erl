@@ -5,11 +5,11 @@ Generates the Erlang module of a specification, as abstract code.
 Each node (`m:witness_spec_node`) becomes a function of the event and the node's variables. It matches the event against
 the node's actions in one `case` as far as these exclude each other (`m:witness_spec_overlap`), and returns what
 `handle_event/2` returns: the next state or the verdict. Actions that may match the same event, and nodes inside the
-node, go on in a function of their own, whose result is combined at run time (`m:witness_spec_formula`). So a function
-holds one `case`, and the names that the author gave to variables can stand as they are. Where an action matches, it is
+node, have functions of their own, with results that are combined at run time (`m:witness_spec_formula`). So a function
+has one `case`, and the author's names of variables can stay as they are. If an action matches, it is
 marked in the process dictionary, for coverage.
 
-The atoms that generated code needs do not depend on the specification: functions are called `s1`, `s2`... (nodes),
+The atoms in generated code do not depend on the specification: functions are called `s1`, `s2`... (nodes),
 `p1`... (their further parts) and `m1`... (signatures), marks `$witness_1`, `$witness_2`...
 """.
 
@@ -21,7 +21,7 @@ The atoms that generated code needs do not depend on the specification: function
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
-`none`. What is about `all` processes is named by no signature. The actions of the nodes carry an `id`, their number through the file.
+`none`. No signature names a property over `all` processes. The actions of the nodes have an `id`, their number in the file.
 """.
 -type unit() :: #{index := pos_integer(),
                   signatures := [witness_spec_action:signature(), ...],
@@ -34,12 +34,12 @@ A property ready for generation. `scope` are the variables that the signature bi
 
 -type form() :: witness_spec_abstract:form().
 
-%% A `case` tests its clauses in order where the compiler cannot do better, and grouping compares all pairs.
+%% A `case' may test its clauses in order, and grouping compares all pairs.
 -define(MAX_GROUP, 128).
 
 -doc """
-The forms of the module, each with a comment or without one. A state holds at most `Limit` obligations. `Names` are all
-variables of the specification: those of the generator keep clear of them.
+The forms of the module, each with or without a comment. A state has at most `Limit` obligations. `Names` are all
+variables of the specification: the generator uses other names.
 """.
 -spec generate(module(), [unit()], Limit :: pos_integer(), Names :: [atom()]) -> [{Comment :: binary(), form()}].
 generate(Module, Units, Limit, Names) ->
@@ -62,11 +62,11 @@ generate(Module, Units, Limit, Names) ->
                 ++ [{attribute, erl_anno:new(0), witness_exits, Reading} || [_ | _] = Reading <- [exits(Units)]])
         ++ Functions.
 
-%% The properties with actions that are exits: of all others the end is the same, whatever its reason.
+%% The properties with actions that are exits: for all others every exit is the same, whatever its reason.
 exits(Units) ->
     [Index || #{index := Index, nodes := Nodes} <- Units, #{leaves := Leaves} <- Nodes, {_, #{kind := exit}, _} <- Leaves].
 
-%% Whether a guard asks in which process it is: only there the monitor does what it does.
+%% Whether a guard calls `self()': then the monitor must run in its process.
 asks_itself({call, _, {atom, _, self}, []}) -> true;
 asks_itself({call, _, {remote, _, {atom, _, erlang}, {atom, _, self}}, []}) -> true;
 asks_itself(Form) when is_tuple(Form) -> asks_itself(tuple_to_list(Form));
@@ -137,7 +137,7 @@ node_target(#{number := Number, variables := Variables}) -> {node, Number, Varia
 
 step({node, Number, Variables}, Event) -> call(name("s", Number), [Event | vars(Variables)]).
 
-%% The functions of a node: one for each part. `Next` is the number of the next function that is not a node's first.
+%% The functions of a node: one for each part. `Next` is the number of the next function that is not the first of a node.
 steps(#{operator := {constant, Verdict}, number := Number, text := Text} = Node, _, Next) ->
     {[{Text, function(name("s", Number), 1, [clause([any()], [], [decided(Verdict, Node, undefined, [])])])}], Next};
 steps(#{number := Number, operator := Operator, leaves := Leaves, children := Children, variables := Variables,
@@ -150,8 +150,8 @@ steps(#{number := Number, operator := Operator, leaves := Leaves, children := Ch
                  {Name, Part, Rest} <- lists:zip3(Names, Parts, Rests)],
     {lists:zip([Text | [<<>> || _ <- Others]], Functions), Next + length(Others)}.
 
-%% Leaves whose modality leaves the others alone where its action does not match (boxes in a conjunction, diamonds in a
-%% disjunction) stand together as long as their actions exclude each other.
+%% If the action of a leaf does not match, some modalities have no effect on the others: boxes in a conjunction, diamonds in a
+%% disjunction. Such leaves are in one part as long as their actions exclude each other.
 parts(Operator, Leaves, Scope) ->
     {Neutral, Others} = lists:partition(fun({Modality, _, _}) -> Modality =:= neutral(Operator) end, Leaves),
     Groups = lists:foldl(fun(Leaf, Acc) -> place(Leaf, Acc, Scope) end, [], Neutral),
@@ -201,7 +201,7 @@ matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Conte
     end,
     clause([Pattern], Guard, [mark(Action), Result]).
 
-%% To look is cheaper than to put, and nearly always enough. One entry says whether there are new marks.
+%% `get' is cheaper than `put', and nearly always enough. One entry says whether there are new marks.
 mark(#{id := Id}) ->
     Key = atom(name("$witness_", Id)),
     Unmarked = {op, erl_anno:new(0), '=:=', call(get, [Key]), atom(undefined)},
@@ -218,7 +218,7 @@ decided(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
 unit(Operator) -> witness_spec_explain:unit(Operator).
 zero(Operator) -> witness_spec_explain:zero(Operator).
 
-%% Whether an action other than `init` matches, for the nodes that can be reached without one.
+%% Whether an action other than `init` matches, for the nodes that can be reached without such a match.
 engaged(Units, Event) ->
     Clauses = [engaged_node(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
                                             Node <- untouched([Start], table(Nodes), #{})],

@@ -1,9 +1,9 @@
 -module(witness_spec_diagnostic).
 -moduledoc """
-Errors and warnings about a specification, with the place they stand at.
+Errors and warnings about a specification, with their places.
 
-The scanner, the parser and the checker know positions and words; they make a `t:finding/0`. Which file it is and what
-the line looks like is added once, by `located/3`, when everything is known.
+The scanner, the parser and the checker know positions and words; they make a `t:finding/0`. `located/3` adds the file and
+the text of the line once, at the end.
 """.
 
 -export([error/4, error/3, warning/4, located/3, format/1, quote/1]).
@@ -12,7 +12,7 @@ the line looks like is added once, by `located/3`, when everything is known.
 -doc "Line and column, both counted from 1; a column counts Unicode code points.".
 -type location() :: {Line :: pos_integer(), Column :: pos_integer()}.
 
--doc "What is wrong and where, before it is known in which file. A finding without a place concerns the whole file.".
+-doc "What is wrong and where, without the file. A finding without a place concerns the whole file.".
 -type finding() :: {error | warning, location() | undefined, Code :: atom(), Text :: unicode:chardata(),
                     Hint :: unicode:chardata() | undefined}.
 
@@ -26,7 +26,7 @@ the line looks like is added once, by `located/3`, when everything is known.
                         source := binary() | undefined,
                         hint := binary() | undefined}.
 
-%% A source line is shown up to this many characters, a token that is quoted in a text up to the other.
+%% Limits in characters: of a source line, and of a token that is quoted in a text.
 -define(WIDTH, 120).
 -define(QUOTE, 40).
 
@@ -38,13 +38,13 @@ error(Location, Code, Text, Hint) -> {error, Location, Code, Text, Hint}.
 -spec error(location() | undefined, atom(), unicode:chardata()) -> finding().
 error(Location, Code, Text) -> {error, Location, Code, Text, undefined}.
 
--doc "A warning: the specification is used, but it probably does not say what was meant.".
+-doc "A warning: the specification is used, but probably does not say what was meant.".
 -spec warning(location() | undefined, atom(), unicode:chardata(), unicode:chardata() | undefined) -> finding().
 warning(Location, Code, Text, Hint) -> {warning, Location, Code, Text, Hint}.
 
 -doc """
 Findings as diagnostics of one file, in the order of their places, each once. `Lines` are the lines of the source; it is
-empty where the source could not be read.
+empty if the source could not be read.
 """.
 -spec located([finding()], File :: binary(), Lines :: [binary()]) -> [diagnostic()].
 located(Findings, File, Lines) ->
@@ -93,7 +93,7 @@ excerpt(#{source := Source, column := Column}) when is_binary(Source), is_intege
 excerpt(_) ->
     "".
 
-%% Before and After the column; Cut stands for what was left out in front.
+%% The text before and after the column; Cut marks text that was left out at the front.
 window(Chars, Offset) ->
     {Before, After} = lists:split(min(Offset, length(Chars)), Chars),
     case length(Before) - ?WIDTH div 2 of
@@ -115,7 +115,7 @@ control(C) when C >= 16#200B, C =< 16#200F; C >= 16#2028, C =< 16#202E; C >= 16#
     true;
 control(_) -> false.
 
--doc "A piece of source as it stands in a text: in backticks, on one line, cut to a few characters.".
+-doc "A piece of source, quoted for a text: in backticks, on one line, cut to a few characters.".
 -spec quote(unicode:chardata()) -> unicode:chardata().
 quote(Text) ->
     Chars = clean(unicode:characters_to_list(Text)),

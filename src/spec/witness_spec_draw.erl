@@ -3,15 +3,15 @@
 Draws the states of generated monitors, for Graphviz (`dot`) and for Mermaid (`flowchart`).
 
 A box is a state (`m:witness_spec_node`): the name of its function in the generated module, and its formula. An arrow is
-an action that leads to another state or to a verdict; where several match an event, all are followed, since their
-results are combined by the `and` or `or` of the state. Actions with the same way share an arrow, one in each line.
+an action that leads to another state or to a verdict. If several match an event, all are followed, since the `and` or `or`
+of the state combines their results. Actions with the same source and target share an arrow, one in each line.
 
-A dotted arrow is what happens when no action matches: in a conjunction of `[a] f` nothing is left to satisfy, in a
-disjunction of `<a> f` nothing can be satisfied any more. Where `[a] f` stands in a disjunction or `<a> f` in a
-conjunction, the dotted arrow is of that action alone (`not a`). A thick arrow leads to another combination inside the
+A dotted arrow is taken when no action matches: in a conjunction of `[a] f` nothing remains to be satisfied, in a
+disjunction of `<a> f` nothing can be satisfied any more. If `[a] f` is in a disjunction or `<a> f` in a
+conjunction, the dotted arrow is for that action alone (`not a`). A thick arrow leads to another combination inside the
 same formula, which reads the same event.
 
-What comes from the specification is cut, and escaped for the language of the drawing: nothing in it ends a label.
+Text of the specification is cut, and escaped for the language of the drawing: nothing in it ends a label.
 """.
 
 -export([draw/3]).
@@ -30,7 +30,7 @@ What comes from the specification is cut, and escaped for the language of the dr
 -define(ACTION, 50).
 -define(LINES, 8).
 
--doc "A drawing of all properties that are monitored, from the entries of a file and its units.".
+-doc "A drawing of all monitored properties, from the entries of a file and its units.".
 -spec draw(format(), [witness_spec:entry()], [witness_spec_code:unit()]) -> binary().
 draw(Format, Entries, Units) ->
     Titles = #{Index => title(Entry) || #{index := Index} = Entry <- Entries},
@@ -145,8 +145,8 @@ escape(dot, $") -> "\\\"";
 escape(dot, $\\) -> "\\\\";
 escape(dot, $&) -> "&amp;";
 escape(dot, Char) -> Char;
-%% Some versions read labels as Markdown, and directives and styles are looked for everywhere in the text: what is not
-%% known to be harmless is written as an entity.
+%% Some versions read labels as Markdown, and look for directives and styles everywhere in the text: every character that is
+%% not known to be harmless is written as an entity.
 escape(mermaid, Char) when Char >= $a, Char =< $z; Char >= $A, Char =< $Z; Char >= $0, Char =< $9 -> Char;
 escape(mermaid, Char) ->
     case lists:member(Char, " ,.?(){}") of

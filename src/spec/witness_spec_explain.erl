@@ -1,7 +1,7 @@
 -module(witness_spec_explain).
 -moduledoc """
-Generates what a monitor says of itself: the verdict at the complete end of the trace (`handle_end/2`), the formula that
-is left (`describe/1`), and its actions (`coverage/1`).
+Generates the explanations of a monitor: the verdict at the complete end of the trace (`handle_end/2`), the remaining
+formula (`describe/1`), and its actions (`coverage/1`).
 """.
 
 -export([functions/1, verdict/3, bindings/1, unit/1, zero/1]).
@@ -10,7 +10,7 @@ is left (`describe/1`), and its actions (`coverage/1`).
 -import(witness_spec_abstract, [any/0, atom/1, binary/1, clause/3, function/3, integer/1, list/1, local/2, map/1,
                                 numbered/2, remote/3, tuple/1, var/1]).
 
--doc "The action that decided, by matching or by not matching; `undefined` where no single one did.".
+-doc "The deciding action, by matching or by not matching; `undefined` if no single one decided.".
 -type decisive() :: {matched | unmatched, witness_spec_action:action()} | undefined.
 
 -type expr() :: witness_spec_abstract:expr().
@@ -21,17 +21,17 @@ functions(Units) ->
     Nodes = lists:append([Nodes || #{nodes := Nodes} <- Units]),
     [handle_end(), ending(Nodes), describe(), text(Nodes), coverage(Units)].
 
--doc "What decides a combination at once: `no` a conjunction, `yes` a disjunction.".
+-doc "The verdict that decides a combination at once: `no` a conjunction, `yes` a disjunction.".
 -spec zero('and' | 'or') -> yes | no.
 zero('and') -> no;
 zero('or') -> yes.
 
--doc "What changes nothing in a combination.".
+-doc "The verdict that has no effect in a combination.".
 -spec unit('and' | 'or') -> yes | no.
 unit('and') -> yes;
 unit('or') -> no.
 
--doc "A verdict with its information. The place of the node stands for an action where none decided alone.".
+-doc "A verdict with its information. If no action decided alone, the place is that of the node.".
 -spec verdict(yes | no, {witness_spec_node:state_node(), Shown :: [atom()]}, decisive()) -> expr().
 verdict(Verdict, {#{location := Place}, Shown}, Decisive) ->
     {{Line, Column}, Action} = case Decisive of
@@ -42,13 +42,13 @@ verdict(Verdict, {#{location := Place}, Shown}, Decisive) ->
     tuple([atom(Verdict), map([{line, integer(Line)}, {column, integer(Column)}] ++ Action
                               ++ [{bindings, bindings(Shown)}, {vacuous, atom(false)}])]).
 
--doc "Names with their values. What begins with an underscore was not meant to be looked at.".
+-doc "Names with their values. Names with an underscore at the beginning are left out.".
 -spec bindings([atom()]) -> expr().
 bindings(Variables) ->
     list([tuple([binary(Written), var(Name)]) || Name <- Variables, [First | _] = Written <- [atom_to_list(Name)],
                                                  First =/= $_]).
 
-%% The end of the trace: `[a] f` holds, `<a> f` does not, so the verdict of each node is known now.
+%% At the end of the trace `[a] f` holds, `<a> f` does not, so the verdict of each node is known at compile time.
 
 handle_end() ->
     State = var('State'),
@@ -67,7 +67,7 @@ ending(Nodes) ->
                         ++ [clause([any()], [], [tuple([atom(inconclusive), map([])])])]).
 
 %% The verdict of a node with the action that decides it, if one does alone. Children come later in the list of nodes or
-%% are fixpoints around; what is known already is kept.
+%% are enclosing fixpoints; known verdicts are kept.
 ending(#{number := Number}, _, Known) when is_map_key(Number, Known) ->
     {map_get(Number, Known), Known};
 ending(#{number := Number, operator := {constant, Verdict}}, _, Known) ->
@@ -86,7 +86,7 @@ ending(#{number := Number, operator := Operator, leaves := Leaves, children := C
     end,
     {Ending, After#{Number => Ending}}.
 
-%% What is left to be satisfied.
+%% What remains to be satisfied.
 
 describe() ->
     State = var('State'),

@@ -1,25 +1,25 @@
 -module(witness_spec_export).
 -moduledoc """
-Signature patterns that no process can have, since the module or the function does not exist.
+Signature patterns that match no process, since the module or the function does not exist.
 
-Who compiles the specification says which functions a module has (the option `exports`). Two signatures name none of
-them all the same: funs have names of their own, such as `'-start/1-fun-0-'`, and an event manager has the signature
+The caller of the compiler says which functions a module has (the option `exports`). Two kinds of signatures are valid
+without such a function: funs have names of their own, such as `'-start/1-fun-0-'`, and an event manager has the signature
 `gen_event:init(Name)`.
 """.
 
 -export([properties/2]).
 
 -doc """
-Tells the functions of a module that processes can begin with; `unknown` for a module that is not found, `unreadable`
-for one whose object code cannot be read.
+Returns the functions of a module that processes can start with; `unknown` if the module is not found, `unreadable`
+if its object code cannot be read.
 """.
 -type exports() :: fun((module()) -> unknown | unreadable | [{atom(), arity()}]).
 
 -export_type([exports/0]).
 
-%% With more wrong characters than these a name is not taken for misspelt.
+%% With more wrong characters than these a name does not count as misspelt.
 -define(MISSPELT, 2).
-%% So many functions of one name are named.
+%% Maximum number of functions of one name in a hint.
 -define(NAMED, 3).
 
 -doc "Warnings about the signatures of the properties and of their actions; each module or function is named once.".
@@ -57,7 +57,7 @@ signature(_, _, Known) ->
 arity({cons, _, _, Tail}, Arity) -> arity(Tail, Arity + 1);
 arity({nil, _}, Arity) -> Arity.
 
-%% What was asked for before is not asked again, nor told again.
+%% Each module is looked up, and reported, once.
 functions({atom, Anno, Module}, Exports, Known) ->
     case Known of
         #{Module := Functions} ->
@@ -94,7 +94,7 @@ function({atom, _, Module}, {atom, Anno, _}, {Name, Arity} = Function, Findings,
              Known#{Module := [Function | Functions]}}
     end.
 
-%% The same name with another arity, or a name that could be misspelt so.
+%% The same name with another arity, or a name that may be the intended one.
 closest(Name, Arity, Functions) ->
     Known = [{atom_to_list(Other), Function} || {Other, _} = Function <- Functions],
     Names = [{distance(Name, Other), Other} || Other <- lists:usort([Other || {Other, _} <- Known]),
@@ -107,8 +107,8 @@ closest(Name, Arity, Functions) ->
             "it is the function that a process was spawned with; for a `gen_server` and the like, `init/1`"
     end.
 
-%% How many characters have to be replaced, put in or left out. A row holds the distances of what was read of the first
-%% name from all beginnings of the other.
+%% How many characters have to be replaced, inserted or removed. A row has the distances between the part of the first
+%% name so far and all beginnings of the other.
 distance(Name, Other) ->
     lists:last(lists:foldl(fun(C, [First | _] = Row) -> row(C, Other, Row, [First + 1]) end,
                            lists:seq(0, length(Other)), Name)).

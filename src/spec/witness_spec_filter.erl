@@ -1,9 +1,9 @@
 -module(witness_spec_filter).
 -moduledoc """
-What a monitor reads, from the actions of its `over`, for `c:witness_monitor:alphabet/1`.
+The events that a monitor reads, from the actions of its `over`, for `c:witness_monitor:alphabet/1`.
 
-A source of events filters with match specifications, which know less than Erlang's patterns. Whatever they cannot say
-is left open, so an alphabet holds at least the events that the monitor reads; the monitor itself passes over the rest.
+A source of events filters with match specifications, which are weaker than Erlang's patterns. What they cannot express
+is left open, so an alphabet has at least the events that the monitor reads; the monitor itself skips the rest.
 """.
 
 -export([alphabet/1]).
@@ -27,7 +27,7 @@ kind(Kind, Patterns) when Kind =:= send; Kind =:= recv ->
     end;
 kind(Kind, _) -> Kind.
 
-%% Variables are left open even where one occurs twice, as are numbers that may be equal without being the same.
+%% Variables are left open even if one occurs twice, and so are numbers that may be equal but not identical.
 head({atom, _, Name}) -> atom(Name, atom_to_list(Name));
 head({integer, _, Value}) -> Value;
 head({char, _, Value}) -> Value;
@@ -42,7 +42,7 @@ head({match, _, Left, Right}) ->
     end;
 head(_) -> '_'.
 
-%% What would be a variable of a match specification is left open, as the atom `'_'` is by itself.
+%% Atoms that are variables of a match specification are left open; the atom `'_'` is open anyway.
 atom(Name, [$$ | Digits]) ->
     case Digits =/= [] andalso lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Digits) of
         true -> '_';

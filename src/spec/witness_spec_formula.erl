@@ -1,21 +1,21 @@
 -module(witness_spec_formula).
 -moduledoc """
-What is left to be satisfied, at run time.
+The formula that remains to be satisfied, at run time.
 
 A generated monitor has one state for each place of its formula: a number, or a tuple of a number and the values of the
-variables that are still needed (`t:leaf/0`). That is all there is as long as one obligation at a time is alive. Where
-several are, they form a positive boolean combination of leaves, which this module keeps normalised:
+variables that are still needed (`t:leaf/0`). While a single obligation is alive, that is the whole state. Several
+obligations form a positive boolean combination of leaves, which this module keeps normalised:
 
 - conjunctions and disjunctions are flat and alternate, and have at least two members;
-- no member stands twice (members are compared exactly: `1` and `1.0` are different data);
+- no member occurs twice (members are compared exactly: `1` and `1.0` are different data);
 - a leaf that a conjunction demands is taken as true inside its other members, and one that a disjunction offers as
   false (this is absorption, at every depth).
 
-So loops that fall together again become one. A combination holds no more leaves than a limit; beyond, the verdict is
+So loops that reach the same state become one again. A combination has no more leaves than a limit; above it, the verdict is
 `inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded.
 
-Mostly all members are leaves, and few. These are a list, and a step that changes none of them gives back the state that
-it got. Where a combination has combinations inside, all of them are maps, whose keys are the members: two are equal if
+Mostly all members are leaves, and few. These are a list, and a step that changes none of them returns the given
+state. If a combination has inner combinations, all of them are maps with the members as keys: two are equal if
 they have the same members.
 
 The functions take the step function of the generated module as an argument.
@@ -26,24 +26,24 @@ The functions take the step function of the generated module as an argument.
 
 -doc "A state of a generated monitor.".
 -type leaf() :: pos_integer() | tuple().
--doc "Leaves combined.".
+-doc "A combination of leaves.".
 -type state() :: leaf() | {operator(), [leaf(), ...] | nested()} | {fresh, state()}.
 -type operator() :: 'and' | 'or'.
 -type nested() :: #{leaf() | {operator(), nested()} => []}.
--doc "What `handle_event/2` returns.".
+-doc "The result of `handle_event/2`.".
 -type result() :: {ok, state()} | {verdict, yes | no | inconclusive, info()}.
 -doc "The source text of a leaf's formula with its variables.".
 -type text() :: fun((leaf()) -> {binary(), [{Name :: binary(), Value :: term()}]}).
 -doc "See the description of generated monitors in `m:witness_spec`.".
 -type info() :: map().
--doc "How many leaves a combination may hold.".
+-doc "Limit of the leaves of a combination.".
 -type limit() :: pos_integer().
 
 -define(IS_LEAF(State), (is_integer(State) orelse is_integer(element(1, State)))).
 
 %% A description lists this many members of a combination.
 -define(MAX_DESCRIBED, 20).
-%% To look for so few states in a list costs less than to make a map.
+%% Searching a list of so few states costs less than making a map.
 -define(SHORT, 8).
 
 -doc "Both results have to hold.".
@@ -72,11 +72,11 @@ disj(_, {verdict, no, Left}, {verdict, no, Right}) -> {verdict, no, telling(Left
 disj(_, {verdict, no, _}, Right) -> Right;
 disj(_, Left, {verdict, no, _}) -> Left.
 
-%% Of two explanations, the one that names an action.
+%% Prefers the explanation that names an action.
 telling(#{action := _} = Left, _) -> Left;
 telling(_, Right) -> Right.
 
--doc "A step of a combination: every leaf takes it, and what they return is combined again.".
+-doc "A step of a combination: every leaf takes it, and the results are combined again.".
 -spec step(fun((Event, leaf()) -> result()), limit(), Event, state()) -> result().
 step(Step, Limit, Event, {Operator, [One, Other]} = State) when is_atom(Operator) ->
     case {Step(Event, One), Step(Event, Other)} of
@@ -92,11 +92,11 @@ step(Step, Limit, Event, {Operator, Members} = State) when is_atom(Operator) ->
 step(Step, _, Event, Leaf) ->
     Step(Event, Leaf).
 
-%% What decides a combination at once; its opposite only drops a member.
+%% The verdict that decides a combination at once; its opposite only drops a member.
 zero('and') -> no;
 zero('or') -> yes.
 
-%% `Same` are the members that the step has not changed: they are distinct. Both come in reverse.
+%% `Same` are the members that the step has not changed: they are distinct. Both lists are in reverse.
 combine([Member | Members], Same, Changed, Dropped, Step, Limit, Event, Zero, Before) ->
     case Step(Event, Member) of
         {ok, Member} -> combine(Members, [Member | Same], Changed, Dropped, Step, Limit, Event, Zero, Before);
@@ -122,7 +122,7 @@ undecided([Member | Members], Unknown, Step, Event, Zero) ->
         _ -> undecided(Members, Unknown, Step, Event, Zero)
     end.
 
-%% Leaves that are distinct, in reverse, with other states.
+%% Joins distinct leaves, in reverse, with other states.
 join(Operator, _, [_ | _] = Leaves, [Leaf]) when ?IS_LEAF(Leaf) ->
     {ok, case lists:member(Leaf, Leaves) of
         false -> {Operator, lists:reverse(Leaves, [Leaf])};
@@ -153,7 +153,7 @@ flat(_, _, [Only]) -> {ok, Only};
 flat(Operator, Limit, Leaves) when length(Leaves) =< Limit -> {ok, {Operator, lists:reverse(Leaves)}};
 flat(_, _, _) -> {verdict, inconclusive, #{reason => too_many_obligations}}.
 
-%% Combinations inside others. What is flat in the end is a list again.
+%% Combinations inside others. A combination that has become flat is a list again.
 nested(Operator, Limit, States) ->
     case normal(Operator, members(Operator, [mapped(State) || State <- States], #{})) of
         {Top, Members} = State when Top =:= 'and'; Top =:= 'or' ->
@@ -178,7 +178,7 @@ members(Operator, [{Operator, Members} | States], Set) -> members(Operator, Stat
 members(Operator, [State | States], Set) -> members(Operator, States, Set#{State => []});
 members(_, [], Set) -> Set.
 
-%% Members that are combinations are simplified under the leaves, until no new leaf comes to light.
+%% Simplifies members that are combinations, under the leaves, until no new leaf appears.
 normal(Operator, Set) ->
     case [Member || Member <- maps:keys(Set), is_combination(Member)] of
         [] ->
@@ -200,7 +200,7 @@ single(Operator, Set) ->
 needed(Combinations, Leaves) ->
     [Simpler || Member <- Combinations, Simpler <- [under(Leaves, Member)], Simpler =/= superfluous].
 
-%% A combination next to these leaves. It is superfluous when one of the leaves is a member, or is all that is left of a
+%% A combination next to these leaves. It is superfluous if one of the leaves is a member, or is all that remains of a
 %% member.
 under(Leaves, {Operator, Members}) -> under(Leaves, Operator, maps:keys(Members), #{}).
 
@@ -219,7 +219,7 @@ under(Leaves, Operator, [Member | Members], Set) ->
 under(_, Operator, [], Set) ->
     normal(Operator, Set).
 
-%% A member of such a combination: what it shares with the leaves goes.
+%% A member of such a combination, without what it shares with the leaves.
 without(Leaves, {Operator, Members}) ->
     {Combinations, Others} = lists:partition(fun is_combination/1, maps:keys(Members)),
     Kept = [Leaf || Leaf <- Others, not is_map_key(Leaf, Leaves)],
@@ -241,9 +241,9 @@ count(_) ->
     1.
 
 -doc """
-A step before any action other than `init` has matched, which is kept as `{fresh, State}`. A `yes` that falls here is
-vacuous unless an action matches this very event (`Engaged`). What is still alive after another event than `init` has
-matched something, so `fresh` ends there.
+A step before any action other than `init` has matched, which is kept as `{fresh, State}`. A `yes` in this step is
+vacuous unless an action matches this very event (`Engaged`). If the state is still alive after an event other than `init`, that
+event has matched something, so `fresh` ends there.
 """.
 -spec first(fun((Event, leaf()) -> result()), fun((Event, leaf()) -> boolean()), limit(), Event, state()) -> result().
 first(Step, Engaged, Limit, Event, State) ->

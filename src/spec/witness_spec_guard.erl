@@ -1,12 +1,12 @@
 -module(witness_spec_guard).
 -moduledoc """
-What is known about the values of variables, and which actions can match no event because of it.
+The possible values of variables, and the actions that match no event because of them.
 
-A type is a set of the kinds of terms that Erlang tells apart. The place where a variable stands gives it a type (a
-process is never an atom), so does a pattern (`X = {a, _}`), and a guard that holds narrows it. Where nothing is left,
+A type is a set of the kinds of terms that Erlang distinguishes. The place of a variable gives it a type (a
+process is never an atom), and so does a pattern (`X = {a, _}`). A guard that holds narrows the type. If no value remains,
 or a guard's constants decide it, the action never matches.
 
-All answers are certain: types hold at least what can be, and what is not understood is any term.
+All answers are certain: a type has at least all possible kinds, and what is not understood can be any term.
 """.
 
 -export([signature/1, action/2, formula/2, join/2]).
@@ -14,28 +14,28 @@ All answers are certain: types hold at least what can be, and what is not unders
 
 -type kind() :: integer | float | atom | reference | function | port | pid | tuple | map | nil | cons | bitstring.
 
--doc "The kinds of values that a variable can have. A variable that is missing can have any value.".
+-doc "The kinds of values that a variable can have. A missing variable can have any value.".
 -type types() :: #{Name :: atom() => ordsets:ordset(kind())}.
 
 -type finding() :: witness_spec_diagnostic:finding().
 -type expr() :: witness_spec_pattern:expr().
 
-%% Nothing can be: where that shows, and why.
+%% No value is possible: the place that shows it, and why.
 -type never() :: {never, witness_spec_diagnostic:location(), Hint :: unicode:chardata() | undefined}.
 
-%% What an expression in a guard evaluates to.
+%% The value of an expression in a guard.
 -type value() :: {value, term()} | {kinds, ordsets:ordset(kind())}.
 
 -define(ANY, [atom, bitstring, cons, float, function, integer, map, nil, pid, port, reference, tuple]).
 -define(LIST, [cons, nil]).
 -define(NUMBER, [float, integer]).
-%% A process is a pid, or a tuple where a log names one that is no pid of the BEAM.
+%% A process is a pid, or a tuple if a log names a process that is not a pid of the BEAM.
 -define(PROCESS, [pid, tuple]).
 -define(RECEIVER, [atom, pid, port, reference, tuple]).
 
-%% Arithmetic on constants goes on up to this size.
+%% Constants are computed up to this size.
 -define(MAX_INTEGER, 1 bsl 64).
-%% The first tests of a guard are compared with each other.
+%% So many first tests of a guard are compared with each other.
 -define(MAX_TESTS, 50).
 %% A hint names at most as many kinds.
 -define(MAX_WORDS, 3).
@@ -55,7 +55,7 @@ places(exit, _) -> [?PROCESS, ?ANY];
 places(send, _) -> [?PROCESS, ?RECEIVER, ?ANY];
 places(recv, _) -> [?PROCESS, ?ANY, ?ANY].
 
-%% `undefined` where it is not known.
+%% `undefined` if the parent is not known.
 parent({atom, _, Name}) when Name =/= undefined -> ?PROCESS;
 parent(_) -> [atom | ?PROCESS].
 
@@ -79,7 +79,7 @@ otherwise(undefined, Hint) -> Hint;
 otherwise(Hint, _) -> Hint.
 
 -doc """
-The formula without the modalities whose action never matches (`[a] f` is then true, `<a> f` false), and warnings about
+The formula without the modalities of actions that never match (`[a] f` is then true, `<a> f` false), and warnings about
 these.
 """.
 -spec formula(witness_spec_parse:formula(), types()) -> {witness_spec_parse:formula(), [finding()]}.
@@ -100,7 +100,7 @@ formula({Operator, Meta, Formulas}, Types) when is_list(Formulas) ->
 formula(Formula, _) ->
     {Formula, []}.
 
--doc "What is known where one or the other is so.".
+-doc "The types if one or the other holds.".
 -spec join(types(), types()) -> types().
 join(Left, Right) -> maps:intersect_with(fun(_, One, Other) -> ordsets:union(One, Other) end, Left, Right).
 
@@ -195,8 +195,8 @@ contradiction([Test | Tests], Types) ->
 contradiction([], Types) ->
     Types.
 
-%% What is known where the test is true, and where it is false. Either is `never` if that cannot be; both are where
-%% evaluating it fails. Each expression is looked at once, whatever it is nested in.
+%% The types if the test is true, and if it is false. Either is `never` if that is impossible; both are if
+%% evaluating the test fails. Each expression is visited once, however deeply it is nested.
 -spec test(expr(), types()) -> {types() | never(), types() | never()}.
 test({op, _, And, Left, Right}, Types) when And =:= 'andalso'; And =:= 'and' ->
     {Holds, Fails} = test(Left, Types),
@@ -230,7 +230,7 @@ test(Test, Types) ->
 test_after(_, {never, _, _} = Never) -> {Never, Never};
 test_after(Test, Types) -> test(Test, Types).
 
-%% Any other expression that has to be true or false.
+%% Any other expression that must be true or false.
 boolean(Test, Types) ->
     case value(Test, Types) of
         {{value, true}, Known} -> {Known, never(Test, [])};
@@ -244,7 +244,7 @@ boolean(Test, Types) ->
         Never -> {Never, Never}
     end.
 
-%% Which kinds pass a type test, and whether all terms of these do.
+%% The kinds that pass a type test, and whether all terms of these kinds pass.
 type_test(is_atom, 1) -> {[atom], exact};
 type_test(is_boolean, 1) -> {[atom], some};
 type_test(is_integer, 1) -> {[integer], exact};
@@ -379,7 +379,7 @@ value({map, _, Map, _}, Types) -> applied([Map], [[map]], fun(_) -> {kinds, [map
 value({bin, _, _}, Types) -> {{kinds, [bitstring]}, Types};
 value({op, _, Op, Operand}, Types) when Op =:= '+'; Op =:= '-'; Op =:= 'bnot' ->
     arithmetic(Op, [Operand], Types);
-%% These two return what stands on their right, whatever it is.
+%% These two return their right operand, which can be any term.
 value({op, _, Op, _, _}, Types) when Op =:= 'andalso'; Op =:= 'orelse' -> {{kinds, ?ANY}, Types};
 value({op, _, Op, Left, Right} = Expr, Types) ->
     case erl_internal:arith_op(Op, 2) of
@@ -422,7 +422,7 @@ values([Expr | Exprs], Types) ->
 values([], Types) ->
     {[], Types}.
 
-%% A function of arguments that have to be of certain kinds.
+%% A function with arguments that must be of certain kinds.
 applied(Arguments, Needed, Result, Types) ->
     case values(Arguments, Types) of
         {Values, Known} ->
@@ -447,7 +447,7 @@ arithmetic(Op, Operands, Types) ->
     Needed = case lists:member(Op, ['+', '-', '*', '/']) of true -> ?NUMBER; false -> [integer] end,
     applied(Operands, [Needed || _ <- Operands], fun(Values) -> calculated(Op, Values) end, Types).
 
-%% Shifts are left alone: their results are as large as one likes.
+%% Shifts are not computed: their results can have any size.
 calculated(Op, [{value, One}]) when abs(One) < ?MAX_INTEGER -> {value, erlang:Op(One)};
 calculated(Op, [{value, One}, {value, Other}]) when
         Op =/= 'bsl', Op =/= 'bsr', abs(One) < ?MAX_INTEGER, abs(Other) < ?MAX_INTEGER ->
@@ -464,7 +464,7 @@ calculated(Op, Values) when Op =:= '+'; Op =:= '-'; Op =:= '*' ->
     end;
 calculated(_, _) -> {kinds, [integer]}.
 
-%% What the guard BIFs need and what they give.
+%% The kinds of arguments and results of the guard BIFs.
 bif(abs, 1) -> {[?NUMBER], ?NUMBER};
 bif(Size, 1) when Size =:= bit_size; Size =:= byte_size -> {[[bitstring]], [integer]};
 bif(Round, 1) when Round =:= ceil; Round =:= floor; Round =:= round; Round =:= trunc -> {[?NUMBER], [integer]};
@@ -519,7 +519,7 @@ place(Expr) ->
     Anno = element(2, Expr),
     {erl_anno:line(Anno), erl_anno:column(Anno)}.
 
-%% Variables that no author wrote are not spoken of.
+%% Hints do not name variables that the author did not write.
 hint({var, _, Name}, Kinds) when Kinds =/= [], length(Kinds) =< ?MAX_WORDS ->
     case atom_to_list(Name) of
         "_@" ++ _ -> undefined;

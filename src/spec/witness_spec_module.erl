@@ -2,10 +2,10 @@
 -moduledoc """
 The bounded pool of module names for generated code: `witness_spec_code_1` to `witness_spec_code_1024`.
 
-Module names are atoms and are never given back, so generated modules share these. A name is taken while a module of
-that name is loaded, has old code left, or lies on the code path: no module is ever replaced. Compiling and loading
-under a name happens in a process that holds a lock (a registered name), so that two compilations cannot choose the same
-one; the lock goes with its process, however that ends, and needs no application to run.
+Module names are atoms and are never freed, so generated modules share these. A name is taken while a module of
+that name is loaded, has old code left, or is on the code path: no module is ever replaced. A process that holds a lock
+(a registered name) compiles and loads under a name, so that two compilations cannot choose the same
+one. The lock ends with its process, however that ends, and needs no application to run.
 """.
 
 -export([load/1, unload/1]).
@@ -14,8 +14,8 @@ one; the lock goes with its process, however that ends, and needs no application
 -define(LOCK, witness_spec_module_lock).
 
 -doc """
-Loads what `Compile` makes under a free name. `Compile` gets the name and returns the object code, or what is to be
-returned instead.
+Loads the object code that `Compile` makes under a free name. `Compile` gets the name and returns the object code, or a
+result to be returned instead.
 """.
 -spec load(fun((module()) -> {ok, binary()} | Failure)) -> {ok, module()} | {error, pool_exhausted} | Failure.
 load(Compile) ->
@@ -26,7 +26,7 @@ load(Compile) ->
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
     end.
 
-%% Whoever holds the name does not live long, and its death is what is waited for.
+%% The process that holds the name does not live long; others wait for its death.
 lock() ->
     try
         true = register(?LOCK, self())
@@ -58,7 +58,7 @@ is_free(Module) ->
         andalso code:which(Module) =:= non_existing.
 
 -doc """
-Removes a generated module. Its name is free again at once, or, where a process still runs its code, as soon as that
+Removes a generated module. Its name is free again at once, or, if a process still runs its code, as soon as that
 process has left it: such a process is not killed.
 """.
 -spec unload(module()) -> ok.

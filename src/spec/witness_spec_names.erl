@@ -2,20 +2,20 @@
 -moduledoc """
 Bounds the atoms that reading a source can make, without making any.
 
-Scanning turns every name (atom or variable) into an atom, and atoms are never given back. So the names are counted
+Scanning turns every name (atom or variable) into an atom, and atoms are never freed. So the names are counted
 first, on the characters. The count is an upper bound that does not depend on where comments, strings and quoted atoms
-begin and end: whatever the scanner takes as a name is
+begin and end: whatever the scanner reads as a name is
 
 - the end of a maximal run of name characters, that begins after at most a `$`, `\` or digits: runs are counted
-  together with the character in front of them; or
-- what stands between a quote and the next one that no backslash escapes: every quote is taken for an opening one.
+  together with the preceding character; or
+- the text between a quote and the next one that no backslash escapes: every quote counts as an opening one.
 
-Elixir's names of modules are made of several names and become one more atom each, so these are counted, too.
+Elixir's names of modules consist of several names and become one more atom each, so these are counted, too.
 """.
 
 -export([exceed/2, aliases_exceed/2]).
 
--doc "Whether the source may hold more than `Limit` distinct names. Takes time in proportion to the source.".
+-doc "Whether the source may have more than `Limit` distinct names. Takes time in proportion to the source.".
 -spec exceed(unicode:charlist() | [char()], Limit :: non_neg_integer()) -> boolean().
 exceed(Chars, Limit) ->
     runs(Chars, none, #{}, Limit) orelse quoted(Chars, Limit).
@@ -33,7 +33,7 @@ runs([C | Rest] = Chars, Before, Seen, Limit) ->
             runs(Rest, none, Seen, Limit)
     end.
 
-%% The characters that the scanner takes into a name: ASCII and Latin-1 letters, digits, `_` and `@`.
+%% The characters that the scanner accepts in a name: ASCII and Latin-1 letters, digits, `_` and `@`.
 name_char(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_; C =:= $@ -> true;
 name_char(C) -> C >= 16#C0 andalso C =< 16#FF andalso C =/= 16#D7 andalso C =/= 16#F7.
 
@@ -43,9 +43,9 @@ name_char(C) -> C >= 16#C0 andalso C =< 16#FF andalso C =/= 16#D7 andalso C =/= 
 quoted(Chars, Limit) ->
     quoted(lists:reverse(Chars), none, none, none, #{}, Limit).
 
-%% From the right. An end is the text from a place up to the quote that closes an atom which is open there, as its hash
-%% and length; none where no quote closes it. It follows from the ends one and two places further (`End1`, `End2`),
-%% since a backslash takes its successor with it. `C1` is the character one place further.
+%% From right to left. An end is the text from a place up to the quote that closes an open atom, as its hash
+%% and length; `none' if no quote closes it. It follows from the ends one and two places further (`End1`, `End2`),
+%% since a backslash includes its successor. `C1` is the character one place further.
 quoted(_, _, _, _, Seen, Limit) when map_size(Seen) > Limit -> true;
 quoted([], _, _, _, _, _) -> false;
 quoted([$' | Left], _, End1, _, Seen, Limit) -> quoted(Left, $', {0, 0}, End1, seen(End1, Seen), Limit);

@@ -1,14 +1,14 @@
 -module(witness_spec_node).
 -moduledoc """
-From a formula to numbered nodes, the states of the generated monitor.
+Makes numbered nodes, the states of the generated monitor, of a formula.
 
-A node is a maximal boolean combination of modalities: what has to be satisfied between two events. First the constants
-are folded away (`simplify/1`); then every combination gets a number (`nodes/3`). A fixpoint is its body, and a
-recursion variable is the node of its fixpoint: since recursion is guarded, an event lies between a node and its
+A node is a maximal boolean combination of modalities: what must be satisfied between two events. First the constants
+are folded (`simplify/1`); then every combination gets a number (`nodes/3`). A fixpoint is its body, and a
+recursion variable is the node of its fixpoint: since recursion is guarded, there is an event between a node and its
 recurrence.
 
-A node is identified by its place and holds the variables that are used from there on, those of the fixpoints it may
-return to included. At a recurrence these have the values that they had where the fixpoint began: what was bound inside
+A node is identified by its place and has the variables that are used from there on, including those of the fixpoints it may
+return to. At a recurrence these have the values that they had where the fixpoint began: a binding inside
 its body does not go around the loop, since it is not in scope there.
 """.
 
@@ -18,14 +18,14 @@ its body does not go around the loop, since it is not in scope there.
 -doc "A formula without constants inside; conjunctions and disjunctions are flat; every fixpoint is used.".
 -type core() :: witness_spec_parse:formula().
 
--doc "Where a transition leads: to a verdict, or to a node with its variables.".
+-doc "The target of a transition: a verdict, or a node with its variables.".
 -type target() :: {verdict, yes | no} | {node, Number :: pos_integer(), [Variable :: atom()]}.
 
--doc "A modality with the node behind it.".
+-doc "A modality with the node that follows it.".
 -type leaf() :: {box | dia, witness_spec_action:action(), target()}.
 
 -doc """
-A node. Its leaves and other nodes, all of which are combined by `operator`; `constant` is a formula that is decided
+A node. `operator` combines all its leaves and inner nodes; `constant` is a formula that is decided
 before any event. `scope` are the variables that are bound there, `variables` those that are still needed.
 """.
 -type state_node() :: #{number := pos_integer(),
@@ -37,10 +37,10 @@ before any event. `scope` are the variables that are bound there, `variables` th
                   leaves := [leaf()],
                   children := [target()]}.
 
-%% A state is a tuple of them, and a function has as many arguments.
+%% A state is a tuple of them, and a function has them as arguments.
 -define(MAX_VARIABLES, 64).
 
--doc "Folds constants, flattens, and drops fixpoints whose variable is not used.".
+-doc "Folds constants, flattens, and drops fixpoints with an unused variable.".
 -spec simplify(witness_spec_parse:formula()) -> core().
 simplify(Formula) ->
     {Core, _} = fold(Formula),
@@ -76,7 +76,7 @@ fold({Operator, Meta, Formulas}) ->
     end.
 
 -doc """
-The nodes of a formula and where it begins. `Scope` are the data variables that the signature binds, numbers count from
+The nodes of a formula and its first node. `Scope` are the data variables that the signature binds, numbers count from
 `First`.
 """.
 -spec nodes(core(), Scope :: ordsets:ordset(atom()), First :: pos_integer()) -> {target(), [state_node()]}.
@@ -92,7 +92,7 @@ verdict(tt) -> yes;
 verdict(ff) -> no.
 
 %% Adds to each place the data variables that are used from there on, and the recursion variables that occur free:
-%% {Used, Free, Formula}. What an action binds is not used in front of it.
+%% {Used, Free, Formula}. Variables that an action binds are not used before it.
 uses({Constant, _} = Formula, _) when Constant =:= tt; Constant =:= ff -> {[], [], Formula};
 uses({var, _, Name} = Formula, _) -> {[], [Name], Formula};
 uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =:= dia ->

@@ -10,19 +10,20 @@ The messages of OTP's behaviours by name, as whole messages of `P ? M` and `P : 
 | `notify(Event)` | `{notify, Event}` |
 | `sync_notify(From, Event)` | `{_, From, {sync_notify, Event}}` |
 | `call(From, Handler, Request)` | `{_, From, {call, Handler, Request}}` |
-| `info(Message)` | any other message: what `handle_info/2` gets |
+| `info(Message)` | any other message: an argument of `handle_info/2` |
 
 The first three are those of `gen_server` and `gen_statem`, the next three those of `gen_event`. A tag is a reference,
-or, where the caller waits behind an alias, `[alias | Reference]`, or `[[alias | Reference] | Label]`. A reply goes to
-the caller or to its alias, so its receiver is best left open. `info` leaves out the messages above it but replies with
-a plain reference, all other requests to a `gen_event`, `{Pid, {Pid, Tag}, Request}`, and `{system, From, Request}`.
+or, if the caller waits with an alias, `[alias | Reference]`, or `[[alias | Reference] | Label]`. A reply goes to
+the caller or to its alias, so its receiver is best left open. `info` excludes the messages above it except replies with
+a plain reference. It also excludes all other requests to a `gen_event`, `{Pid, {Pid, Tag}, Request}`, and
+`{system, From, Request}`.
 
-A reply tells the tag of its call, not who called. So the `From` of a reply is `_`, which takes every reply; a variable
-that is bound, to the `From` of a call; or `{_, Tag}`. In slices, a variable of `per` that is the `From` of a reply in
-`over` stands for the tag alone, there and in the formula: it can be the `From` of calls and replies, and nothing else.
+A reply has the tag of its call, not the caller. So the `From` of a reply is `_`, which matches every reply; a variable
+that is bound to the `From` of a call; or `{_, Tag}`. In slices, if a variable of `per` is the `From` of a reply in
+`over`, it means the tag alone, there and in the formula: it can be the `From` of calls and replies, and nothing else.
 
-`message/3` reads these patterns, `expand/1` makes plain patterns and guards of them: it needs to know which variables
-are bound. What it adds are variables `_@1`, `_@2`..., numbered from the outermost action inwards, so that an inner one
+`message/3` reads these patterns. `expand/1` makes plain patterns and guards of them: it needs to know which variables
+are bound. It adds variables `_@1`, `_@2`..., numbered from the outermost action inwards, so that an inner one
 is never bound already.
 """.
 
@@ -32,7 +33,7 @@ is never bound already.
 -type property() :: witness_spec_parse:property().
 
 %% Tests in guards, about the tag T of a reply, the first argument From of `reply`, and a message M. A guard that fails
-%% has no other alternative, so only where nothing comes behind may a test take apart what it has not looked at.
+%% has no other alternative, so only the last test of an alternative may use a part of a term without checking the term first.
 -define(ANY_TAG, "is_reference(T) orelse hd(T) =:= alias orelse hd(hd(T)) =:= alias").
 -define(TAG_OF, "T =:= element(2, From)").
 -define(INFO_PAIR,
@@ -49,12 +50,12 @@ is never bound already.
     " orelse tuple_size(M) =:= 2 andalso " ?INFO_PAIR
     " orelse tuple_size(M) =:= 3 andalso " ?INFO_TRIPLE).
 
-%% What the compiler needs for the test of `info` grows faster than their number.
+%% The compiler's effort for the test of `info` grows faster than the number of tests.
 -define(MAX_INFOS, 200).
 %% Each nested action is a state of the monitor, and there cannot be more of these.
 -define(MAX_ADDED, 2_000).
 
--doc "Reads the pattern of a message. What stands for a message of OTP becomes a `call` in the abstract format.".
+-doc "Reads the pattern of a message. The name of a message of OTP becomes a `call` in the abstract format.".
 -spec message([witness_spec_scan:token()], What :: unicode:chardata(), witness_spec_diagnostic:location()) -> expr().
 message([{atom, _, Name} = Token, {'(', _} = Open | Rest] = Tokens, What, End) ->
     case arities(Name) of
@@ -96,7 +97,7 @@ forms(sync_notify) -> "`sync_notify(From, Event)`";
 forms(notify) -> "`notify(Event)`";
 forms(Name) -> ["`", atom_to_list(Name), "(Message)`"].
 
--doc "The properties with plain patterns. One that has an error is left out.".
+-doc "The properties with plain patterns. A property with an error is left out.".
 -spec expand([property()]) -> {[property()], [witness_spec_diagnostic:finding()]}.
 expand(Properties) ->
     Tests = tests(),
@@ -109,8 +110,8 @@ expand(Properties) ->
     end, {[], [], 0}, Properties),
     {lists:reverse(Expanded), lists:reverse(Findings)}.
 
-%% What is known around an action: `scope` are the variables that are bound, `tags` those of `per` that stand for a tag,
-%% `added` counts our own variables. `Infos` counts the tests of `info` in the file.
+%% The context of an action: `scope` are the bound variables, `tags` those of `per` that mean a tag,
+%% `added` counts the added variables. `Infos` counts the tests of `info` in the file.
 property(#{formula := Formula, over := Over, per := Per, signatures := Signatures} = Property, Tests, Infos) ->
     Signed = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     Outside = #{scope => Signed, tags => tags(Over, Per), added => 0, tests => Tests},
@@ -170,7 +171,7 @@ guarded([], Guard) -> Guard;
 guarded(Tests, []) -> [Tests];
 guarded(Tests, Guard) -> [Tests ++ Alternative || Alternative <- Guard].
 
-%% The pattern of a message, and the tests that belong to it. `Next` is a variable that is free.
+%% The pattern of a message, and the tests that belong to it. `Next` is a free variable.
 expanded({call, Anno, {atom, _, reply}, [From, Reply]}, Next, Context) ->
     {Tag, Tests} = tag(From, Next, Context),
     {{tuple, Anno, [Tag, Reply]}, Tests};
@@ -201,7 +202,7 @@ tag({var, Anno, Name} = From, Next, #{scope := Scope, tags := Tags} = Context) -
     case {lists:member(Name, Tags), ordsets:is_element(Name, Scope)} of
         {true, true} ->
             {From, []};
-        %% In `over`, where what is no reply would begin a slice of its own.
+        %% In `over`: otherwise a message that is not a reply would begin a slice of its own.
         {true, false} ->
             {From, [test(any_tag, [{'T', From}], Anno, Context)]};
         {false, true} ->
@@ -218,7 +219,7 @@ tag(From, _, _) ->
     throw(witness_spec_diagnostic:error(location(From), message_pattern, "a reply does not name its caller",
         "its first argument is `_`, the `From` of a call, or `{_, Tag}`")).
 
-%% As much of the test as the pattern leaves open.
+%% The part of the test that the pattern leaves open.
 info({tuple, _, [{atom, _, Name} | Others]} = Message, _, _, _) ->
     case lists:member({Name, length(Others)}, [{'$gen_call', 2}, {'$gen_cast', 1}, {system, 2}, {notify, 1}]) of
         true ->
@@ -259,7 +260,7 @@ replaced(Expr, Variables) when is_tuple(Expr) -> list_to_tuple(replaced(tuple_to
 replaced([Head | Tail], Variables) -> [replaced(Head, Variables) | replaced(Tail, Variables)];
 replaced(Part, _) -> Part.
 
-%% The message without its first argument where that is a tag. What has one argument only has no `From`.
+%% The message without its first argument if that is a tag. A message with a single argument has no `From`.
 tagless({call, Anno, Name, [{var, _, From}, Second | Others]} = Message, Tags) ->
     case lists:member(From, Tags) of
         true -> {call, Anno, Name, [Second | Others]};

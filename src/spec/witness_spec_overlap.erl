@@ -1,18 +1,18 @@
 -module(witness_spec_overlap).
 -moduledoc """
-Whether two actions can match the same event, as far as simple means can tell.
+Whether two actions can match the same event, as far as simple means can decide.
 
-The answers are certain when they are `true`: `disjoint/3` lets the code generator put actions into one `case`, where
-the first match is the only one; `overlapping/3` is what a warning is given for. For many pairs neither is so.
+An answer `true` is certain. With `disjoint/3` the code generator puts actions into one `case`, where
+the first match is the only one; `overlapping/3` causes a warning. For many pairs both answer `false`.
 """.
 
 -export([disjoint/3, overlapping/3, exclusive/2]).
 
-%% All sides of an alias are compared with all of the other's, and all tests of a guard: with more, nothing is known.
+%% All sides of an alias are compared with all of the other's, and all tests of a guard: above this limit, nothing is known.
 -define(MAX_ALIASES, 16).
 -define(MAX_TESTS, 50).
 
-%% What `disjoint/3` looks at of an action; a signature has it too, with a kind.
+%% The parts of an action that `disjoint/3` reads; a signature has them too, with a kind.
 -type matched() :: #{kind := atom(), pattern := witness_spec_pattern:expr(), guard := witness_spec_pattern:guard(),
                      term() => term()}.
 
@@ -41,7 +41,7 @@ aliases(Tuple, Count) when is_tuple(Tuple) ->
 aliases([Head | Tail], Count) -> aliases(Tail, aliases(Head, Count));
 aliases(_, Count) -> Count.
 
-%% The pairs of variables that stand at the same place, or `disjoint`.
+%% The pairs of variables at the same place, or `disjoint`.
 compare(_, _, disjoint) -> disjoint;
 compare({var, _, '_'}, _, Pairs) -> Pairs;
 compare(_, {var, _, '_'}, Pairs) -> Pairs;
@@ -86,7 +86,7 @@ category({bin, _, _}) -> bin;
 category(_) -> unknown.
 
 %% If one event matches both, variables of a pair have the same value: they get the same name. A variable of the scope
-%% keeps its own, and gives it to the other of its pair.
+%% keeps its own name, and gives it to the other variable of its pair.
 names(Pairs, Scope) ->
     lists:foldl(fun({Left, Right}, {Lefts, Rights}) ->
         Name = case {ordsets:is_element(Left, Scope), ordsets:is_element(Right, Scope)} of
@@ -150,7 +150,7 @@ excludes({op, Left, A, B}, {op, Right, A, C}) ->
     end;
 excludes(_, _) -> false.
 
-%% No term is in the one relation to the one constant, and in the other to the other.
+%% No term is in the first relation to the first constant, and in the second relation to the second one.
 apart('=:=', One, '=:=', Other) -> One =/= Other;
 apart(Equal, One, Same, Other) when
         (Equal =:= '=:=' orelse Equal =:= '=='), (Same =:= '=:=' orelse Same =:= '==') -> One /= Other;
@@ -174,7 +174,7 @@ opposites('=<') -> ['>'];
 opposites(_) -> [].
 
 -doc """
-Some event matches both, where the patterns can be unified and there are no guards; or it is the same action twice.
+Some event matches both, if the patterns can be unified and there are no guards; or it is the same action twice.
 """.
 -spec overlapping(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
 overlapping(#{kind := Kind, pattern := Left, guard := []}, #{kind := Kind, pattern := Right, guard := []}, Scope) ->
@@ -185,7 +185,7 @@ overlapping(#{kind := Kind, pattern := Left, guard := LeftGuard},
 overlapping(_, _, _) ->
     false.
 
-%% The variables that can take any value: they are bound here, and stand once.
+%% The variables that can take any value: they are bound here, and occur once.
 free(Pattern, Scope) ->
     Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
     ordsets:subtract(ordsets:from_list(Names -- (Names -- lists:usort(Names))), ordsets:union(Scope, repeated(Names))).
@@ -209,7 +209,7 @@ unify({nil, _}, {nil, _}, _, _) -> true;
 unify({Kind, _, Value}, {Kind, _, Value}, _, _) -> lists:member(Kind, [atom, integer, float, char, string]);
 unify(_, _, _, _) -> false.
 
-%% Whether some term surely matches the pattern.
+%% Whether some term certainly matches the pattern.
 satisfiable({var, _, '_'}, _) -> true;
 satisfiable({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
 satisfiable({tuple, _, Elements}, Free) -> lists:all(fun(Element) -> satisfiable(Element, Free) end, Elements);

@@ -1,11 +1,11 @@
 -module(witness_spec_parse).
 -moduledoc """
-The grammar of specifications, by recursive descent; `m:witness_spec_record` has read the attributes in front:
+The grammar of specifications, by recursive descent; `m:witness_spec_record` has already read the attributes:
 
 ```text
 file      = { attribute } { property }
-property  = [ name ":" ] whom [ "over" seen { "," seen } ] what "."
-whom      = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
+property  = [ name ":" ] selector [ "over" seen { "," seen } ] what "."
+selector  = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
 what      = "none" | "monitor" formula | "check" formula
 formula   = conj { "or" conj }
@@ -17,12 +17,12 @@ unit      = "[" action "]" unit | "<" action ">" unit
 fixpoint  = "max" | "min"
 ```
 
-After `max X.` a formula reaches as far as it can, as in the literature, unless it begins with a parenthesis: then that
-ends it, so that `max X.(f) and g` is `(max X.(f)) and g`. Braces may stand around an action: `[{...}]`; inside `<...>`
-they are needed where a guard contains `>`, and in `over` around an exit written `P * R` that follows a guard. Between
-properties a comma may stand for the dot.
+After `max X.` a formula reaches as far as it can, as in the literature. If it begins with a parenthesis, that
+ends it: `max X.(f) and g` is `(max X.(f)) and g`. Braces may surround an action: `[{...}]`; inside `<...>`
+they are needed if a guard contains `>`, and in `over` around an exit written `P * R` that follows a guard. Between
+properties a comma may replace the dot.
 
-An error ends its property; the next one is read all the same.
+An error ends its property; the next one is still read.
 """.
 
 -export([file/1, actions/4]).
@@ -37,9 +37,9 @@ An error ends its property; the next one is read all the same.
     | {box | dia, meta(), witness_spec_action:action(), formula()}
     | {max | min, meta(), atom(), formula()}.
 -doc """
-A property; `formula` is missing where nothing is to be monitored. `all`: it has no `with`, and is about all processes
-together; the one signature matches every process then, and `group` is true. `per` are the variables whose values choose the
-slice, with their places in `per_at`; `over` are the actions that describe the events which count.
+A property; `formula` is missing if nothing is to be monitored. `all`: it has no `with`, and is about all processes
+together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
+slice; their places are in `per_at`. `over` are the actions that describe the events which count.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -55,16 +55,16 @@ slice, with their places in `per_at`; `over` are the actions that describe the e
 
 -type token() :: witness_spec_scan:token().
 
-%% They become one `case`, and the compiler's time grows faster than that.
+%% They become one `case`, and the compiler's time grows faster than their number.
 -define(MAX_OVER, 1_000).
 
--doc "Reads all properties of a file: those that are well-formed, and what is wrong with the others.".
+-doc "Reads all properties of a file: those that are well-formed, and the errors of the others.".
 -spec file([token()]) -> {[property()], [witness_spec_diagnostic:finding()]}.
 file(Tokens) ->
     {Properties, Findings} = file(Tokens, [], []),
     {Properties, reserved(Tokens) ++ Findings}.
 
-%% These are added to the author's (`m:witness_spec_otp`).
+%% These variables are added to the author's (`m:witness_spec_otp`).
 reserved(Tokens) ->
     [witness_spec_diagnostic:error(witness_spec_scan:location(Variable), reserved_variable,
                                    "variables that begin with `_@` are reserved") ||
@@ -190,8 +190,8 @@ dot([{',', _} | Rest] = Tokens) ->
     end;
 dot(Tokens) -> expected("`.` at the end of the property", Tokens).
 
-%% Signatures and the actions of `over` stand in lists, whose commas and whose end a guard could hide. A word ends the
-%% list where an operand cannot stand; a comma ends a guard where something follows that cannot be a test.
+%% Signatures and the actions of `over` are in lists; a guard could hide their commas and their end. A word ends the
+%% list where an operand is impossible; a comma ends a guard if what follows cannot be a test.
 signatures(Tokens, Previous) ->
     list_of(fun({Signature, End}) -> witness_spec_action:signature(Signature, End) end, Tokens, Previous).
 
@@ -225,7 +225,7 @@ element(Tokens) ->
             {Main, Rest}
     end.
 
-%% Braces around the whole action hold the comma, too.
+%% Braces around the whole action include the comma, too.
 is_birth([{'{', _} | _] = Tokens) ->
     {_, _, After} = witness_spec_pattern:enclosed(Tokens),
     is_birth(After);
@@ -396,7 +396,7 @@ ends_angle([{Symbol, _} | _], _) ->
 ends_angle(_, _) ->
     false.
 
-%% What no formula begins with, after a modality with a guard, was probably meant as a part of the guard.
+%% After a modality with a guard, tokens that begin no formula were probably meant as a part of the guard.
 expects_formula([Token | _] = Tokens, Inside) ->
     Begins = case Token of
         {Symbol, _} -> lists:member(Symbol, ['[', '<', '(', 'and', 'or']);
@@ -414,8 +414,8 @@ expects_formula([Token | _] = Tokens, Inside) ->
 braces() -> "a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`".
 
 -doc """
-A formula with other actions, from left to right. `Fun` gets each action, what is known in front of it, and what was
-gathered so far; it returns the other action, what is known behind it, and what is gathered then.
+A formula with other actions, from left to right. `Fun` gets each action, the knowledge before it, and what was
+gathered so far; it returns the other action, the knowledge after it, and what is gathered then.
 """.
 -spec actions(Fun, Known, Gathered, formula()) -> {formula(), Gathered} when
       Fun :: fun((witness_spec_action:action(), Known, Gathered) -> {witness_spec_action:action(), Known, Gathered}).

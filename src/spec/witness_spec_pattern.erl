@@ -2,9 +2,9 @@
 -moduledoc """
 The Erlang inside a specification: patterns and guards, with records.
 
-Erlang's own parser reads them; this module makes sure that what came out is a pattern or a guard and nothing else, so
-that no specification can run code. What remains (such as a variable that is unbound inside a binary) Erlang's linter
-finds when the generated module is compiled.
+Erlang's own parser reads them; this module ensures that the result is a pattern or a guard and nothing else, so
+that no specification can run code. Erlang's linter finds remaining errors (such as a variable that is unbound inside a
+binary) when the generated module is compiled.
 
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
@@ -14,13 +14,13 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 
 -doc "A pattern or a guard test in the abstract format.".
 -type expr() :: erl_parse:abstract_expr().
--doc "Alternatives of tests that must all hold; `[]` is no guard.".
+-doc "Alternatives of tests that must all hold; `[]` means no guard.".
 -type guard() :: [[expr()]].
 
 -type token() :: witness_spec_scan:token().
 -type location() :: witness_spec_diagnostic:location().
 
--doc "Reads a pattern. `What` says what it stands for, `End` is the place after it.".
+-doc "Reads a pattern. `What` names it in errors, `End` is the place after it.".
 -spec pattern([token()], What :: unicode:chardata(), End :: location()) -> expr().
 pattern([], What, End) ->
     fail(End, syntax, ["expected a pattern for ", What]);
@@ -41,7 +41,7 @@ guard(Tokens, End) ->
          Tests
      end || {Alternative, AlternativeEnd} <- split(Tokens, ';', End)].
 
-%% The compiler's time grows faster than the size of a pattern or guard, and at some size it gives up. Long words count
+%% The compiler's time grows faster than the size of a pattern or guard, and above some size it gives up. Long words count
 %% as several.
 -define(MAX_SIZE, 2_500).
 -define(WORD, 16).
@@ -99,7 +99,7 @@ nesting(_) ->
     0.
 
 -doc """
-What stands between the bracket that comes first and the one that closes it: the tokens inside, the closing bracket, and
+The contents of the first bracket: the tokens inside, the closing bracket, and
 the tokens after it.
 """.
 -spec enclosed([token(), ...]) -> {[token()], token(), [token()]}.
@@ -126,8 +126,8 @@ enclosed([], [Open | _], _) ->
     never_closed(Open).
 
 -doc """
-The tokens up to, and without, the first one outside brackets where `Stop` says so, and the tokens from there on. `Stop`
-gets the tokens that are left, of which there always is one, and those taken so far, the last one first.
+The tokens before the first one outside brackets for which `Stop` is true, and the tokens from there on. `Stop`
+gets the remaining tokens, at least one, and those taken so far, the last one first.
 """.
 -spec before([token(), ...], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
 before(Tokens, Stop) -> before(Tokens, [], Stop).

@@ -1,13 +1,13 @@
 -module(witness_spec_reach).
 -moduledoc """
-What of a formula can be reached, given in which order a process has its events.
+The parts of a formula that can be reached, given the order of the events of a process.
 
 The first event of a process is its birth, it is born once, and has no events after its exit. A monitor without `group`
-reads one process only; with `over` it reads what an action of `over` lets through. So a place of a formula is looked at
+reads one process only; with `over` it reads the events that match an action of `over`. So a place of a formula is analysed
 in *phases*: before the `first` event, `later`, and when the process has `ended`. A branch that is closed in each phase
-in which it is reached can never be taken; the verdicts that are left are those of the formula without such branches.
+in which it is reached can never be taken. The possible verdicts are those of the formula without such branches.
 
-All answers are certain: what is not understood can be taken.
+All answers are certain: a branch that is not understood counts as open.
 """.
 
 -export([formula/2]).
@@ -17,7 +17,7 @@ All answers are certain: what is not understood can be taken.
 -type action() :: witness_spec_action:action().
 -type finding() :: witness_spec_diagnostic:finding().
 
--doc "What is known of the property. `scope` are the variables that are bound before any event.".
+-doc "The context of a property. `scope` are the variables that are bound before any event.".
 -type context() :: #{group := boolean(),
                      signatures := [witness_spec_action:signature(), ...],
                      scope := ordsets:ordset(atom()),
@@ -27,18 +27,18 @@ All answers are certain: what is not understood can be taken.
 -type phase() :: first | later | ended.
 -type reason() :: not_born | born | ended | signature | over | begins.
 
-%% With more actions than these in `over`, what they let through is not looked at.
+%% With more actions than these in `over`, their effect is not analysed.
 -define(MAX_ACTIONS, 200).
 
--doc "Warnings about branches that are never taken and verdicts that never fall.".
+-doc "Warnings about branches that are never taken and verdicts that are never reached.".
 -spec formula(formula(), context()) -> [finding()].
 formula(Formula, Context) ->
     Reached = reach(Formula, first, #{}, maps:get(scope, Context), prepared(Context), #{}),
     {Open, Findings} = prune(Formula, Reached),
     Findings ++ verdicts(witness_spec_node:simplify(Open), element(1, element(2, Formula)), Reached).
 
-%% The names that signatures and actions of `over` bind for themselves are other than those of the formula. `sees` are
-%% the actions that let events through, those that can begin an instance among them as `begins`.
+%% The names that signatures and actions of `over` bind differ from those of the formula. `sees` are
+%% the actions of the events that are read; `begins` are those among them that can begin an instance.
 prepared(#{signatures := Signatures, scope := Scope, per := Per, over := Over, group := Group}) ->
     Spawned = [#{kind => init, pattern => own(Pattern, Scope), guard => own(Guard, Scope)} ||
                #{pattern := Pattern, guard := Guard} <- Signatures],
@@ -65,8 +65,8 @@ own(Expr, Scope) when is_tuple(Expr), tuple_size(Expr) > 1 ->
     list_to_tuple([Kind, Anno | own(Parts, Scope)]);
 own(Part, _) -> Part.
 
-%% For each modality that is reached, by its place: in which phases, and whether it is open there; with `true`, the
-%% first event surely matches it. Fixpoints are noted too, so that each is entered once in a phase.
+%% For each reached modality, by its place: the phases in which it is reached, and whether it is open there; `true` means that
+%% the first event certainly matches it. Fixpoints are noted too, so that each is entered once in a phase.
 reach({Modality, {Location, _}, Action, Formula}, Phase, Loops, Scope, Context, Reached) when
         Modality =:= box; Modality =:= dia ->
     #{Location := Phases} = Known = maps:merge(#{Location => #{}}, Reached),
@@ -105,7 +105,7 @@ enter({Location, Name, Formula, Loops, Scope} = Loop, Phase, Context, Reached) -
 next(#{kind := exit}, #{group := false}) -> ended;
 next(_, _) -> later.
 
-%% Whether an event can match here; `true` if the next one surely does.
+%% Whether an event can match here; `true` if the next one certainly does.
 -spec open(phase(), action(), ordsets:ordset(atom()), map()) -> boolean() | reason().
 open(ended, _, _, _) -> ended;
 open(later, #{kind := init}, _, #{group := false}) -> born;
@@ -132,11 +132,11 @@ seen(Action, Scope, Actions, Reason) ->
         false -> false
     end.
 
-%% The process was not spawned so. `Spawned` is a signature in the place of an action.
+%% The process was not spawned with that signature. `Spawned` is a signature in place of an action.
 contradicts(#{pattern := {tuple, _, [_, _, _, Signature, _]}, guard := Guard}, Spawned, Scope) ->
     witness_spec_overlap:disjoint(#{kind => init, pattern => Signature, guard => Guard}, Spawned, Scope).
 
-%% Whether it surely matches the birth of a process that was spawned with one of these signatures.
+%% Whether it certainly matches the birth of a process that was spawned with one of these signatures.
 is_birth(#{kind := init, guard := [], pattern := {tuple, _, [_, Child, Parent, Signature, _]} = Pattern},
          Scope, Spawned) ->
     Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
@@ -151,7 +151,7 @@ anything({var, _, '_'}, _) -> true;
 anything({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
 anything(_, _) -> false.
 
-%% All that matches the second pattern matches the first.
+%% The first pattern matches everything that the second one matches.
 covers({tuple, _, General}, {tuple, _, Special}, Free) when length(General) =:= length(Special) ->
     lists:all(fun({One, Other}) -> covers(One, Other, Free) end, lists:zip(General, Special));
 covers({cons, _, GeneralHead, GeneralTail}, {cons, _, Head, Tail}, Free) ->
@@ -208,7 +208,7 @@ verdicts(Core, Location, Reached) ->
             []
     end.
 
-%% A modality that the birth surely matches decides nothing.
+%% A modality that the birth certainly matches decides nothing.
 kinds({Kind, _}, _, Kinds) -> Kinds#{Kind => []};
 kinds({var, _, _}, _, Kinds) -> Kinds;
 kinds({Modality, {Location, _}, _, Formula}, Reached, Kinds) when Modality =:= box; Modality =:= dia ->

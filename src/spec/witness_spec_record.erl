@@ -1,28 +1,28 @@
 -module(witness_spec_record).
 -moduledoc """
-Records: what a specification declares at its top, and how they are expanded to plain tuples.
+Records: the declarations at the top of a specification, and their expansion to plain tuples.
 
 ```text
 -record(request, {id, from, body = none :: term()}).
 -include("messages.hrl").
 ```
 
-An included file is data: only its attributes `-record` and `-include` are looked at, in whatever branch of an `-ifdef`
-they stand; types and defaults are skipped, and nothing in it runs. It is looked for in the folder of the file that
-includes it and in those that were declared, and never outside of them. Each file is read once, so files may include
+An included file is data: only its attributes `-record` and `-include` are read, in every branch of an `-ifdef`;
+types and defaults are skipped, and nothing in it runs. It is looked for in the folder of the file that
+includes it and in the declared folders, and never outside of them. Each file is read once, so files may include
 each other. All included files together have the limits of one specification.
 
-What such a file has that cannot be read (a field that is a macro, a file that is missing) is an error where a
-specification needs it, and no harm otherwise.
+An unreadable part of such a file (a field that is a macro, a file that is missing) is an error only if a
+specification needs it.
 """.
 
 -export([declarations/2, expand/2]).
 -export_type([records/0]).
 
--doc "The records, and what could not be included by included files.".
+-doc "The records, and the errors of included files.".
 -opaque records() :: #{fields := fields(), left_out := [unicode:chardata()]}.
 
-%% The fields of each record, or why they are not known.
+%% The fields of each record, or why they are unknown.
 -type fields() :: #{atom() => [atom()] | {unknown, unicode:chardata()}}.
 
 -type token() :: witness_spec_scan:token().
@@ -31,11 +31,11 @@ specification needs it, and no harm otherwise.
 -type property() :: witness_spec_parse:property().
 
 -define(MAX_FILES, 100).
-%% How many elements records may add to one pattern, and by how much all patterns and guards of a file may grow.
+%% Limits of the elements that records add to one pattern, and of the growth of all patterns and guards of a file.
 -define(MAX_ELEMENTS, 2_500).
 -define(MAX_GROWTH, 100_000).
 
-%% What is known while declarations are read. `read` are the files, `sources` their texts.
+%% The state while declarations are read. `read` are the files, `sources` their texts.
 -record(reading, {folders :: [file:name_all()],
                   fields = #{} :: fields(),
                   places = #{} :: #{atom() => location()},
@@ -44,7 +44,7 @@ specification needs it, and no harm otherwise.
                   left_out = [] :: [unicode:chardata()]}).
 
 -doc """
-Reads the attributes at the top of a specification: the records, the tokens after the attributes, and what is wrong.
+Reads the attributes at the top of a specification: the records, the tokens after the attributes, and the errors.
 `-include` looks in `Folders`, the first one first.
 """.
 -spec declarations([token()], Folders :: [file:name_all()]) -> {records(), [token()], [finding()]}.
@@ -60,7 +60,7 @@ declarations([{'-', _}, {atom, _, _} | _] = Tokens, Reading, Findings) ->
 declarations(Rest, #reading{fields = Fields, left_out = LeftOut}, Findings) ->
     {#{fields => Fields, left_out => lists:reverse(LeftOut)}, Rest, lists:reverse(Findings)}.
 
-%% Up to its dot. The last token of a file stays.
+%% The tokens up to the dot. The last token of a file stays.
 form(Tokens) ->
     case lists:splitwith(fun(Token) -> not lists:member(element(1, Token), [dot, eof]) end, Tokens) of
         {Form, [{dot, _} = Dot | Rest]} -> {Form ++ [Dot], Rest};
@@ -92,7 +92,7 @@ declaration([_, {atom, _, Name} = Attribute | _], _) ->
          "a specification begins with `-record` and `-include`, if need be").
 
 %% Erlang's own parser reads types and defaults. Releases differ in where they place a missing argument, and some crash on
-%% one too many.
+%% an additional argument.
 record([_, _, {'(', _}, _, {')', _} = Close | _]) ->
     not_a_record(witness_spec_scan:location(Close));
 record([Dash | _] = Form) ->
@@ -124,7 +124,7 @@ once({Field, Location}, Seen) ->
 not_a_record(Location) ->
     fail(Location, syntax, "this is not how a record is declared", "`-record(name, {field, other = Default}).`").
 
-%% Included files. What is wrong with them is told where the specification includes them.
+%% Included files. Their errors are reported at the `-include` of the specification.
 
 include(File, Location, #reading{folders = Folders} = Reading) ->
     case find(File, Folders) of
@@ -201,7 +201,7 @@ header_form([{'-', _}, {atom, _, record}, {'(', _}, {atom, _, Name} | _] = Form,
 header_form(_, _, _, Reading) ->
     Reading.
 
-%% In the place of a macro stands an atom that no author writes.
+%% Replaces a macro by an atom that no author writes.
 -define(MACRO, '$witness_macro').
 
 header_fields(Form) ->
@@ -227,7 +227,7 @@ without_macros([Token | Rest]) ->
 without_macros([]) ->
     [].
 
--doc "The properties without records. One that has an error is left out.".
+-doc "The properties without records. A property with an error is left out.".
 -spec expand([property()], records()) -> {[property()], [finding()]}.
 expand(Properties, Records) ->
     {Expanded, Findings, _} = lists:foldl(fun(Property, {Done, Found, Left}) ->
@@ -295,7 +295,7 @@ pattern([Head | Tail], Left, Records) ->
 pattern(Part, Left, _) ->
     {Part, Left}.
 
-%% Whether it is there is asked where all fields are known.
+%% Checks a field if all fields are known.
 known({var, _, '_'}, _, _) -> '_';
 known({_, Anno, Field}, Name, Fields) -> index(Field, location(Anno), Name, Fields), Field.
 
@@ -303,8 +303,8 @@ size_of(Expr) when is_tuple(Expr) -> 1 + size_of(tuple_to_list(Expr));
 size_of([Head | Tail]) -> size_of(Head) + size_of(Tail);
 size_of(_) -> 0.
 
-%% Guards. Where a field of what is no such record is asked for, Erlang takes the test for failed, or the operand of the
-%% `andalso` or `orelse` around it: so what stands there begins with the test for the record.
+%% Guards. If a term is not such a record, access to its field makes Erlang treat the test as failed, or the operand of the
+%% `andalso` or `orelse` around it. So the expanded test or operand begins with the test for the record.
 
 test(Expr, Records) ->
     Expanded = expr(Expr, Records),
@@ -337,7 +337,7 @@ is_record_test(_) -> false.
 is_record(Anno, Value, Name, Count) ->
     {call, Anno, {atom, Anno, is_record}, [Value, {atom, Anno, Name}, {integer, Anno, Count + 1}]}.
 
-%% The records of an operand, the innermost first, as far as no operand in it asks for them itself.
+%% The records of an operand, the innermost first, except those that an inner operand checks itself.
 checks({op, _, Operator, _, _}, _) when Operator =:= 'andalso'; Operator =:= 'orelse' ->
     [];
 checks({record_field, Anno, Value, Name, _}, Records) ->
@@ -350,7 +350,7 @@ checks([Head | Tail], Records) ->
 checks(_, _) ->
     [].
 
-%% What is known of a record.
+%% The declaration of a record.
 
 fields(Name, Location, #{fields := Fields, left_out := LeftOut}) ->
     case Fields of
@@ -365,7 +365,7 @@ fields(Name, Location, #{fields := Fields, left_out := LeftOut}) ->
             end)
     end.
 
-%% Where the field stands in the tuple.
+%% The position of the field in the tuple.
 index(Field, Location, Name, Fields) -> index(Field, Fields, 2, Location, Name).
 
 index(Field, [Field | _], Index, _, _) -> Index;

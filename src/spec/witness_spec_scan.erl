@@ -1,9 +1,9 @@
 -module(witness_spec_scan).
 -moduledoc """
-From the bytes of a specification to tokens, within limits.
+Turns the bytes of a specification into tokens, within limits.
 
-The limits are checked before Erlang's own scanner runs, since it makes an atom of every name. Tokens carry their place
-and their text, so that messages and explanations can say things as their author wrote them.
+The limits are checked before Erlang's own scanner runs, since it makes an atom of every name. Tokens have their place
+and their text, so that messages and explanations can quote their author.
 """.
 
 -export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1]).
@@ -33,11 +33,11 @@ file(File) ->
             {error, unreadable(Reason)}
     end.
 
-%% Some editors begin a file with a byte order mark, which is no part of its text.
+%% Some editors begin a file with a byte order mark, which is not part of its text.
 without_mark({ok, <<16#ef, 16#bb, 16#bf, Source/binary>>}) -> {ok, Source};
 without_mark(Result) -> Result.
 
-%% A pipe gives what it has, so one read is not enough.
+%% A pipe returns what is available, so one read is not enough.
 read(_, Source) when byte_size(Source) > ?MAX_BYTES ->
     {ok, Source};
 read(Device, Source) ->
@@ -50,7 +50,7 @@ read(Device, Source) ->
 unreadable(Reason) ->
     witness_spec_diagnostic:error(undefined, unreadable, ["cannot read the file: ", file:format_error(Reason)]).
 
--doc "The lines of a source, as far as it is UTF-8.".
+-doc "The lines of a source, up to the first character that is not UTF-8.".
 -spec lines(binary()) -> [binary()].
 lines(Source) ->
     [string:trim(Line, trailing, "\r") || Line <- binary:split(valid(Source), <<"\n">>, [global])].
@@ -65,7 +65,7 @@ valid(Source) ->
 -spec string(binary()) -> {ok, [token()]} | {error, [witness_spec_diagnostic:finding()]}.
 string(Source) -> string(Source, <<>>).
 
--doc "Scans a source. Other sources, scanned `Before`, count for the limits.".
+-doc "Scans a source. The limits include other sources, scanned `Before`.".
 -spec string(binary(), Before :: binary()) -> {ok, [token()]} | {error, [witness_spec_diagnostic:finding()]}.
 string(Source, Before) when byte_size(Source) + byte_size(Before) > ?MAX_BYTES ->
     failure(undefined, too_large, io_lib:format("a specification has at most ~b bytes", [?MAX_BYTES]), undefined);
@@ -117,7 +117,7 @@ position(Chars) ->
     Rows = rows(Chars),
     {length(Rows), length(lists:last(Rows)) + 1}.
 
-%% Not string:split/3: it takes "\r\n" for one character.
+%% Not string:split/3: it treats "\r\n" as one character.
 rows(Chars) ->
     case lists:splitwith(fun(C) -> C =/= $\n end, Chars) of
         {Row, [$\n | Rest]} -> [Row | rows(Rest)];
@@ -134,7 +134,7 @@ aliases(Tokens) ->
             depth(Tokens, [], 0)
     end.
 
-%% Later passes recurse over what is nested, so nesting is bounded here, once.
+%% Later passes recurse over nested terms, so nesting is bounded here, once.
 depth([Token | _], _, Depth) when Depth > ?MAX_DEPTH ->
     failure(location(Token), too_deep, io_lib:format("brackets are nested more than ~b deep", [?MAX_DEPTH]), undefined);
 depth([Token | Rest], Seen, Depth) ->
@@ -162,7 +162,7 @@ after_token(Token) ->
         Rows -> {Line + length(Rows) - 1, length(lists:last(Rows)) + 1}
     end.
 
--doc "A token as it was written. The white space that is part of a final dot is left out.".
+-doc "A token as it was written, without the white space that is part of a final dot.".
 -spec token_text(token()) -> string().
 token_text({dot, _}) ->
     ".";
@@ -173,7 +173,7 @@ token_text(Token) ->
     end.
 
 -doc """
-The source text from the first token up to, and without, `End`: on one line, comments left out, white space as one
+The source text from the first token up to, and without, `End`: on one line, without comments, with white space as one
 space, cut to a limit.
 """.
 -spec text([token()], End :: witness_spec_diagnostic:location()) -> binary().

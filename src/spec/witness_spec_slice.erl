@@ -1,10 +1,10 @@
 -module(witness_spec_slice).
 -moduledoc """
-Generates what chooses the events of a monitor, from the `over` and `per` of the properties: `slice/2`, `instance/2`,
-`slice_names/1` and `alphabet/1`.
+Generates the functions that choose the events of a monitor, from the `over` and `per` of the properties: `slice/2`,
+`instance/2`, `slice_names/1` and `alphabet/1`.
 
-`init/3` gives a *filter* to whom has an `over`: the number of the property with the values of those variables of the
-signature that the choice of events, or a new instance, needs.
+`init/3` gives a *filter* to a property with an `over`. It is the number of the property with the values of those variables of
+the signature that the choice of events, or a new instance, needs.
 """.
 
 -export([filter/1, functions/2]).
@@ -40,7 +40,7 @@ slice(#{over := Over, per := Per} = Unit, Event) ->
 
 begins(Action) -> maps:get(begins, Action, false).
 
-%% An action binds all variables of `per` or none, which has been checked.
+%% The checker ensures that an action binds all variables of `per` or none.
 chosen(#{pattern := Pattern}, [Name | _] = Per, Begins) ->
     case ordsets:is_element(Name, witness_spec_pattern:variables(Pattern)) of
         true when Begins -> tuple([atom(slice), key(Per)]);
