@@ -153,7 +153,7 @@ all() ->
      {~"what comes directly of a process that is routed is dropped with its children",
       "duplicate(S, C);  % its origin", "C;  % its origin",
       ~"group below a handover, dead", vm, still_kept, 29},
-     {~"what waited of a process whose exit was routed is dropped with its children",
+     {~"what waited of a process with a routed exit is dropped with its children",
       "lists:foldl(fun duplicate/2, C#core{own = Rest}, lists:reverse(Waiting));",
           "begin _ = Waiting, C#core{own = Rest} end;",
       ~"exits in every order", vm, still_kept, 30},

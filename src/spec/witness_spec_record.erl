@@ -8,8 +8,8 @@ Records: the declarations at the top of a specification, and their expansion to 
 ```
 
 An included file is data: only its attributes `-record` and `-include` are read, in every branch of an `-ifdef`;
-types and defaults are skipped, and nothing in it runs. It is looked for in the folder of the file that
-includes it and in the declared folders, and never outside of them. Each file is read once, so files may include
+types and defaults are skipped, and nothing in it runs. This module searches the folder of the file that
+includes it and the declared folders, and nothing outside of them. Each file is read once, so files may include
 each other. All included files together have the limits of one specification.
 
 An unreadable part of such a file (a field that is a macro, a file that is missing) is an error only if a
