@@ -2,7 +2,7 @@
 -moduledoc """
 The command line: `bin/witness COMMAND ...`.
 
-`bin/witness` starts a VM that calls `main/0`, with the arguments of the user behind `-extra`. `main/0` runs the command
+`bin/witness` starts a VM that calls `main/0`, with the user's arguments after `-extra`. `main/0` runs the command
 and ends the VM with its exit code:
 
 | Code | Meaning |
@@ -12,12 +12,12 @@ and ends the VM with its exit code:
 | 2 | wrong usage or bad input |
 | 3 | the result cannot be trusted or says nothing, or could not be written to standard output |
 
-The system that is watched runs in the same VM, and may end it (`halt/1`). So that its exit status is not taken for that
-of Witness, `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and tells that
-status over a pipe before (`-witness_shell`). Any other status means that the system has ended the VM.
+The system that is watched runs in the same VM, and may end it (`halt/1`). Its exit status must not be taken for that
+of Witness. So `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and first writes that
+status to a pipe (`-witness_shell`). Any other status means that the system has ended the VM.
 
-Errors of the user are printed as one message that names what was wrong and what was expected; an error in Witness itself
-as a report with its place, and exit code 3.
+An error of the user is printed as one message that names the mistake and what was expected. An error in Witness itself is printed
+as a report with its place, and the exit code is 3.
 """.
 
 -export([main/0, run/1, status/1]).
@@ -25,7 +25,7 @@ as a report with its place, and exit code 3.
 -doc "Runs the command that the VM was started with, and ends the VM.".
 -spec main() -> pid().
 main() ->
-    %% The VM has not finished starting before this returns.
+    %% The VM finishes starting only after this has returned.
     proc_lib:spawn(fun command/0).
 
 -spec command() -> no_return().
@@ -33,7 +33,7 @@ command() ->
     ok = witness_cli_signal:watch_shell(),
     case try perform(init:get_plain_arguments()) catch _:_ -> 3 end of
         {stop, Code, Freezer} ->
-            %% A system that goes on may leave no time to tell it.
+            %% The running system may leave no time to report the status later.
             ok = told(status(Code)),
             ok = witness_trace_freeze:thaw(Freezer, status(Code)),
             ok = init:stop(status(Code)),
@@ -43,7 +43,7 @@ command() ->
             halt(status(Code), [{flush, true}])
     end.
 
-%% Told to `bin/witness', which takes a status that was not told for that of the system.
+%% Reports the status to `bin/witness', which takes a status that was not reported for that of the system.
 told(Status) ->
     case init:get_argument(witness_shell) of
         {ok, [[_, Number]]} ->
@@ -63,7 +63,7 @@ status(Code) ->
         _ -> Code
     end.
 
--doc "Runs a command; the exit code.".
+-doc "Runs a command and returns the exit code.".
 -spec run([string() | {error | incomplete, string(), unicode:chardata()}]) -> 0..3.
 run(Arguments) ->
     case perform(Arguments) of
@@ -71,7 +71,7 @@ run(Arguments) ->
         Code -> Code
     end.
 
-%% `stop': applications run that are to end in good order.
+%% `stop': applications are running that are to be stopped in good order.
 -spec perform([string() | {error | incomplete, string(), unicode:chardata()}]) -> witness_cli_run:code().
 perform(Arguments) ->
     try
@@ -100,7 +100,7 @@ perform(Arguments) ->
     catch
         throw:{refused, Problem} -> refuse(Problem);
         Class:Reason:Stack ->
-            %% What the system has begun to stop fails in any place, and can load no more code.
+            %% If the system is stopping the VM, any call may fail, and no more code is loaded.
             is_stopping() orelse witness_cli_io:note(io_lib:format("witness: an error in Witness itself: ~ts~n~tp~n",
                                               [witness_event:format_term({Class, Reason}, 1000), Stack])),
             3
@@ -111,7 +111,7 @@ is_stopping() ->
     Status =:= stopping andalso
         witness_cli_io:note(~"witness: the system has stopped the VM (init:stop) before the run had ended, so there is no result\n") =:= ok.
 
-%% Names of files come as the system has them, and may be anything but text.
+%% The VM passes on file names as they are, so an argument may be invalid Unicode.
 as_text([]) -> ok;
 as_text([Argument | Arguments]) ->
     case is_list(Argument) of
@@ -120,12 +120,12 @@ as_text([Argument | Arguments]) ->
                               ~"'; rename the file, or name it by a link to it"]})
     end.
 
-%% Each byte that is no text as \xFF.
+%% Each invalid byte is shown as \xFF.
 shown(Text) when is_list(Text) -> witness_text:clean(Text);
 shown({_, Text, <<Byte, After/binary>>}) ->
     [witness_text:clean(Text), io_lib:format("\\x~2.16.0B", [Byte]), shown(unicode:characters_to_list(After))].
 
-%% A result of which something could not be written is no success.
+%% A result that was not written completely is not a success.
 settled(Code) ->
     case witness_cli_io:settled() of
         delivered -> Code;
@@ -145,7 +145,7 @@ refuse(Text) ->
 outcome(_, {ok, Code}) -> Code;
 outcome(Command, {error, Text}) -> refused(Command, Text).
 
-%% What can be checked without running anything is checked here, in the order in which it is needed.
+%% Everything that can be checked without running the system is checked here, in the order in which it is needed.
 run_system(Given) ->
     #{scope := Scope, no_halt := NoHalt} = Options = absolute(Given),
     {Folders, Properties} = properties(~"run", Options),
@@ -166,7 +166,7 @@ run_system(Given) ->
     watch(~"run", maps:merge(maps:merge(Properties, Woven), maps:with([instrument, source, log_file], Options)),
           Started#{system => System, halt => not NoHalt}, Options).
 
-%% A project of Mix is run in its folder.
+%% A Mix project is run in its folder.
 absolute(#{mix := Folder} = Options) when Folder =/= "." ->
     maps:map(fun(Key, Names) when Key =:= specs; Key =:= pa; Key =:= include ->
                      [filename:absname(Name) || Name <- Names];
@@ -184,7 +184,7 @@ system(#{}, Apps) ->
     {error, [~"the project has the applications ", witness_text:list([atom_to_binary(App) || App <- Apps]),
              ~": name one with --app"]}.
 
-%% An application of Elixir is told by the folders.
+%% For an application, the folders show whether it needs Elixir.
 module({application, _}) -> erlang;
 module({Module, _, _}) -> Module.
 
@@ -227,7 +227,7 @@ record(Options) -> monitored(~"record", Options, fun witness_cli_record:run/2).
 
 replay(Given) -> monitored(~"replay", accept(~"replay", witness_cli_replay:with_stored(Given)), fun witness_cli_replay:run/2).
 
-%% What is recorded or replayed, and monitored if there is something to check.
+%% What is recorded or replayed is also monitored if there are properties.
 monitored(Command, Options, Run) ->
     Properties = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
         true -> element(2, properties(Command, Options));
@@ -260,7 +260,7 @@ root(Name) ->
         error -> {error, [~"--root: the name of a process is expected, not '", witness_text:clean(Name), $']}
     end.
 
-%% What is checked, and the folders of code that were named.
+%% The properties to check, and the folders of code from the options.
 properties(Command, Options) ->
     Specs = maps:get(specs, Options, []),
     Folders = accept(Command, witness_cli_setup:add_paths(maps:get(pa, Options, []))),
@@ -273,7 +273,7 @@ properties(Command, Options) ->
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, Given#{specs => Specs, monitors => Monitors}}.
 
-%% A report that is opened, where one is asked for. A project of Mix is run in its folder, but its report lies here.
+%% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.
 report(Command, #{report := Given} = Options) ->
     Folder = case Options of #{mix := _} -> filename:absname(Given); #{} -> Given end,
     Specs = maps:get(specs, Options, []),
@@ -285,12 +285,12 @@ watch(Command, Properties, System, #{json := Json} = Options) ->
                                      for => maps:get(for, Options, infinity),
                                      timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;
-        %% Diagnostics have their own format, which editors know.
+        %% Diagnostics have a format of their own, which editors understand.
         {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
         {error, Reason} -> refused(Command, as_given(witness:format_error(Reason)))
     end.
 
-%% An option is named as the user of the command line knows it.
+%% An option gets its name on the command line.
 as_given(Text) ->
     case re:run(Text, "^option ([a-z_]+)(.*)$", [{capture, all_but_first, binary}, dotall, unicode]) of
         {match, [Option, Rest]} -> [~"option --", flag(Option), Rest];

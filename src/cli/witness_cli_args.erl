@@ -1,16 +1,16 @@
 -module(witness_cli_args).
 -moduledoc """
-The commands and options of the command line: parsing, help, and what is wrong with an argument.
+The commands and options of the command line: parsing, help, and errors in arguments.
 
-Everything is declared once, as a command of `m:argparse`, which parses and writes the help. Its errors name an argument
-by its internal name; here they are told in the words that the user has written.
+Everything is declared once, as a command of `m:argparse`, which parses and writes the help. Its errors use the internal
+name of an argument; this module replaces it by the user's words.
 """.
 
 -export([parse/1, shared/1, report/0, seconds/1]).
 
 -export_type([parsed/0]).
 
--doc "What to do: print a text, run a command with its options, or tell what is wrong.".
+-doc "The action: print a text, run a command with its options, or print an error.".
 -type parsed() :: {print, unicode:chardata()}
                 | {run | check | record | replay | log | attach | compile | demo | explore | bench | report, Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
@@ -44,7 +44,7 @@ parse(Arguments) ->
         {_, false} -> parsed(argparse:parse([standard_input(A) || A <- Arguments], command(), #{progname => ?PROGRAM}))
     end.
 
-%% To `argparse' a dash alone is the beginning of an option.
+%% `argparse' takes a lone dash for the start of an option.
 standard_input("-") -> ?STANDARD_INPUT;
 standard_input(Argument) -> Argument.
 
@@ -80,7 +80,7 @@ similar(Command, Option) ->
         [Other | _] -> [~"; did you mean ", Other, ~"?"]
     end.
 
-%% An option and its value as the help shows them.
+%% An option and its value as in the help.
 usage(Command, Name) ->
     #{commands := #{Command := #{arguments := Arguments}}} = command(),
     [Usage] = [Shown || #{name := Other, help := {Shown, _}} <- Arguments, Other =:= Name],
@@ -242,7 +242,7 @@ demo() ->
           help => {"[--json]", ["one JSON object a line on standard output, and nothing else"]}}
       ]}.
 
-%% What is checked.
+%% The arguments for the properties to check.
 properties() ->
     [
         #{name => specs, long => "-spec", action => append, type => string,
@@ -271,7 +271,7 @@ properties() ->
                                                   "more it ends undecided"]}}
     ].
 
--doc "The argument that asks for a report.".
+-doc "The argument for a report.".
 -spec report() -> map().
 report() ->
     #{name => report, long => "-report", type => string,
@@ -286,7 +286,7 @@ times() ->
                                           "again"]}}
     ].
 
--doc "Those of the arguments that say what is checked which have these names.".
+-doc "The arguments with these names, of those for the properties to check.".
 -spec shared([atom()]) -> [map()].
 shared(Names) -> [Argument || Name <- Names, Argument = #{name := N} <- properties(), N =:= Name].
 

@@ -1,15 +1,15 @@
 -module(witness_cli_attach).
 -moduledoc """
-`witness attach`: watches a node that runs already, where Witness need not be installed (`m:witness_remote`).
+`witness attach`: watches a node that runs already, on which Witness need not be installed (`m:witness_remote`).
 
-Limits protect the target, and each has a default: how long it is watched, how many events a second, how large a
-message, how much memory.
+Limits protect the target, and each has a default: the time, the events per second, the size of a
+message, and the memory.
 """.
 
 -export([command/0, prepare/1, run/3]).
 
-%% Milliseconds. A time that was asked for is a planned end, which the tool sees to; should it not, the target does, a
-%% little later.
+%% Milliseconds. The end after a given time is a planned end, which the tool causes. If the tool does not, the target ends a
+%% little later by itself.
 -define(DURATION, 60_000).
 -define(LATER, 10_000).
 
@@ -54,7 +54,7 @@ command() ->
         #{name => node, type => string, help => {"NODE", ["the node, NAME@HOST"]}}
       ]}.
 
--doc "Where to attach to, and to what of it. An error is text for people.".
+-doc "The node, and the processes on it, to attach to. An error is text for people.".
 -spec prepare(map()) -> {ok, witness_remote:target()} | {error, unicode:chardata()}.
 prepare(#{node := Node} = Options) ->
     maybe
@@ -78,7 +78,7 @@ watched(Options) ->
     [{Kind, Name} || {Kind, Key} <- [{application, apps}, {name, names}, {pid, pids}],
                      Name <- maps:get(Key, Options, [])].
 
--doc "Attaches; the exit code, or an error of the user (`witness_remote:format_error/1`).".
+-doc "Attaches; returns the exit code, or an error of the user (`witness_remote:format_error/1`).".
 -spec run(witness_remote:target(), map(), map()) -> {ok, 0..3} | {error, term()}.
 run(#{node := Node} = Target, Properties, Options) ->
     #{json := Json, rate := Rate, message_size := Size, memory := Memory} = Options,

@@ -1,9 +1,9 @@
 -module(witness_cli_bench).
 -moduledoc """
-`witness bench`: runs an experiment (`m:witness_bench_experiment`), one that is ready-made or a file, and prints its
+`witness bench`: runs an experiment (`m:witness_bench_experiment`), built-in or from a file, and prints its
 tables.
 
-Tables go to standard output, progress to standard error: on a terminal one line that is overwritten, elsewhere a line
+Tables go to standard output. Progress goes to standard error: on a terminal as one line that is overwritten, elsewhere as a line
 for each benchmark. The exit code is 0 when every benchmark has its result, 2 for wrong usage or a wrong file, and 3
 when a benchmark was unsound or could not be measured, a file could not be written, or the experiment was interrupted.
 """.
@@ -46,7 +46,7 @@ command() ->
           help => {"[NAME | FILE.json]", ["a ready-made experiment, or a file (docs/benchmarks.md)"]}}
       ]}.
 
--doc "Runs the experiment; the exit code.".
+-doc "Runs the experiment and returns the exit code.".
 -spec run(options()) -> 0..3.
 run(Options) ->
     Out = witness_cli_io:open(text),
@@ -99,7 +99,7 @@ performed(#{experiment := Given, tables := Look} = Options, Out) ->
     end;
 performed(#{}, _) -> {error, ~"a ready-made experiment or a file is expected (see witness bench --list)"}.
 
-%% A name without a folder and an ending is that of a ready-made one, unless there is such a file.
+%% A name without a folder and an extension is that of a built-in experiment, unless there is such a file.
 file(Name) ->
     Ready = filename:join(folder(), Name ++ ".json"),
     case {filelib:is_regular(Name), filename:basename(Name) =:= Name andalso filelib:is_regular(Ready)} of
@@ -129,7 +129,7 @@ read(File) ->
         {error, Reason} -> {error, [File, ~": ", file:format_error(Reason)]}
     end.
 
-%% What was measured may come from another machine. Nothing is written.
+%% The results may come from another machine. Nothing is written.
 look(Experiment, Text, Folder, Out) ->
     maybe
         {ok, Store} ?= witness_bench_store:open(Folder, Text, Experiment, any),
@@ -190,7 +190,7 @@ note(Text) -> witness_cli_io:note(Text).
 
 %% --- progress --------------------------------------------------------------------
 
-%% A shell that was killed passes no interrupt on, so this one is its.
+%% A killed shell passes no interrupt on. So if the parent process has changed, this process interrupts itself.
 teller() ->
     Tell = case witness_cli_io:terminal(stderr) of
         true -> fun on_terminal/1;

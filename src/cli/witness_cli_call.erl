@@ -1,6 +1,6 @@
 -module(witness_cli_call).
 -moduledoc """
-What the command line names in Erlang's notation: the function to run, and the functions to monitor.
+Parses Erlang notation on the command line: the function to run, and the functions to monitor.
 
 | Written | Meaning |
 |---|---|
@@ -13,7 +13,7 @@ What the command line names in Erlang's notation: the function to run, and the f
 
 ## Errors
 
-Each error is text for people. One of syntax shows what was written and marks the place with a caret:
+Each error is text for people. A syntax error shows the text and marks the place with a caret:
 
 ```
 unexpected '2': arguments are separated by commas
@@ -29,7 +29,7 @@ unexpected '2': arguments are separated by commas
 -doc "A function with its arguments.".
 -type mfa_call() :: {module(), Function :: atom(), Args :: [term()]}.
 
--doc "Signatures to monitor: `'_'` stands for any.".
+-doc "Signatures to monitor: `'_'` means any.".
 -type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
 -define(LONGEST, 20_000).
@@ -56,14 +56,14 @@ parse_application(Text) ->
 -spec parse_weave(string()) -> {ok, module() | {application, atom()}} | {error, unicode:chardata()}.
 parse_weave("app:" ++ [_ | _] = Text) when length(Text) =< 255 -> {ok, {application, list_to_atom(lists:nthtail(4, Text))}};
 parse_weave([First | _] = Text) when length(Text) =< 200 ->
-    %% As a module of Elixir is written there.
+    %% An Elixir module, as it is written in Elixir.
     {ok, list_to_atom(case First >= $A andalso First =< $Z andalso not lists:prefix("Elixir.", Text) of
                           true -> "Elixir." ++ Text;
                           false -> Text
                       end)};
 parse_weave(_) -> {error, ~"the name of a module is expected, or app:NAME"}.
 
--doc "The signatures and the monitor with its argument that the text means.".
+-doc "The signatures in the text, and the monitor with its argument.".
 -spec parse_monitor(string()) -> {ok, {pattern(), {module(), Arg :: term()}}} | {error, unicode:chardata()}.
 parse_monitor(Text) ->
     parsing(Text, fun(Tokens) ->
@@ -89,7 +89,7 @@ check({Module, Function, Args}) ->
 
 %% Names and syntax
 
-%% A problem is thrown with its column, and becomes text in one place.
+%% A problem is thrown with its column, and turned into text in one place.
 parsing(Text, Read) ->
     try
         length(Text) =< ?LONGEST orelse throw({problem, 1, ~"this is too long"}),
@@ -105,11 +105,11 @@ tokens(Text) ->
         {error, {{_, Column}, erl_scan, Problem}, _} -> throw({problem, Column, erl_scan:format_error(Problem)})
     end.
 
-%% A full stop before white space reads as the end of a form.
+%% The scanner reads a full stop before white space as the end of a form.
 undotted({dot, Place}) -> {'.', Place};
 undotted(Token) -> Token.
 
-%% Module and function, in the notation of either language, and what follows.
+%% Module and function, in the notation of either language, and the remaining tokens.
 name([{atom, _, Module}, {':', _} | Rest]) -> function(Module, Rest);
 name([{var, _, '_'}, {':', _} | Rest]) -> function('_', Rest);
 name([{var, _, _} = First | Rest]) -> elixir([First], Rest);
@@ -141,7 +141,7 @@ arguments([{'(', Open} | Rest]) ->
     terms([{'[', Open} | Inner] ++ [{']', Close}, {dot, Close}]);
 arguments([Token | _]) -> unexpected(Token, ~"the arguments are expected here, in parentheses").
 
-%% What stands before the parenthesis that is the last token.
+%% The tokens before the closing parenthesis, which must be the last token.
 enclosed(Tokens) ->
     case lists:reverse(Tokens) of
         [{'end', _}, {')', Close} | Inner] -> {lists:reverse(Inner), Close};
@@ -168,7 +168,7 @@ value(Expression) ->
             throw({problem, column(Expression), Text})
     end.
 
-%% The place of an expression is that of its operator where it has one: its leftmost part tells where it begins.
+%% The position of an operation is that of its operator, so its leftmost part gives the start of the expression.
 column(Expression) -> lists:min(columns(Expression)).
 
 columns({Line, Column}) when is_integer(Line), is_integer(Column) -> [Column];

@@ -1,11 +1,11 @@
 -module(witness_cli_compile).
 -moduledoc """
-`witness compile`: checks specifications without running anything, and shows what they say: their properties, the
+`witness compile`: checks specifications without running anything, and prints their properties, the
 generated Erlang, or a drawing of their monitors' states.
 
 Errors and warnings go to standard error, or with `--json` as lines to standard output. The exit code is 0 when all
 files are correct, and 2 otherwise. With folders of compiled modules (`--pa`) there are also warnings for signatures
-with functions that these modules do not have; without them nothing is known of the system.
+with functions that these modules do not have. Without such folders nothing is known of the system.
 """.
 
 -export([run/1]).
@@ -16,12 +16,12 @@ with functions that these modules do not have; without them nothing is known of 
 
 -doc """
 The files, which form of them to print instead of a list of their properties, and whether to print JSON, which has all
-the forms that are wanted.
+requested forms.
 """.
 -type options() :: #{files := [string()], json := boolean(), form() := boolean(),
                      pa => [string()], include => [string()]}.
 
--doc "Compiles the files; the exit code, or what is wrong with the options.".
+-doc "Compiles the files; returns the exit code, or an error in the options.".
 -spec run(options()) -> {ok, 0 | 2} | {error, unicode:chardata()}.
 run(#{files := Files, json := Json} = Options) ->
     Include = maps:get(include, Options, []),
@@ -35,7 +35,7 @@ run(#{files := Files, json := Json} = Options) ->
         {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}
     end.
 
-%% A form is meant for another program, which reads one thing at a time.
+%% A form is for another program, which reads one thing at a time.
 one_form(#{json := true}) -> ok;
 one_form(#{files := Files} = Options) ->
     case forms(Options) of

@@ -4,8 +4,8 @@
 
 The system is `examples/http_service`, a web service that sells seats, and `http_service_demo:main/0` sends it HTTP
 requests. The demonstration compiles it in memory and runs it exactly as `witness run` would, with two specifications:
-`bug.hml`, which the service violates when requests race, and `holds.hml`, which it satisfies. It has worked when
-precisely this was found.
+`bug.hml`, which the service violates when requests race, and `holds.hml`, which it satisfies. The demonstration succeeds if
+the run finds precisely this.
 """.
 
 -export([run/1]).
@@ -14,7 +14,7 @@ precisely this was found.
 -define(BUG, "bug.hml").
 -define(HOLDS, "holds.hml").
 
--doc "Runs the demonstration; 0 when it has found what it should find.".
+-doc "Runs the demonstration; returns 0 if it has found the expected result.".
 -spec run(#{json := boolean(), _ => _}) -> 0 | 3.
 run(#{json := Json}) ->
     Out = witness_cli_io:open(text),
@@ -48,7 +48,7 @@ show(Folder, Json, Say) ->
             case {Code, lists:usort([file(Spec) || {no, Spec} <- found(Found)])} of
                 {1, [?BUG]} -> Say(conclusion()), 0;
                 {_, Violated} ->
-                    %% A run whose output is lost has been broken off.
+                    %% A run that cannot write its output is broken off.
                     case witness_cli_io:settled() of
                         delivered -> failed(unexpected(Violated));
                         {lost, _} -> 3
@@ -57,7 +57,7 @@ show(Folder, Json, Say) ->
         {error, Reason} -> failed(witness:format_error(Reason))
     end.
 
-%% Every verdict was told before the run ended.
+%% The run has sent every verdict before it ended.
 found(Found) ->
     receive
         {Found, Verdict, Spec} -> [{Verdict, Spec} | found(Found)]
@@ -97,7 +97,7 @@ conclusion() ->
 
     """.
 
-%% The example stands in the checkout, above the source of this module or above its compiled file.
+%% The example is in the checkout, above the source of this module or above its compiled file.
 example() ->
     Source = proplists:get_value(source, ?MODULE:module_info(compile), ""),
     above([filename:dirname(Source), filename:dirname(code:which(?MODULE))]).
@@ -111,7 +111,7 @@ above([Folder | Others]) ->
         {false, Parent} -> above([Parent | Others])
     end.
 
-%% As one would write it, where the command is run in the checkout.
+%% A relative path, if the command is run in the checkout.
 shorter(Example) ->
     case file:get_cwd() of
         {ok, Current} ->

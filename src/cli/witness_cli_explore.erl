@@ -3,7 +3,7 @@
 `witness explore`: explores the choreography of the tracers exhaustively (`m:witness_explore`), in scenarios that are
 built in or come from a file.
 
-Results go to standard output, progress to standard error. The exit code is 0 when everything came to what was expected,
+Results go to standard output, progress to standard error. The exit code is 0 when every result was as expected,
 1 when there was a violation, 2 for wrong usage, and 3 when a search is incomplete.
 """.
 
@@ -62,7 +62,7 @@ command() ->
           help => {"[--for SECONDS]", ["stop each search after this time"]}}
       ]}.
 
--doc "Explores; the exit code.".
+-doc "Explores and returns the exit code.".
 -spec run(options()) -> 0..3.
 run(Options) ->
     Out = witness_cli_io:open(text),
@@ -125,7 +125,7 @@ given(Options) ->
             Reduced#{pool => fresh, choreography => {witness_explore_paper,
                                                      #{mend => witness_explore_paper:defects()}}};
         #{choreography := printed} ->
-            %% I4, I8 and I16 fail at once; what is printed does more than what they say of it.
+            %% I4, I8 and I16 fail at once: the printed algorithm does more than they say.
             Reduced#{pool => fresh, choreography => {witness_explore_paper, #{mend => ['I4', 'I8', 'I16']}}};
         #{choreography := witness} -> Reduced#{choreography => witness_outline_core};
         #{} -> Reduced
@@ -145,7 +145,7 @@ explore(Searches, Options, Out) ->
         {false, false} -> 0
     end.
 
-%% Scenarios that differ only in who reads what make the same world; it is explored once.
+%% Scenarios that differ only in the readers of events make the same world, which is explored once.
 one({Scenario = #{name := Name}, World = #{source := Source}}, Done, Many, Options, Out) ->
     Label = [pad(Name, 32), pad(witness_explore_scenario:content(Scenario), 14), pad(atom_to_binary(Source), 7)],
     case Done of
@@ -173,7 +173,7 @@ limits(Options, Progress) ->
                until => case Options of #{draw := true} -> fun witness_explore_check:is_quiet/1; #{} -> infinity end},
     maps:filter(fun(_, Limit) -> Limit =/= infinity end, Limits).
 
-%% Among many, a violation that is expected is none: the scenario shows what it is to show. By itself it is one.
+%% If many scenarios run, an expected violation is not one: the scenario shows what it is to show. If it runs alone, it is one.
 code({incomplete, _, _}, _, _) -> 3;
 code({reached, _, _}, _, _) -> 0;
 code({violation, _, _, _}, _, false) -> 1;

@@ -1,26 +1,26 @@
 -module(witness_cli_io).
 -moduledoc """
-Where the output of the command line goes.
+The output of the command line.
 
 Results go to standard output, everything else (errors, progress, log reports) to standard error. With `--json`
-standard output belongs to the JSON lines alone, whatever the system under observation prints: `bin/witness` starts the
-VM with its standard output joined to standard error, and hands the real one over as another file descriptor, whose
-number the flag `-witness_out` gives. Without the flag JSON goes to the VM's standard output.
+only JSON lines go to standard output, whatever the observed system prints: `bin/witness` starts the
+VM with its standard output joined to standard error, and passes the real one as another file descriptor. The
+flag `-witness_out` gives its number. Without the flag JSON goes to the VM's standard output.
 
-What cannot be written is lost for good: the reader of a pipe has gone (`| head`), or the disk is full. Then the owner of
-the output, which is the process that called `open/1`, gets the message `output_closed`, once or several times, and what
-is printed afterwards is lost, too. `settled/0` says in the end whether all was delivered; no other process can know.
+If output cannot be written, it is lost: the reader of a pipe has gone (`| head`), or the disk is full. Then the owner of
+the output, which is the process that called `open/1`, gets the message `output_closed`, once or several times. Later
+output is lost, too. In the end `settled/0` says whether all was delivered; only the owner can call it.
 """.
 
 -export([prepare/0, open/1, print/2, settled/0, note/1, look/0, terminal/1]).
 
 -export_type([out/0]).
 
--doc "Standard output. `watch` is a monitor of what writes; `lost` is 1 when something could not be written.".
+-doc "Standard output. `watch` is a monitor of the writing process; `lost` is 1 when something could not be written.".
 -type out() :: #{owner := pid(), device := port() | user, watch := reference() | none, lost := atomics:atomics_ref()}.
 
 -define(WIDTH, 100).
-%% Milliseconds between looks at what a slow reader has not taken yet.
+%% Milliseconds between checks of the output that a slow reader has not taken yet.
 -define(DRAIN_MS, 20).
 
 -doc "Makes the log go to standard error, and all output Unicode.".
@@ -38,14 +38,14 @@ prepare() ->
     _ = logger:add_primary_filter(witness_cli_io, {fun no_writer/2, none}),
     ok.
 
-%% `settled/0` tells what became of the output, in words that name it.
+%% `settled/0' reports a failure of the output in its own words.
 no_writer(#{msg := {"Writer crashed (~p)", _}, meta := #{mfa := {user_drv, _, _}}}, _) -> stop;
 no_writer(_, _) -> ignore.
 
 -doc "Standard output for text or for JSON. Traps exits of the caller, which is its owner.".
 -spec open(text | json) -> out().
 open(text) ->
-    %% It ends with the reason for which it could not write.
+    %% The writer ends with the reason why it could not write.
     Watch = case whereis(user_drv_writer) of
         undefined -> none;
         Writer -> monitor(process, Writer)
@@ -66,14 +66,14 @@ opened(Device, Watch) ->
     _ = put(?MODULE, [Out | opened()]),
     Out.
 
-%% Those that this process has opened.
+%% The outputs that this process has opened.
 opened() ->
     case get(?MODULE) of
         undefined -> [];
         Outs -> Outs
     end.
 
--doc "Prints; waits where the reader is slow.".
+-doc "Prints; blocks if the reader is slow.".
 -spec print(out(), unicode:chardata()) -> ok.
 print(#{device := user} = Out, Text) ->
     try
@@ -95,8 +95,8 @@ lost(#{owner := Owner, lost := Lost}) ->
     ok.
 
 -doc """
-Whether all that was printed was written, to what the caller has opened; waits until it was. `closed`: its reader has gone, which is a
-reader's right and needs no word. Otherwise the reason, if it is known.
+Whether all output that the caller has opened was written; waits until it was. `closed`: its reader has gone, which needs no
+error message. Otherwise the reason, if it is known.
 """.
 -spec settled() -> delivered | {lost, closed | file:posix() | unknown}.
 settled() ->
@@ -119,7 +119,7 @@ settled(#{device := Device, watch := Watch, lost := Lost}) ->
         {true, _} -> {lost, unknown}
     end.
 
-%% What waits in a port. Text was written when it was printed.
+%% Waits for data that is queued in a port. Text was written when it was printed.
 drained(user) -> ok;
 drained(Port) ->
     case erlang:port_info(Port, queue_size) of
@@ -127,7 +127,7 @@ drained(Port) ->
         _ -> ok
     end.
 
-%% It can be asked more than once.
+%% May be called more than once.
 ended(none) -> false;
 ended(Watch) ->
     case get({?MODULE, Watch}) of
@@ -147,7 +147,7 @@ note(Text) ->
     try
         io:put_chars(standard_error, Text)
     catch
-        %% A VM that stops has no such process any more, and loads no code.
+        %% A VM that is stopping has no such process any more, and loads no code.
         error:_ ->
             _ = try erlang:display_string(stderr, unicode:characters_to_list(Text)) catch error:_ -> lost end,
             ok

@@ -1,48 +1,50 @@
 -module(witness_cli_json).
 -moduledoc """
-What `--json` prints: one JSON object a line.
+The output of `--json`: one JSON object a line.
 
 Every object has `v` (1), `type`, `run` (a text that is the same in all objects of a run), `node`, and `time` (UTC, as
 in RFC 3339).
 
 - `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`
   (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `log` (`null`, or `file:line` of the
-  event in the log that was checked), `source` (`null`, or where it was
-  decided: `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
+  event in the log that was checked), `source` (`null`, or the deciding place:
+  `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
 - `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`),
-  `undecided`, `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`. `undecided` has for each property and each
-  reason for which slices of it were left undecided `spec`, `name`, `reason`, `count` (how many they were) and `told` (how many of these
-  have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage` has for each property that was monitored `spec`,
-  `name` and `actions`, each with `line`, `column`, `text`, `decides` (`no`, `yes` or `null`: the verdict that falls
-  when it matches) and `taken`, whether it ever did;
+  `undecided`, `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`.
+  `undecided` has an object for each property and each reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the
+  number of these slices) and `told` (how many of them have a `verdict` of their own: the first 100 of a monitor and reason, and
+  the first 1000 of a property).
+  `coverage` has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
+  `decides` (`no`, `yes` or `null`: the verdict if it matches) and `taken`, whether it ever matched;
 - `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
   `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
-  one behind the word at `column`; `code` is a short name for the kind of finding;
-- `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why it has ended before the program), `ended` (how the program
-  has), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not told), `unwoven` (modules), `replayable`, `refused` (why it cannot be
-  replayed, a list of texts), `options` (with which it can be, recorded again), `elapsed_ms`;
-- `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are `null`), `at` (where it was
-  stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list of those that differ, each with `process`, `spec`, `name`,
-  `slice`, `recorded` and `replayed`, both lists), `complete` (the recording is), `processes`, `entries`,
-  `killed`, `cut`, `stopped` (how many: the last ones were alive when the recording ended as planned), `changed` (modules),
-  `messages` (what of them was compared: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`,
-  `program`, `stack`, `recent`), `elapsed_ms`;
+  column after the word at `column`; `code` is a short name for the kind of finding;
+- `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why the recording has ended before the program), `ended` (how the
+  program has ended), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not reported them), `unwoven`
+  (modules), `replayable`, `refused` (why it cannot be replayed, a list of texts), `options` (with which it can be replayed, if it is
+  recorded again), `elapsed_ms`;
+- `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are `null`),
+  `at` (where it was stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list of the
+  differing ones, each with `process`, `spec`, `name`, `slice`, `recorded` and `replayed`, both lists), `complete` (whether the
+  recording is), `processes`, `entries`, `killed`, `cut`, `stopped` (numbers of processes; the last ones were alive when the recording
+  ended as planned), `changed` (modules), `messages` (what was compared of them: `contents`, `hash` or `none`), `divergences` (each with
+  `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`), `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
-  (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text where it was asked for.
+  (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
-be satisfied after it, and `bindings`. Before them an object of the kind `skipped` may stand, and after them one of
+be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
 the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `reason` (why there is no decision).
 
-Terms are text, cut to a limit. What does not apply is `null`.
+Terms are text, cut to a limit. Fields that do not apply are `null`.
 """.
 
 -export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
--doc "What all objects of a run begin with.".
+-doc "The fields that all objects of a run start with.".
 -type header() :: #{v := 1, run := binary(), node := binary()}.
 
 -define(TERM, 2000).
@@ -64,7 +66,7 @@ verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, si
                            {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
                            {explanation, explanation(V)}, {vacuous, Vacuous}]).
 
-%% Of a property over all processes there may be no process that decided.
+%% A property over all processes may have no deciding process.
 known(_, undefined) -> null;
 known(Format, Value) -> Format(Value).
 
@@ -132,7 +134,7 @@ covered(#{spec := Spec, name := Name, actions := Actions}) ->
       {actions, [{[{line, Line}, {column, Column}, {text, text(Text)}, {decides, null(Decides)}, {taken, Taken}]}
                  || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}]}.
 
--doc "The summary of a recording, with its folder and how long it took.".
+-doc "The summary of a recording, with its folder and duration.".
 -spec recording(map(), header()) -> iolist().
 recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwoven := Unwoven, elapsed_ms := Elapsed} = Summary,
           Header) ->
@@ -147,7 +149,7 @@ recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwove
                              {options, [text(Option) || Option <- witness_log_recording_refusal:options(Refused)]},
                              {elapsed_ms, Elapsed}]).
 
-%% One that has no end is replayed as far as it goes.
+%% A recording without an end is replayed as far as it goes.
 replayable(#{refused := Refused}) -> Refused =:= [];
 replayable(#{}) -> null.
 
@@ -186,7 +188,7 @@ end_column(Source, Column) when is_binary(Source), is_integer(Column) ->
     end;
 end_column(_, _) -> null.
 
--doc "The properties of a file, with its entries and the forms of it that were asked for.".
+-doc "The properties of a file, with its entries and the requested forms.".
 -spec specification(File :: unicode:chardata(), [witness_spec:entry()],
                     #{erlang | dot | mermaid => unicode:chardata()}, header()) -> iolist().
 specification(File, Entries, Forms, Header) ->
@@ -213,7 +215,7 @@ term(Term) -> witness_event:format_term(Term, ?TERM).
 null(undefined) -> null;
 null(Value) -> Value.
 
-%% JSON is Unicode, and files need not be.
+%% JSON is Unicode, but files may contain anything.
 text(undefined) -> null;
 text(Text) ->
     case unicode:characters_to_binary(Text) of

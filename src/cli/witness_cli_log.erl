@@ -1,21 +1,21 @@
 -module(witness_cli_log).
 -moduledoc """
-`witness log`: shows what a recording has (`m:witness_log_recording`), as text, as JSON Lines, or as a sequence of messages.
+`witness log`: shows the contents of a recording (`m:witness_log_recording`), as text, as JSON Lines, or as a sequence of messages.
 
-With `--json` every line is an object with `v` (1) and `type`. What does not apply is `null`; terms are text, cut to a limit.
+With `--json` every line is an object with `v` (1) and `type`. Fields that do not apply are `null`; terms are text, cut to a limit.
 
-- `recording`, the first one: `dir`, `complete`, `ended` (`null`: it is not known, since the VM has died or still records), `stopped` (how the
-  program ended, where the recording ended as planned with it: what was alive then was stopped),
+- `recording`, the first one: `dir`, `complete`, `ended` (`null`: not known, since the VM has died or still records), `stopped` (how
+  the program ended, if the recording ended as planned with it: processes that were alive then were stopped),
   `cut` (names of files), `otp`, `erts`, `started`, `processes`;
 - `process`: `id`, `process`, `parent` (an id, or `null`), `place` (among the children of the parent, from 0), `signature`, `ended`,
-  `entries`. Those that follow are its entries, up to the next `process`;
+  `entries`. The objects that follow are its entries, up to the next `process`;
 - `entry`: `id` of the process, `index` (from 1), `kind`, `count` (how many of the same follow each other), and by kind: `from`
   (`from` and `named`: an id, `null` for a process that is not recorded), `text` (`content`, `contents`, `exit`; of
   `result`, `raise` and `sent` with `call` or `to`), `child` (`spawn`), `hash`;
 - `message`, with `--sequence`: `from` (`null`: from outside), `to`, `count`, `text` (`null`: its contents were not recorded).
 
-A sequence is written in the language of Mermaid. Between processes a recording has no order but what follows from births: lines
-stand in one that agrees with what each process did.
+A sequence is written in the language of Mermaid. Between processes, a recording has only the order that follows from births.
+The lines are in one order that agrees with the log of each process.
 """.
 
 -export([run/1, command/0]).
@@ -30,10 +30,10 @@ stand in one that agrees with what each process did.
 -define(JSON_TERM, 2000).
 -define(SIGNATURE, 100).
 -define(LABEL, 60).
-%% Lines that are printed together.
+%% The number of lines that are printed together.
 -define(LINES, 500).
 
-%% names: what a process is called, by its id. held: lines that were not printed yet, the last one first.
+%% names: the pid and signature of each process, by its id. held: lines that were not printed yet, the last one first.
 -record(show, {recording :: witness_log_recording:recording(),
                out :: witness_cli_io:out(),
                json :: boolean(),
@@ -65,7 +65,7 @@ command() ->
         #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
       ]}.
 
--doc "Shows it; the exit code. `error`: what is wrong, for people.".
+-doc "Shows it and returns the exit code. `error`: text for people.".
 -spec run(options()) -> {ok, 0} | {error, unicode:chardata()}.
 run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
     maybe
@@ -94,7 +94,7 @@ shown(Sequence, Dir, Wanted, Known, Show) ->
 told({error, Error}) -> {error, witness_log_recording:format_error(Error)};
 told(Result) -> Result.
 
-%% Those whose birth was cut away have entries, too.
+%% Adds processes that have entries, but no `spawn' entry, because that was cut away.
 known(Processes, Ids) ->
     Born = #{Id => [] || #{id := Id} <- Processes},
     Unborn = [#{id => Id, parent => 0, place => 0, pid => undefined, signature => undefined, ended => false}
@@ -137,7 +137,7 @@ listing([#{id := Id} = Process | Processes], #show{recording = R} = Show) ->
         listing(Processes, Show2)
     end.
 
-%% What was read before an error is shown, too.
+%% Entries that were read before an error are shown, too.
 entries(Id, Show, R) ->
     witness_log_recording:with_cursors(fun(Cursor) ->
         case Cursor(Id) of
@@ -249,8 +249,8 @@ short(Term) -> witness_event:format_term(Term, ?TERM).
 
 %% --- sequences -------------------------------------------------------------------
 
-%% Whoever waits for the birth of another lets those behind it go first. Where nobody can go on, because what was cut away
-%% would have told, the first one does.
+%% A process waits until it is spawned, and until the sender of its next message is spawned. Meanwhile the processes behind it go first. If
+%% all processes wait, since the cut part of the recording is missing, the first one goes on.
 sequence(Wanted, Known, #show{recording = R, json = Json} = Show) ->
     Parents = #{Id => Parent || #{id := Id, parent := Parent} <- Known},
     Unborn = #{Id => [] || Id := Parent <- Parents, is_map_key(Parent, Parents)},
@@ -270,7 +270,7 @@ cursors([Id | Ids], Cursor, Cursors) ->
     end;
 cursors([], _, Cursors) -> {ok, lists:reverse(Cursors)}.
 
-%% `Waiting': how many of the first have just waited. Of each process there is the entry that comes next.
+%% `Waiting': how many processes in a row have just waited. For each process the queue has its next entry.
 step(Queue, Waiting, Unborn, Wanted, Drawn, Show) ->
     case queue:out(Queue) of
         {empty, _} ->
@@ -299,7 +299,7 @@ step(Queue, Waiting, Unborn, Wanted, Drawn, Show) ->
 waits({from, From, _}, Unborn) -> is_map_key(From, Unborn);
 waits(_, _) -> false.
 
-%% The contents of a message are the entry behind it.
+%% The contents of a message are in the entry after it.
 with_contents({from, _, 1}, Cursor) ->
     case witness_log_recording_cursor:next(Cursor) of
         {ok, {contents, Message}, Cursor1} -> {fresh, {ok, Message}, Cursor1};

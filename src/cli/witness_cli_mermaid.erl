@@ -7,18 +7,18 @@
 -spec heading() -> unicode:chardata().
 heading() -> ~"sequenceDiagram\n".
 
--doc "Who takes part, by number (0 is outside), with a name.".
+-doc "A participant, by its number (0 is outside), with a name.".
 -spec participant(non_neg_integer(), unicode:chardata()) -> unicode:chardata().
 participant(0, _) -> ~"    participant P0 as outside\n";
 participant(Id, Name) -> [~"    participant ", lane(Id), ~" as ", label(Name), $\n].
 
--doc "A message between two who take part.".
+-doc "A message between two participants.".
 -spec arrow(non_neg_integer(), non_neg_integer(), unicode:chardata()) -> unicode:chardata().
 arrow(From, To, Text) -> [~"    ", lane(From), ~"->>", lane(To), ~": ", label(Text), $\n].
 
 lane(Id) -> [$P, integer_to_binary(Id)].
 
-%% Nothing ends a label: not a semicolon, not the word `end', and nothing begins an entity.
+%% A label must not contain what ends it (a semicolon, the word `end') or what starts an entity.
 label(Text) -> << <<(plain(Char))/binary>> || <<Char/utf8>> <= broken(witness_text:clean(Text)) >>.
 
 broken(Text) -> binary:replace(Text, ~"end", ~"e\x{1}nd", [global]).

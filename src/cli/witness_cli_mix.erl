@@ -1,10 +1,10 @@
 -module(witness_cli_mix).
 -moduledoc """
-A project of Mix as the system to run: what `mix run` does before it starts the project's application, done in this VM.
+A Mix project as the system to run: does in this VM what `mix run` does before it starts the project's application.
 
-The project is compiled where it needs to be, its code and that of its dependencies is put on the code path, and its
-configuration is set, that of `config/runtime.exs` included. It is Mix that does all this (`loadconfig`, `app.config`),
-so `MIX_ENV`, `MIX_BUILD_PATH` and the like mean what they always do. Nothing is started: that is left to the run, which
+This module compiles the project if needed, puts its code and that of its dependencies on the code path, and sets its
+configuration, including `config/runtime.exs`. Mix itself does all this (`loadconfig`, `app.config`),
+so `MIX_ENV`, `MIX_BUILD_PATH` and the like have their usual meaning. Nothing is started: that is left to the run, which
 observes it. As with `mix run`, the folder of the project becomes the current one.
 
 What Mix and the compiler print goes to standard error. Errors are text for people.
@@ -20,7 +20,7 @@ set, for all applications.
 """.
 -type exported() :: #{apps := [atom()], folders := [file:filename()], environment := [{atom(), [{atom(), term()}]}]}.
 
--doc "Prepares this VM for a project; the applications that it has, more than one for an umbrella.".
+-doc "Prepares this VM for a project; returns its applications, more than one for an umbrella.".
 -spec prepare(Folder :: string()) -> {ok, [atom()]} | {error, unicode:chardata()}.
 prepare(Folder) ->
     File = os:getenv("MIX_EXS", "mix.exs"),
@@ -50,7 +50,7 @@ export(Folder) ->
         {ok, #{apps => Apps, folders => [filename:absname(Path) || Path <- Folders], environment => Environment}}
     end.
 
-%% Those of Mix itself are not the project's.
+%% The parameters of Mix itself are not the project's.
 parameters() ->
     #{{App, Name} => Value || {App, _, _} <- application:loaded_applications(),
                               not lists:member(App, [mix, ex_unit, iex, hex]),
@@ -89,16 +89,16 @@ in_order(File) ->
         exit:{shutdown, _} -> {error, ~"--mix: the project does not compile"};
         Class:Reason -> {error, [~"--mix: Mix failed: ", witness_event:format_term({Class, Reason}, 400)]}
     after
-        %% Mix takes from the path what the project does not name, Witness included.
+        %% Mix removes from the path what the project does not name, Witness included.
         ok = code:add_pathsz(Paths -- code:get_path()),
-        %% A copy of Witness that the project depends on is none of the project, and this node runs its own.
+        %% A copy of Witness that the project depends on is not part of the project, and this node runs its own.
         _ = [code:del_path(Path) || Path <- code:get_path() -- Paths, witness_weave_own:is_folder(Path)],
         true = group_leader(Leader, self())
     end.
 
 configured(File) ->
     _ = elixir('Mix', start, []),
-    %% Where Hex is, if it is installed.
+    %% The location of Hex, if it is installed.
     _ = elixir('Mix.Local', append_archives, []),
     _ = elixir('Mix.Local', append_paths, []),
     _ = elixir('Code', compile_file, [File]),

@@ -2,19 +2,19 @@
 -moduledoc """
 `witness record`: runs a program in a VM of its own, and records it.
 
-Results go to standard output when the program has ended, behind what it printed itself, and progress to standard error.
+Results go to standard output when the program has ended, after its own output, and progress goes to standard error.
 
 | Exit code | Meaning |
 |---|---|
 | 0 | the run was recorded, however the program ended, and nothing was violated |
 | 1 | it was monitored, and something was violated |
 | 2 | wrong usage or bad input: nothing has run |
-| 3 | the recording has ended before the program, or does not hold all that it did; or what monitors found cannot be trusted |
+| 3 | the recording has ended before the program, or is incomplete; or the results of monitors cannot be trusted |
 
-With `--spec` or `--monitor` the program is monitored in its VM while it is recorded, and verdicts come as those of
-`m:witness_cli_run`, with its summary; that of the recording comes last.
+With `--spec` or `--monitor` the program is monitored in its VM while it is recorded. Its verdicts and summary are those of
+`m:witness_cli_run`; the summary of the recording comes last.
 
-An interrupt brings the program to its end: for an application that is how it ends; otherwise the recording counts as
+An interrupt ends the program: for an application that is a normal end; otherwise the recording counts as
 ended early.
 """.
 
@@ -79,7 +79,7 @@ command() ->
         #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
       ]}.
 
--doc "Records, and monitors what there is to be monitored; the exit code, or an error of the user.".
+-doc "Records, and monitors if there are properties; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
 run(Given, Properties) ->
@@ -107,7 +107,7 @@ run(Given, Properties) ->
         {ok, both(Found, Code)}
     end.
 
-%% A project of Mix is run in its folder.
+%% A Mix project is run in its folder.
 absolute(#{mix := _, output := Dir} = Options) ->
     maps:merge(Options#{output => filename:absname(Dir)},
                maps:map(fun(pa, Names) -> [filename:absname(Name) || Name <- Names];
@@ -139,7 +139,7 @@ recorded(Options, Properties, Output) ->
         {error, Reason} -> {error, {run, Reason}}
     end.
 
-%% A violation stands, whatever became of the recording.
+%% A violation determines the exit code, whatever the result of the recording.
 both(1, _) -> 1;
 both(Found, Code) -> max(Found, Code).
 
@@ -160,7 +160,7 @@ program(#{}, Apps) ->
     {error, [~"the project has the applications ", witness_text:list([atom_to_binary(App) || App <- Apps]),
              ~": name one with --app"]}.
 
-%% An application of Elixir is told by the folders.
+%% For an application, the folders show whether it needs Elixir.
 module(#{run := {Module, _, _}}) -> Module;
 module(#{app := _}) -> erlang.
 
@@ -197,13 +197,13 @@ default_name() ->
 started({error, Reason}) -> refused(Reason);
 started({ok, _} = Started) -> Started.
 
-%% That a disk is full is no fault of the user's words.
+%% A full disk is not an error in the user's arguments.
 refused({file, _, _} = Reason) -> {error, {unwritten, witness_record:format_error(Reason)}};
 refused({dir, _, Full} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
 refused({weave, {_, Full}} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
 refused(Reason) -> {error, witness_record:format_error(Reason)}.
 
-%% Another process waits, so that this one hears of interrupts meanwhile.
+%% Another process waits for the end, so that this one receives interrupts meanwhile.
 awaited(Recording) ->
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness_record:await(Recording, infinity)} end),

@@ -1,9 +1,9 @@
 -module(witness_cli_render).
 -moduledoc """
-What the command line prints for people beside verdicts (`m:witness_text_verdict`): warnings, progress, the summary.
+What the command line prints for people in addition to verdicts (`m:witness_text_verdict`): warnings, progress, the summary.
 
 Everything here is a pure function from data to text. The summary is a few aligned lines and one sentence. It names
-actions that were never taken, since what never happened was not tested, but none whose first occurrence is a violation.
+actions that were never taken, since they were not tested, except those that are a violation when they first occur.
 
 All that comes from the system or from files is cut, and free of control characters.
 """.
@@ -26,7 +26,7 @@ warning(#{text := Text}, Look) ->
     lines([[witness_text:style(doubtful, ~"warning: ", Look), witness_text:clean(Text)]]).
 
 -doc """
-The summary of a run, which may have been that of an `application`, with the sentence that says its result. `Code` is
+The summary of a run, which may have been that of an `application`, with the sentence about its result. `Code` is
 the exit code.
 """.
 -spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
@@ -35,7 +35,7 @@ summary(Summary, Result, Look) ->
     Rows = [[Label, Text] || {Label, Text} <- facts(Summary, Result)] ++ unseen(Summary, Look),
     lines(witness_text:columns(Rows) ++ [~"", sentence(Summary, Result, Look)]).
 
--doc "The rows of the summary, but for what was never seen: labels, which are empty where a row goes on, with their text.".
+-doc "The rows of the summary, except that for actions never taken: labels, which are empty if a row continues the one before, and texts.".
 -spec facts(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}) ->
     [{Label :: unicode:chardata(), unicode:chardata()}].
 facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms := Elapsed,
@@ -48,7 +48,7 @@ facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms
     ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
     ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0].
 
--doc "The sentence that says the result.".
+-doc "The sentence about the result.".
 -spec sentence(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
     unicode:chardata().
 sentence(Summary, {Code, Reasons}, Look) -> judgement(Code, Summary, Reasons, Look).
@@ -76,7 +76,7 @@ system(#{system := System} = Summary) ->
         starting -> ~"had not started yet"
     end]}.
 
--doc "How far the reading of a log has come, on one line.".
+-doc "The progress of reading a log, on one line.".
 -spec progress(#{lines := non_neg_integer(), events := non_neg_integer(), read := non_neg_integer(),
                  size := pos_integer() | unknown, verdicts := map(), _ => _}, Milliseconds :: pos_integer()) ->
     unicode:chardata().
@@ -101,7 +101,7 @@ results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vac
 slices(#{slices := 0}) -> ~"";
 slices(#{slices := Slices}) -> [~", ", witness_text:count(Slices, ~"slice", ~"slices")].
 
-%% An action that violates by itself is one that nobody wants to see.
+%% An action that violates by itself should never be taken, so it is left out.
 unseen(#{coverage := Coverage}, Look) ->
     Unseen = lists:usort([{file(Spec), Line, Column, Text}
                           || #{spec := Spec, actions := Actions} <- Coverage,
@@ -119,7 +119,7 @@ action({File, Line, Column, Text}, #{width := Width}) ->
     Place = [witness_text:clean(File), $:, integer_to_binary(Line), $:, integer_to_binary(Column), ~": "],
     [Place, witness_text:cut(witness_text:clean(Text), max(20, Width - 10 - string:length(Place)))].
 
--doc "The summary of a recording, with its folder and how long it took, and the exit code.".
+-doc "The summary of a recording, with its folder, its duration, and the exit code.".
 -spec recording(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, 0 | 3, witness_text:look()) ->
     unicode:chardata().
 recording(#{dir := Dir, elapsed_ms := Elapsed, ended := Ended, vm := Status} = Summary, Code, Look) ->
@@ -155,7 +155,7 @@ recorded(3, Summary, Dir, Look) ->
 missing(#{outcome := Outcome, ended := Ended}) ->
     [missing_reason(Reason) || {ended, Reason} <- [Outcome]] ++ [~"the program was stopped" || Ended =:= stopped].
 
-%% What was asked for is no news.
+%% The reasons that the user has chosen by options are left out.
 refused(Summary) ->
     [witness_log_recording_refusal:format(Reason) || Reason <- maps:get(refused, Summary, []),
                                                      not witness_log_recording_refusal:is_chosen(Reason)].
@@ -190,7 +190,7 @@ judgement(0, #{verdicts := #{inconclusive := Count}}, _, Look) ->
 judgement(3, Summary, Reasons, Look) ->
     [witness_text:style(doubtful, ~"NO RESULT", Look), ~": ", witness_text:list(doubts(Summary, Reasons)), ~"."].
 
-%% Why a run without violations says nothing.
+%% Why a run without violations has no result.
 doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings}, Reasons) ->
     Doubts = [~"nothing was monitored" || Monitored =:= 0]
              ++ [~"events are missing" || Gaps > 0]

@@ -1,18 +1,18 @@
 -module(witness_cli_replay).
 -moduledoc """
-`witness replay`: does what was recorded again, says whether it went the same way, and monitors it meanwhile if that is wanted.
+`witness replay`: replays a recording, reports whether the replay diverged, and optionally monitors it.
 
-The result goes to standard output, progress and, with `--mirror-output`, what the program prints to standard error.
-With `--spec` or `--monitor` verdicts and the summary of the monitors come before it, as those of `m:witness_cli_run`.
+The result goes to standard output. Progress and, with `--mirror-output`, the output of the program go to standard error.
+With `--spec` or `--monitor` the verdicts and the summary of the monitors come before it, as those of `m:witness_cli_run`.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | replayed: every process did what it did, and nothing was violated |
+| 0 | replayed: every process did what its log says, and nothing was violated |
 | 1 | a process diverged, or something was violated |
 | 2 | wrong usage, or a recording that cannot be replayed |
-| 3 | what monitors found cannot be trusted or says nothing |
+| 3 | the results of monitors cannot be trusted or say nothing |
 
-With `--check` a recording that has verdicts is compared with these instead: 0 if they are the same, 1 if not.
+With `--check` the verdicts are compared with those in the recording instead: 0 if they are the same, 1 if not.
 """.
 
 -export([run/2, with_stored/1, usable/2, command/0]).
@@ -73,13 +73,13 @@ command() ->
       ]}.
 
 -doc """
-With `--check`, the options with the verdicts that the recording has, and with its specifications and monitors unless others are named.
+With `--check`, adds the verdicts of the recording to the options, and its specifications and monitors unless the options name others.
 """.
 -spec with_stored(options()) -> {ok, options()} | {error, unicode:chardata()}.
 with_stored(#{until := _, check := true}) -> {error, ~"--until and --check exclude each other"};
 with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
     maybe
-        %% What it names is compiled and run.
+        %% The modules that it names are compiled and run.
         ok ?= trusted(#{dir => Dir, trust => Trust}),
         {ok, #{specs := Specs, monitors := Monitors, verdicts := Verdicts}} ?= witness_verdicts:read(Dir),
         Named = [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
@@ -96,7 +96,7 @@ with_stored(Options) -> {ok, Options}.
 
 names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
 
--doc "Replays, and monitors what there is to be monitored; the exit code, or an error of the user.".
+-doc "Replays, and monitors if there are properties; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
 run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
@@ -138,7 +138,7 @@ stepped_through(#{recording := Dir, allow_changed := Allowed, trust := Trust} = 
         told(All, {error, Reason})
     end.
 
-%% Those of monitors need not have the modules of the program.
+%% The folders for monitors need not contain the modules of the program.
 paths([], _, _) -> #{};
 paths(Folders, none, _) -> #{pa => Folders};
 paths(Folders, _, Dir) -> #{pa => Folders ++ [Folder || Folder <- recorded_folders(Dir), filelib:is_dir(Folder)]}.
@@ -188,28 +188,28 @@ told(#{dir := Dir}, {error, Reason}) ->
     Text = [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)],
     {error, case is_full(Reason) of true -> {unwritten, Text}; false -> Text end}.
 
-%% That a disk is full is no fault of the user's words.
+%% A full disk is not an error in the user's arguments.
 is_full({weave, {_, Full}}) -> is_full({file, Full});
 is_full({file, Full}) -> Full =:= enospc orelse Full =:= edquot;
 is_full(_) -> false.
 
 unwritten(Ref) -> receive {Ref, unwritten, Text} -> #{unwritten => Text} after 0 -> #{} end.
 
-%% What was found stands without the events that were asked for.
+%% If the requested events could not be written, the other results remain valid.
 written(Code, #{unwritten := Text}) ->
     witness_cli_io:note([~"witness replay: ", witness_text:clean(Text), $\n]),
     case Code of 0 -> 3; _ -> Code end;
 written(Code, #{}) -> Code.
 
-%% All that were told before the run has ended.
+%% The run has sent all verdicts before it ended.
 verdicts(Ref, Verdicts) ->
     receive {Ref, verdict, Verdict} -> verdicts(Ref, [Verdict | Verdicts]) after 0 -> lists:reverse(Verdicts) end.
 
-%% What is wrong was told by the run.
+%% The run has printed its errors.
 reported(Code, Verdicts, Ref, Properties, Options) ->
     Report = receive {Ref, report, Told} -> Told after 0 -> stopped end,
     case Report of
-        %% A short one has come to its end before it can be stopped.
+        %% A short replay ends before it can be stopped.
         {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped(Verdicts)};
         {ok, #{outcome := identical} = Replayed} -> {ok, Code, compared(Replayed, Verdicts, Properties, Options)};
         {ok, Replayed} -> {ok, Code, Replayed};
@@ -222,7 +222,7 @@ compared(Report, Verdicts, Properties, #{stored := Stored}) ->
     Report#{differing => witness_verdicts:differences(Stored, Replayed)};
 compared(Report, _, _, _) -> Report.
 
-%% It was ended before it has ended.
+%% The replay was stopped before its end.
 stopped(Verdicts) ->
     Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, stopped => null, complete => null, changed => []},
     case [Place || #{verdict := no, log := Place} <- Verdicts] of
@@ -237,7 +237,7 @@ code(#{differing := []}, _) -> 0;
 code(#{differing := [_ | _]}, _) -> 1;
 code(_, Found) -> Found.
 
--doc "Whether a recording may be replayed that is named by nothing but its folder, and whether its code is trusted; loads the libraries that it may need.".
+-doc "Whether the recording in a folder may be replayed, and whether its code is trusted; loads the libraries that it may need.".
 -spec usable(file:filename(), Trust :: boolean()) -> ok | {error, unicode:chardata()}.
 usable(Dir, Trust) ->
     maybe
@@ -245,7 +245,7 @@ usable(Dir, Trust) ->
         elixir(Dir, [])
     end.
 
-%% What is wrong with the recording is told by who replays it.
+%% Errors in the recording are ignored here: the replay reports them.
 elixir(Dir, Folders) ->
     maybe
         {ok, Recording} ?= witness_log_recording:open(Dir),
@@ -257,7 +257,7 @@ elixir(Dir, Folders) ->
         _ -> ok
     end.
 
-%% That it cannot be replayed was told.
+%% The refusal was printed before.
 tell(_, _, #{outcome := refused}) -> ok;
 tell(true, Out, Report) -> witness_cli_io:print(Out, witness_cli_json:replay(Report, witness_cli_json:header(node())));
 tell(false, Out, Report) -> witness_cli_io:print(Out, witness_cli_replay_text:report(Report, witness_cli_io:look())).

@@ -1,6 +1,6 @@
 -module(witness_cli_replay_text).
 -moduledoc """
-What `witness replay` prints for people: a divergence as a compiler tells an error, and the summary. Pure.
+What `witness replay` prints for people: a divergence in the form of a compiler error, and the summary. Pure.
 """.
 
 -export([report/2]).
@@ -20,7 +20,7 @@ report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Re
         ++ [[~"", End] || End <- Ends]
         ++ [[~"changed", [witness_text:list([atom_to_binary(Module) || Module <- Changed])]]
             || #{changed := [_ | _] = Changed} <- [Report]],
-    %% Behind what monitors have found.
+    %% After the results of monitors.
     lines([~"" || #{monitored := true} <- [Report]]
           ++ [divergence(Divergence, Look) || #{divergence := Divergence} <- [Report]]
           ++ [divergence(One, Look) || #{waiting := Waiting} <- [Report], One <- Waiting]
@@ -67,7 +67,7 @@ sentence(#{outcome := identical, dir := Dir} = Report, Look) ->
 sentence(#{outcome := diverged, dir := Dir}, Look) ->
     [witness_text:style(bad, ~"DIVERGED", Look), ~" from ", clean(Dir), ~"."].
 
-%% What the word means for this recording.
+%% What was compared in this recording.
 compared(#{messages := Messages}) ->
     [~"\nCompared: what each process asked for, in its order, and how it ended; ",
      case Messages of

@@ -1,7 +1,7 @@
 -module(witness_cli_report).
 -moduledoc """
 `witness report`: the figures of a benchmark as a page for a browser, from the folder that `witness bench` has written;
-or of two, to compare.
+or of two such folders, to compare them.
 """.
 
 -export([run/1, command/0]).
@@ -30,7 +30,7 @@ command() ->
         #{name => folder, type => string, help => {"DIR", ["the folder that witness bench has written"]}}
       ]}.
 
--doc "Writes the report; the exit code. An error is text for people.".
+-doc "Writes the report and returns the exit code. An error is text for people.".
 -spec run(options()) -> {ok, 0 | 3} | {error, unicode:chardata()}.
 run(#{folder := Folder} = Options) ->
     Folders = [Folder | [Against || #{against := Against} <- [Options]]],

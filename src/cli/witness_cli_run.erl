@@ -1,14 +1,14 @@
 -module(witness_cli_run).
 -moduledoc """
-`witness run` and `witness check`: runs a system in this node, or reads a log, and says what was found.
+`witness run` and `witness check`: runs a system in this node, or reads a log, and reports the results.
 
 A run ends when the function has returned and all processes that it has spawned have ended, or the application has
-stopped; with `--for` at that time at the latest; with `--no-halt`, or of an application, at an interrupt. These are
-planned ends: the exit code says what was found. So are the end of a log, and an interrupt for one that is followed. A
-log that is refused ends the run where that was noticed; what was found before stands, but the exit code is 2.
+stopped. With `--for` it ends at that time at the latest; with `--no-halt`, or for an application, at an interrupt. So do the end of a
+log, and an interrupt for a log that is followed. These are planned ends: the exit code gives the result. A
+log that is refused ends the run at that point. Earlier results remain valid, but the exit code is 2.
 
-It may also be broken off: by `--timeout`, by an interrupt that was not asked for, or because nobody reads standard
-output any more. Then the summary comes all the same, and a result without violations counts as no result (exit code 3).
+A run may also be broken off: by `--timeout`, by an interrupt that was not planned, or because the reader of standard
+output has gone. Then the summary is still printed, and a result without violations counts as no result (exit code 3).
 
 | Exit code | Meaning |
 |---|---|
@@ -23,9 +23,9 @@ output any more. Then the summary comes all the same, and a result without viola
 -export_type([options/0, code/0]).
 
 -doc """
-What is given to `witness:start/1`, and how the result is told. Times are in milliseconds. A system of another `node` is
-started `with` another function than that. `out`: standard output, where it is open already. `until`: the run ends, as planned, with the
-first violation. `report`: one that is written when the run has ended.
+The options for `witness:start/1`, and how to report the result. Times are in milliseconds. For a system of another `node`, `with` is
+used instead of that function. `out`: standard output, if it is open already. `until`: the run ends, as planned, with the
+first violation. `report`: an open report, which is written when the run has ended.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -39,10 +39,10 @@ first violation. `report`: one that is written when the run has ended.
                      until => verdict,
                      on_verdict => fun((witness:verdict()) -> term())}.
 
-%% Why a run has ended before the system has.
+%% Why a run has ended before the system.
 -type break() :: timeout | interrupted | output_closed.
 
-%% freezer: suspends the system when it is to end, where it runs in this VM
+%% freezer: suspends the system when the run is to end, if the system runs in this VM
 -record(state, {options :: options(),
                 freezer :: none | witness_trace_freeze:freezer(),
                 out :: witness_cli_io:out(),
@@ -54,17 +54,17 @@ first violation. `report`: one that is written when the run has ended.
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
 -define(CHARTS, 10).             % violations of a property that are shown in full
--define(REASONS, 20).            % different reasons that are told apart
--define(PLACES, 64).             % processes that the end of a run may need besides
+-define(REASONS, 20).            % different reasons that are counted separately
+-define(PLACES, 64).             % additional processes that the end of a run may need
 -define(FIRST_HINT, 5_000).
 -define(PROGRESS, 1_000).        % milliseconds
 -define(LONGEST_PAUSE, 60_000).
 -define(PATIENCE, 30_000).       % that of witness_options
 
--doc "The exit code; that of an application, which may be suspended, with what lets it go on, so that it is stopped in good order.".
+-doc "The exit code. For an application, which may be suspended, also the process that resumes it, so that it is stopped in good order.".
 -type code() :: 0..3 | {stop, 0..3, witness_trace_freeze:freezer()}.
 
--doc "Runs the system, or reads the log; the exit code, or an error of the user (`witness:format_error/1`).".
+-doc "Runs the system, or reads the log; returns the exit code, or an error of the user (`witness:format_error/1`).".
 -spec run(options()) -> {ok, code()} | {error, term()}.
 run(#{json := Json} = Options) ->
     Waiter = waiter(),
@@ -84,13 +84,13 @@ run(#{json := Json} = Options) ->
         {error, _} = Error -> Error
     end.
 
-%% The run ends before the system does, which may leave no time for that. So it is suspended; and what hears that the run is
-%% to end comes before it.
+%% The run ends before the system does, which may leave no time for the end. So the system is suspended, by a freezer that is started
+%% before the system.
 freezer(#{start := #{system := {log, _}}}) -> none;
 freezer(#{with := _}) -> none;
 freezer(_) ->
     _ = process_flag(priority, high),
-    %% What Witness itself consists of is no part of the system.
+    %% Witness's own processes do not belong to the system.
     _ = application:ensure_all_started(witness),
     witness_trace_freeze:start(?PLACES, witness_instrumentation:own(#{unobserved => []})).
 
@@ -103,7 +103,7 @@ left(Code, #state{freezer = Freezer} = State) ->
         _ -> Code
     end.
 
-%% What is wrong with a specification is told at once, not only when the run has ended.
+%% Errors in a specification are reported at once, not only when the run has ended.
 early_warnings(Run, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
     #{warnings := Warnings} = witness:info(Run),
     case Json of
@@ -124,15 +124,15 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
         true -> Told;
         false ->
             Told#{group_leader => system_output(Options),
-                  %% What the command line prints makes these processes work, which is none of the system's doing.
+                  %% These processes work for the output of the command line, so they do not belong to the system.
                   unobserved => [Pid || Name <- [user, user_drv, standard_error], Pid <- [whereis(Name)], is_pid(Pid)]}
     end.
 
-%% Monitors that are behind at the end have as long again as the run had, and the usual time at most.
+%% Monitors with a backlog at the end get as much time again as the run had, but at most the usual time.
 patience(#{timeout := Timeout}, Start) when is_integer(Timeout), Timeout < ?PATIENCE -> maps:merge(#{drain => Timeout}, Start);
 patience(_, Start) -> Start.
 
-%% Text has their number only. What goes elsewhere may be kept there.
+%% Text output shows only the number of satisfied monitors. Output to a file may be kept, so there each one is reported.
 satisfied(#state{options = #{json := false} = Options} = State)
   when not is_map_key(report, Options), not is_map_key(on_verdict, Options) ->
     case is_elsewhere(State) of
@@ -161,8 +161,8 @@ system_output(#{json := false}) -> group_leader().
 
 %% Watching
 
-%% A process without a name waits for the run, so that this one can hear of interrupts meanwhile. It is there before the
-%% system, which may leave no place for it.
+%% Another process waits for the run, so that this one can receive interrupts meanwhile. It is spawned before the
+%% system, which may use up the process limit.
 waiter() ->
     Self = self(),
     spawn_monitor(fun() -> receive {run, Run} -> Self ! {awaited, witness:await(Run, infinity)} end end).
@@ -227,12 +227,12 @@ wait(Run, Waiter, State) ->
         {'EXIT', _, _} -> wait(Run, Waiter, State)
     end.
 
-%% That nobody watches it any more is no reason to cut off a system whose VM would end with the run.
+%% The system, if it still runs when nothing is monitored any more. It goes on to its end, although its VM would end with the run.
 system_left(Run, #{system := undefined}, State) ->
     case application(State) of
         [App] -> application_controller:get_master(App);
         [] ->
-            %% What reads a log is no system.
+            %% A process that reads a log is not a system.
             case is_log(State) of true -> undefined; false -> maps:get(root, witness:info(Run), undefined) end
     end;
 system_left(_, _, _) -> undefined.
@@ -251,7 +251,7 @@ goes_on_until(Ref) ->
         output_closed -> ok
     end.
 
-%% Monitors that are behind are given up after as long a time again as the run may take, at about the same moment as the run.
+%% Monitors with a backlog are given up after as much time again as the run may take, at about the same moment as the run.
 overtime(#state{options = #{timeout := Timeout}} = State) when is_integer(Timeout) ->
     case elapsed(State) >= Timeout of true -> timeout; false -> none end;
 overtime(_) -> none.
@@ -267,7 +267,7 @@ stop(Run, Break, #state{freezer = Freezer} = State) ->
     end.
 
 failed(Reason) ->
-    %% The run has gone with its application: `m:witness_cli` knows what that means.
+        %% The run has ended with its application: `m:witness_cli` handles that.
     {Status, _} = init:get_status(),
     Status =/= stopping orelse error(stopping),
     witness_cli_io:note([~"witness run: ", witness:format_error(Reason), $\n]),
@@ -295,7 +295,7 @@ system(starting, [App]) -> [~"the application ", name(App), ~" is starting"];
 system(running, [App]) -> [~"the application ", name(App), ~" runs"];
 system(_, [App]) -> [~"the application ", name(App), ~" has stopped"].
 
-%% Verdicts: called in a process of the run, one at a time
+%% Verdicts: these functions are called in a process of the run, one at a time
 
 tell(#{verdict := Verdict} = V, #state{options = #{json := true}, out = Out, header = Header} = State) ->
     count_reason(Verdict, V, State),
@@ -338,14 +338,14 @@ ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Head
     end,
     report(All, Code, State).
 
-%% With those of slices that were only counted.
+%% Includes the reasons of slices that were only counted.
 reasons(Summary, #state{reasons = Reasons}) ->
     lists:foldl(fun(#{reason := Why, count := Count, told := Told}, A) ->
         Reason = witness_text_verdict:reason(#{reason => Why, info => undefined}),
         maps:update_with(Reason, fun(N) -> N + Count - Told end, Count - Told, A)
     end, maps:from_list(ets:tab2list(Reasons)), [Undecided || Undecided = #{count := Count, told := Told} <- maps:get(undecided, Summary, []), Count > Told]).
 
-%% The exit code: a report that was asked for and is not there is no success.
+%% The exit code: a report that was requested and could not be written is not a success.
 report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->
     Plain = #{colour => false, width => 100},
     Result = {Code, reasons(Summary, State)},
@@ -363,7 +363,7 @@ report(Summary, Code, #state{options = #{report := Report} = Options} = State) -
     end;
 report(_, Code, _) -> Code.
 
-%% What was run or read.
+%% The system that was run, or the log that was read.
 subject(#{subject := Subject}) -> Subject;
 subject(#{start := Start}) -> started(Start).
 
@@ -375,7 +375,7 @@ started(#{system := {log, {file, File}}}) -> [~"log ", File];
 started(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
 started(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
-%% A violation stands, however the run has ended, but bad input goes before it.
+%% A violation takes precedence, however the run has ended, but bad input takes precedence over it.
 code(#{outcome := refused}, _) -> 2;
 code(#{outcome := violated}, _) -> 1;
 code(#{outcome := untrusted}, _) -> 3;

@@ -8,8 +8,8 @@ Errors are text for people.
 -export([add_paths/1, check_folders/2, load_config/1, load_elixir/2]).
 
 -doc """
-Puts folders in front of the code path, the first one first. A folder may be a pattern such as `_build/default/lib/*/ebin`.
-A copy of Witness among them is passed over, and not among the folders that are returned: this node runs its own.
+Puts folders at the front of the code path, in their order. A folder may be a pattern such as `_build/default/lib/*/ebin`.
+A copy of Witness among them is skipped, and not returned: this node runs its own.
 """.
 -spec add_paths([string()]) -> {ok, [file:filename()]} | {error, unicode:chardata()}.
 add_paths(Patterns) ->
@@ -22,7 +22,7 @@ add_paths(Patterns) ->
         {error, _} = Error -> Error
     end.
 
--doc "Whether all folders that an option names are there.".
+-doc "Whether all folders of an option exist.".
 -spec check_folders(Option :: string(), [file:filename()]) -> ok | {error, unicode:chardata()}.
 check_folders(Option, Folders) ->
     case [Folder || Folder <- Folders, not filelib:is_dir(Folder)] of
@@ -43,8 +43,8 @@ expand(Pattern) ->
 -doc """
 Sets the environment of applications from a `sys.config` file and the files that it includes.
 
-Applications that are loaded later keep these values. What the applications `kernel` and `stdlib` read when the VM
-starts is not affected any more.
+Applications that are loaded later keep these values. Parameters that the applications `kernel` and `stdlib` read when the VM
+starts have no effect any more.
 """.
 -spec load_config(file:filename()) -> ok | {error, unicode:chardata()}.
 load_config(File) ->
@@ -56,7 +56,7 @@ load_config(File) ->
             {error, [~"--config: ", witness_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
     end.
 
-%% Later values win, so an included file stands before what follows it.
+%% Later values win, so an included file comes before the entries after it.
 config(File, Including) ->
     lists:member(File, Including) andalso throw({config, File, ~"the file includes itself"}),
     case file:consult(File) of
@@ -93,7 +93,7 @@ merge({Application, New}, Config) ->
     lists:keystore(Application, 1, Config, {Application, Kept ++ New}).
 
 -doc """
-Makes Elixir available when the function to run is one of Elixir, or a folder holds modules of Elixir. Its libraries are
+Makes Elixir available if the function to run is one of Elixir, or a folder contains modules of Elixir. Its libraries are
 those of the `elixir` on PATH.
 """.
 -spec load_elixir(module(), [file:filename()]) -> ok | {error, unicode:chardata()}.
@@ -112,7 +112,7 @@ find_elixir() ->
     case os:find_executable("elixir") of
         false -> {error, ~"this needs the libraries of Elixir, and there is no elixir on PATH: name them with --pa"};
         Script ->
-            %% The script stands in Elixir's own folder bin, beside lib.
+            %% The script is in Elixir's own folder bin, next to lib.
             Root = filename:dirname(filename:dirname(followed(Script, 20))),
             case filelib:wildcard(filename:join([Root, "lib", "*", "ebin"])) of
                 [] -> {error, [~"there are no libraries of Elixir beside ", Script, ~": name them with --pa"]};
@@ -135,7 +135,7 @@ start_elixir() ->
         {error, Reason} -> {error, [~"Elixir does not start: ", witness_event:format_term(Reason, 200)]}
     end.
 
-%% Elixir's Logger makes the VM's handler anew when it starts.
+%% Elixir's Logger creates the VM's handler anew when it starts.
 log_to_standard_error() ->
     case application:get_env(logger, default_handler) of
         undefined ->

@@ -2,24 +2,24 @@
 -moduledoc """
 Interrupts as messages.
 
-The VM hands signals to the event manager `erl_signal_server`. This handler takes the place of the VM's own, which would
+The VM hands signals to the event manager `erl_signal_server`. This handler replaces the VM's own, which would
 stop the node at a SIGTERM: the process that called `catch_interrupts/0` gets the message `interrupt`. A second one ends
-the VM at once, for somebody who does not want to wait for good order.
+the VM at once, so a user need not wait for an orderly end.
 
 SIGINT (Ctrl-C) cannot be handled inside a VM of OTP 27 to 29: `os:set_signal/2` refuses it, and without the flag `+Bi`
 the VM asks for a decision on the terminal. So `bin/witness` starts the VM with `+Bi`, which makes it ignore SIGINT, and
-passes each SIGHUP, SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to all processes of a group, so the VM has it
-twice: it heeds what is passed on, and nothing else (`-witness_status` says who has started it).
+passes each SIGHUP, SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to all processes of a group, so the VM gets it
+twice. If `bin/witness` has started the VM (`-witness_status`), the VM handles only the signal that was passed on.
 
-A shell that is killed (SIGKILL) passes nothing on, but a pipe ends with it, whose other end the VM has (`-witness_shell`). That is an
-interrupt too, and the VM ends 10 s later at the latest. A command that catches no interrupts ends at once.
+A shell that is killed (SIGKILL) passes nothing on. But its end of a pipe is closed then, and the VM has the other end
+(`-witness_shell`). That is an interrupt too, and the VM ends 10 s later at the latest. A command that catches no interrupts ends at once.
 """.
 -behaviour(gen_event).
 
 -export([catch_interrupts/0, catch_interrupts/1, watch_shell/0, parent/0]).
 -export([shell/1, init/1, handle_event/2, handle_call/2]).
 
-%% A system that is brought to its end in good order may take as long once its shell is gone.
+%% The longest time for an orderly end after the shell has gone.
 -define(ORPHAN_MS, 10_000).
 
 -doc "From now on an interrupt is a message to the caller.".
@@ -27,8 +27,8 @@ interrupt too, and the VM ends 10 s later at the latest. A command that catches 
 catch_interrupts() -> catch_interrupts(fun() -> ok end).
 
 -doc """
-The same, and this is called before. The signals are handled with a high priority, since the system that is to be
-interrupted may leave no time for others.
+The same, and `First` is called before. The signals are handled with high priority, since the system that is to be
+interrupted may leave no time for other processes.
 """.
 -spec catch_interrupts(First :: fun(() -> ok)) -> ok.
 catch_interrupts(First) ->
@@ -41,7 +41,7 @@ catch_interrupts(First) ->
         error -> ok
     end.
 
--doc "From now on the VM ends with the shell that has started it.".
+-doc "From now on the VM ends when the shell that has started it ends.".
 -spec watch_shell() -> ok.
 watch_shell() ->
     case init:get_argument(witness_shell) of
@@ -63,8 +63,8 @@ shell(Descriptor) ->
     receive after ?ORPHAN_MS -> halt(witness_cli:status(3), [{flush, false}]) end.
 
 -doc """
-The process of the operating system that has started this one; `bin/witness` is it as long as that is there. Another one
-inherits the VM when the shell was killed, by a signal that it cannot pass on. Only known on Linux.
+The parent process of this VM in the operating system: `bin/witness`, as long as that runs. If the shell was killed by a signal that it
+cannot pass on, another process becomes the parent. Only known on Linux.
 """.
 -spec parent() -> pos_integer() | unknown.
 parent() ->
@@ -92,7 +92,7 @@ handle_event(Signal, {Receiver, Before, first}) when Signal =:= sigterm; Signal 
     {ok, {Receiver, Before, later}};
 handle_event(Signal, {_, _, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli:status(3), [{flush, false}]);
 handle_event(Signal, State) ->
-    %% All others keep their meaning.
+    %% All other signals keep their meaning.
     _ = erl_signal_handler:handle_event(Signal, []),
     {ok, State}.
 

@@ -1,26 +1,26 @@
 -module(witness_cli_step).
 -moduledoc """
-`witness replay --step`: goes through a recorded run, by commands (`m:witness_cli_step_parse`).
+`witness replay --step`: moves through a recorded run, by commands (`m:witness_cli_step_parse`).
 
-Commands come from the terminal, with completion and a history, from `--command`, or from standard input, a line each. Results go to
-standard output, what is wrong to standard error.
+Commands come from the terminal, with completion and a history, from `--command`, or from standard input, one per line. Results go to
+standard output, errors to standard error.
 
 | Exit code | Meaning |
 |---|---|
-| 0 | all that was asked for is there |
+| 0 | every command was answered |
 | 1 | the replay has diverged |
 | 2 | a command was wrong, or a recording that cannot be replayed |
-| 3 | a command had no answer, such as an event that is not there; or it was interrupted: what had been reached was told |
+| 3 | a command had no answer, such as an event that is not there; or it was interrupted: the progress until then was printed |
 """.
 
 -export([run/3]).
 
 -export_type([options/0]).
 
--doc "What the command line says: `commands` in the place of what is typed; `properties` to be monitored for verdicts.".
+-doc "Options of the command line: `commands` replace typed ones; `properties` are monitored for verdicts.".
 -type options() :: #{commands => [string()], properties := none | map()}.
 
-%% Processes whose names complete a line.
+%% The most processes that can complete a line by name.
 -define(COMPLETED, 500).
 
 -record(s, {session :: witness_step:session(),
@@ -33,7 +33,7 @@ standard output, what is wrong to standard error.
             number = 1 :: pos_integer(),
             code = 0 :: 0..3}).
 
--doc "Replays, and does what is asked for; the exit code.".
+-doc "Replays, and executes the commands; returns the exit code.".
 -spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..3} | {error, witness_replay:reason()}.
 run(Replay, Out, Options) ->
     case witness_cli_step_watch:run(fun() -> opened(Replay#{on_progress => witness_cli_step_watch:progress()}, Out, Options) end) of
@@ -64,7 +64,7 @@ greeted(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S
         identical -> S
     end.
 
-%% Where several apply: 2, then 1, then 3.
+%% If several codes apply, the first of 2, 1, 3 wins.
 failed(Code, #s{code = Before} = S) -> S#s{code = hd([Worst || Worst <- [2, 1, 3], Worst =:= Code orelse Worst =:= Before])}.
 
 done(#{commands := Commands}, S) -> given(Commands, S);
@@ -73,9 +73,9 @@ done(_, #s{session = Session} = S) ->
     Names = lists:append([[witness_cli_step_text:name(Id, Session), integer_to_binary(Id)]
                           || #{id := Id} <- lists:sublist(witness_step:processes(Last), ?COMPLETED)]),
     case witness_cli_step_terminal:open(fun(Before) -> witness_cli_step_parse:complete(Before, Names) end) of
-        %% Somebody has seen what was wrong.
+        %% The user has seen the errors, so they do not change the exit code.
         {ok, Reader} -> (typed(fun(Prompt) -> witness_cli_step_terminal:read(Reader, Prompt) end, "", S))#s{code = S#s.code};
-        %% There an empty line is nothing.
+        %% On standard input an empty line is ignored.
         none -> typed(fun(_) -> read() end, "", S)
     end.
 
@@ -86,7 +86,7 @@ given([Command | Commands], S) ->
         S1 -> given(Commands, S1)
     end.
 
-%% An empty line on a terminal, which has a prompt, is the one before again.
+%% On a terminal, which has a prompt, an empty line repeats the previous command.
 typed(Read, Before, #s{session = Session} = S) ->
     Prompt = [~"(", integer_to_binary(witness_step:at(Session)), ~"/", integer_to_binary(witness_step:size(Session)), ~") "],
     case Read(Prompt) of
@@ -206,7 +206,7 @@ where(#s{session = Session, look = Look}) -> witness_cli_step_text:where(Session
 
 with(any, _, Fun) -> Fun(any);
 with(Process, #s{session = Session}, Fun) ->
-    %% One may want to go to one that does not live yet.
+    %% The process may not have started yet at this step.
     {ok, Last} = witness_step:goto(last, Session),
     case {witness_step:find_process(Process, Session), witness_step:find_process(Process, Last)} of
         {{ok, Id}, _} -> Fun(Id);

@@ -1,22 +1,22 @@
 -module(witness_cli_step_parse).
 -moduledoc """
-The commands of `witness replay --step`: what can be typed, what it means, what completes it, and what helps with it. Pure.
+The commands of `witness replay --step`: their syntax, their meaning, completion and help. Pure.
 """.
 
 -export([parse/1, commands/0, help/1, complete/2]).
 
 -export_type([command/0, kind/0, where/0, direction/0]).
 
--doc "What a step is.".
+-doc "The kind of a step.".
 -type kind() :: any | send | take | spawn | call | timeout | exit.
 
 -type direction() :: forward | back.
 
--doc "Where one can go: a step, an entry of a process, a function, a line of a file.".
+-doc "A destination: a step, an entry of a process, a function, a line of a file.".
 -type where() :: {step, non_neg_integer()} | last | {place, Process :: binary(), Entry :: non_neg_integer()}
                | {function, binary()} | {line, File :: binary(), pos_integer()}.
 
--doc "A command. A process is what was typed.".
+-doc "A command. A process is the text that was typed.".
 -type command() :: nothing | quit | where | breaks
                  | {help, all | binary()} | {list, pos_integer()} | {go, direction(), pos_integer(), kind(), any | binary()} | {goto, where()}
                  | {verdict, direction()} | {continue, direction()} | {processes, living | all}
@@ -30,7 +30,7 @@ The commands of `witness replay --step`: what can be typed, what it means, what 
 -define(WHY, 20).
 -define(CALLS, 20).
 
--doc "The names of commands, how they are used, and what for.".
+-doc "The names of commands, their usage, and their purpose.".
 -spec commands() -> [{Name :: binary(), Usage :: binary(), Help :: binary()}].
 commands() ->
     [{~"help", ~"help [COMMAND]", ~"what there is"},
@@ -55,7 +55,7 @@ commands() ->
      {~"continue", ~"continue [back]", ~"to the next breakpoint, or the one before"},
      {~"quit", ~"quit", ~"ends"}].
 
--doc "A line that was typed; what is wrong with it, for people.".
+-doc "Parses a line that was typed. An error is text for people.".
 -spec parse(unicode:chardata()) -> {ok, command()} | {error, unicode:chardata()}.
 parse(Line) ->
     case unicode:characters_to_binary(Line) of
@@ -128,7 +128,7 @@ meant(~"delete", [N], _) -> counted(N, fun(Number) -> {delete, Number} end);
 meant(~"quit", [], _) -> quit;
 meant(_, _, _) -> error.
 
-%% What stands behind the first of these words.
+%% The text after the first of these words.
 rest(Word, Text) ->
     [_, Rest] = string:split(Text, Word),
     string:trim(Rest).
@@ -187,7 +187,7 @@ calls(Text, N) ->
         Function -> {calls, Function, N}
     end.
 
-%% A number; a process and one of its entries; a function, whose arity stands behind a slash; a file and a line.
+%% A number; a process and one of its entries; a function, with its arity after a slash; a file and a line.
 place(~"start") -> {step, 0};
 place(~"end") -> last;
 place(Text) ->
@@ -206,7 +206,7 @@ place(Text) ->
             end
     end.
 
--doc "What a command does.".
+-doc "The help for a command, or for all.".
 -spec help(all | binary()) -> {ok, [unicode:chardata()]} | {error, unicode:chardata()}.
 help(all) ->
     {ok, witness_text:columns([[Usage, Help] || {_, Usage, Help} <- commands()])
@@ -217,7 +217,7 @@ help(Name) ->
         Helps -> {ok, Helps}
     end.
 
--doc "What may stand in the place of the last word of a line: names of commands, and of processes behind those that want one.".
+-doc "Completions of the last word of a line: names of commands, and of processes after the commands that need one.".
 -spec complete(binary(), Processes :: [binary()]) -> {Typed :: binary(), [binary()]}.
 complete(Before, Processes) ->
     Words = binary:split(Before, ~" ", [global]),

@@ -1,18 +1,18 @@
 -module(witness_cli_step_terminal).
 -moduledoc """
-Lines that somebody types on a terminal, with what the shell of Erlang has for that: editing, a history, and completion.
+Reads lines from a terminal, with the editing, history and completion of the Erlang shell.
 
-The shell gives each of its jobs a process of its own to read from. Here that process does nothing but read when it is asked, since
-whoever steps has files and ports that belong to one process.
+The shell gives each of its jobs a process of its own to read from. Here that process only reads, on request, since the
+stepping process has files and ports that belong to it.
 """.
 
 -export([open/1, read/2]).
 -export([start/2]).
 
--doc "Takes the terminal over, if there is one. `Complete` says what completes a line, from what stands before the cursor.".
+-doc "Takes over the terminal, if there is one. `Complete` returns completions for the text before the cursor.".
 -spec open(fun((binary()) -> {Typed :: binary(), [binary()]})) -> {ok, pid()} | none.
 open(Complete) ->
-    %% The shell would say which Erlang it is.
+    %% Without a slogan, as the shell would print its Erlang version.
     ok = application:set_env(stdlib, shell_slogan, ""),
     case is_terminal(io:getopts(user)) andalso shell:start_interactive({?MODULE, start, [self(), Complete]}) of
         ok -> receive {?MODULE, Reader} -> {ok, Reader} after 5_000 -> none end;
@@ -27,7 +27,7 @@ is_terminal(_) -> false.
 start(Owner, Complete) ->
     spawn_link(fun() ->
         ok = io:setopts([{expand_fun, fun(Before) -> expanded(Complete, Before) end}, binary, {encoding, unicode}]),
-        %% Before OTP 28 there is no such option, and no history of such lines.
+        %% OTP before 28 does not have this option, and no history of such lines.
         _ = io:setopts([{line_history, true}]),
         Owner ! {?MODULE, self()},
         loop(Owner)
@@ -40,7 +40,7 @@ loop(Owner) ->
             loop(Owner)
     end.
 
-%% The shell gives what stands before the cursor backwards.
+%% The shell passes the text before the cursor reversed.
 expanded(Complete, Before) ->
     {Typed, Candidates} = Complete(unicode:characters_to_binary(lists:reverse(Before))),
     case Candidates of

@@ -1,5 +1,5 @@
 -module(witness_cli_step_text).
--moduledoc "What `witness replay --step` prints: steps, processes, messages, causes. Pure but for what it reads of the session.".
+-moduledoc "The output of `witness replay --step`: steps, processes, messages, causes. Pure, except for reading the session.".
 
 -export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1, function/1, calls/6]).
 
@@ -44,7 +44,7 @@ call({Module, Function, _}, Args) -> witness_event:format_signature({Module, Fun
 
 term(Term) -> witness_event:format_term(Term, ?TERM).
 
--doc "Where one is.".
+-doc "The current step.".
 -spec where(witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 where(S, Look) ->
     case witness_step:step(S) of
@@ -66,13 +66,13 @@ frame({Module, Function, Arity, Location}) ->
          _ -> ~""
      end].
 
--doc "The steps around; the one where one is has a mark.".
+-doc "The steps around; the current one has a mark.".
 -spec list(non_neg_integer(), pos_integer(), witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 list(At, Around, S, Look) ->
     [[case N of At -> ~"=> "; _ -> ~"   " end, step(witness_step:step(N, S), S, Look)]
      || N <- lists:seq(max(1, At - Around), min(witness_step:size(S), At + Around))].
 
--doc "Processes, with what they are called, how much lies in their mailboxes, and their names.".
+-doc "Processes, with their signatures, their queue lengths, and their names.".
 -spec processes(living | all, witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 processes(Which, S, _) ->
     At = witness_step:at(S),
@@ -85,7 +85,7 @@ processes(Which, S, _) ->
                               lists:join(~", ", [term(Name) || Name := Owner <- Names, Owner =:= Id])]
                              || #{id := Id, pid := Pid, called := MFA, ended := Ended} <- Shown]]).
 
--doc "What was sent to a process, and it has not taken.".
+-doc "The messages that were sent to a process, and that it has not received.".
 -spec mailbox(pos_integer(), witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 mailbox(Id, S, Look) ->
     case witness_step:mailbox(Id, S) of
@@ -104,7 +104,7 @@ links(Id, S, _) ->
 joined([]) -> ~"none";
 joined(Items) -> lists:join(~"; ", Items).
 
--doc "A chain of causes, the step asked for first.".
+-doc "A chain of causes, the requested step first.".
 -spec chain([witness_step:step()], witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 chain([], S, _) -> [[~"before the first of ", count(S)]];
 chain([First | Causes] = Chain, S, Look) ->
@@ -112,7 +112,7 @@ chain([First | Causes] = Chain, S, Look) ->
     [[~"   ", step(First, S, Look)] | [[~"<- ", step(Step, S, Look)] || Step <- Causes]]
         ++ [[~"<- and more: why ", integer_to_binary(maps:get(number, First)), ~" all"] || Last > 0].
 
--doc "Messages that were taken: as a chart, or in the language of Mermaid.".
+-doc "Messages that were received: as a chart, or in the language of Mermaid.".
 -spec sequence(text | mermaid, [witness_step:message()], witness_step:session(), witness_text:look()) -> [unicode:chardata()].
 sequence(_, [], _, _) -> [~"no message was taken so far"];
 sequence(text, Messages, S, Look) ->
@@ -133,12 +133,12 @@ party(Id, S) ->
     #{called := MFA} = witness_step:process(Id, S),
     witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?LABEL).
 
--doc "A function as it was asked for.".
+-doc "A function in the form of the request.".
 -spec function({binary(), binary(), arity() | any}) -> unicode:chardata().
 function({Module, Function, Arity}) ->
     [witness_text:clean(Module), $:, witness_text:clean(Function), [[$/, integer_to_binary(Arity)] || is_integer(Arity)]].
 
--doc "The first so many of these calls, each with the step behind which it was made.".
+-doc "The first of these calls, up to this number, each with the step after which it was made.".
 -spec calls({binary(), binary(), arity() | any}, [witness_step:call(), ...], pos_integer() | infinity, Complete :: boolean(), witness_step:session(),
             witness_text:look()) -> [unicode:chardata()].
 calls(Function, Calls, N, Complete, S, Look) ->
@@ -159,7 +159,7 @@ called(#{function := MFA, args := Args, result := Result}) ->
 
 shortened(Text) -> witness_text:cut(Text, ?TERM).
 
--doc "What a process has answered.".
+-doc "The answer of a process.".
 -spec state(witness_step_live:answer()) -> [unicode:chardata()].
 state({ok, State}) -> [witness_event:format_term(State, ?STATE)];
 state({in_receive, Stack, Backtrace}) -> [~"it waits for a message, with these values" | values(Stack, Backtrace)];
@@ -167,7 +167,7 @@ state({elsewhere, Stack, Backtrace}) ->
     [~"it is in the midst of something, so that it cannot be asked for its state; its values are" | values(Stack, Backtrace)];
 state({running, Stack, Backtrace}) -> [~"it runs, and has not come to a point where it can be asked; its values are" | values(Stack, Backtrace)].
 
-%% What the VM writes of each frame: the function that it belongs to, and what is on the stack in it. Frames of Witness are the first.
+%% The VM's text for each frame: its function, and its values on the stack. The first frames are those of Witness.
 values(Stack, Backtrace) ->
     frames(Stack) ++ [[~"      ", witness_text:cut(witness_text:clean(Line), ?TERM)] || Line <- shown(binary:split(Backtrace, ~"\n", [global]), own)].
 

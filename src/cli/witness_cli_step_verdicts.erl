@@ -1,12 +1,12 @@
 -module(witness_cli_step_verdicts).
 -moduledoc """
-Where in a run monitors have decided. They watch a replay of their own, and a verdict names the entry of a process and the event: that
-is the step, since each process does the same in every replay.
+Where in a run monitors have decided. They watch a replay of their own. A verdict names the entry of a process and the event, and
+that determines the step, since each process does the same in every replay.
 """.
 
 -export([find/3]).
 
--doc "Verdicts with the steps that decided them, in their order; those that no event has decided stand at the last entry.".
+-doc "Verdicts with the steps that decided them, in their order; a verdict without a deciding event is at the last entry.".
 -spec find(Properties :: map(), witness_replay:options(), witness_step:session()) ->
     {ok, [{pos_integer(), unicode:chardata()}]} | {error, unicode:chardata()}.
 find(Properties, Replay, Session) ->
@@ -33,7 +33,7 @@ find(Properties, Replay, Session) ->
         {error, Reason} -> {error, witness:format_error(Reason)}
     end.
 
-%% All that were told before the run has ended.
+%% The run has sent all verdicts before it ended.
 told(Ref, Verdicts) ->
     receive {Ref, Verdict} -> told(Ref, [Verdict | Verdicts]) after 0 -> Verdicts end.
 
@@ -44,7 +44,7 @@ place(#{log := Place}) ->
     end;
 place(_) -> [].
 
-%% Of the steps at an entry the one that is the event.
+%% Of the steps at an entry, the one that is this event.
 exactly({_, Entry}, #{event := #{event := Event}}, [First | _] = Steps, Session) ->
     Is = fun(N) ->
         #{entry := At, what := What} = witness_step:step(N, Session),

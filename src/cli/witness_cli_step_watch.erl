@@ -1,32 +1,32 @@
 -module(witness_cli_step_watch).
 -moduledoc """
-Watches over a process that goes through a run: what takes longer than a second is told on standard error, also where no terminal is, and an
-interrupt ends it with what had been reached.
+Watches over a process that goes through a run. If an operation takes longer than a second, it is reported on standard error, also without a
+terminal. An interrupt ends the process, and its progress is printed.
 
-The process itself only says what it does (`busy/1`, and the function that `progress/0` gives), by which it waits for nothing, and that it
-has done it (`idle/0`): then it waits until the line of progress is gone. The caller of `run/1` hears of the time and of interrupts.
+The process itself reports, without waiting, what it does (`busy/1`, and the function that `progress/0` returns). When it has
+done it (`idle/0`), it waits until the line of progress is erased. The caller of `run/1` handles timing and interrupts.
 """.
 
 -export([run/1, run/2, busy/1, idle/0, progress/0]).
 
-%% After which time the first line is printed; how often the next ones are, without a terminal and on one; how often the work is looked at.
+%% Milliseconds: until the first line; between lines without a terminal, and on one; between two checks of the work.
 -define(FIRST_MS, 1_000).
 -define(LINES_MS, 5_000).
 -define(TERMINAL_MS, 200).
 -define(LOOK_MS, 200).
 
--doc "Runs the function in a process of its own. `interrupted`: it was ended before it had come to its end, and what it had reached was told.".
+-doc "Runs the function in a process of its own. `interrupted`: it was ended early, and its progress was printed.".
 -spec run(fun(() -> Result)) -> {ok, Result} | interrupted.
 run(Fun) -> run(Fun, #{terminal => witness_cli_io:terminal(stderr), note => fun witness_cli_io:note/1}).
 
--doc "The same, where what is told is given to a function, on a terminal or not.".
+-doc "The same, with the function that prints, and whether it prints to a terminal.".
 -spec run(fun(() -> Result), #{terminal := boolean(), note := fun((unicode:chardata()) -> term())}) -> {ok, Result} | interrupted.
 run(Fun, Options) ->
     Said = ets:new(?MODULE, [public, {write_concurrency, true}]),
     ok = witness_cli_signal:catch_interrupts(),
     Self = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
-        %% With the caller it ends, and with it all that it has opened.
+        %% Linked, so that the process and all that it has opened end with the caller.
         true = link(Self),
         _ = put(?MODULE, {Self, Said}),
         Result = Fun(),
@@ -61,7 +61,7 @@ watched(Pid, Monitor, Said, #{terminal := Terminal, note := Note} = State) ->
         end
     end.
 
-%% Once for what has just begun to take long, and then from time to time.
+%% Once when an operation has taken longer than `?FIRST_MS', and then from time to time.
 is_due(Said, #{terminal := Terminal, told := Told}) ->
     case ets:lookup(Said, busy) of
         [{_, Since, Text}] ->
@@ -88,7 +88,7 @@ reached(Said) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
--doc "From now on this process does this.".
+-doc "From now on this process does what the text says.".
 -spec busy(unicode:chardata()) -> ok.
 busy(Text) ->
     case get(?MODULE) of
@@ -98,7 +98,7 @@ busy(Text) ->
             ok
     end.
 
--doc "It has done that, and prints next: on a terminal that would stand in the line of progress, which would then be cleared with it.".
+-doc "The process has done that, and prints next. On a terminal its output must not be in the line of progress, which is erased later.".
 -spec idle() -> ok.
 idle() ->
     case get(?MODULE) of
@@ -106,12 +106,12 @@ idle() ->
         {Watcher, Said} ->
             true = ets:delete(Said, busy),
             Ref = make_ref(),
-            %% The watcher does not end before this process, which is linked with it.
+            %% The watcher is linked with this process, so it does not end before it.
             Watcher ! {?MODULE, idle, self(), Ref},
             receive Ref -> ok end
     end.
 
--doc "How far it has come: a function that any process may call.".
+-doc "Returns a function for progress reports, which any process may call.".
 -spec progress() -> fun((unicode:chardata()) -> ok).
 progress() ->
     case get(?MODULE) of

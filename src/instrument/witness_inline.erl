@@ -1,6 +1,6 @@
 -module(witness_inline).
 -moduledoc """
-A parse transform: modules are woven for inline monitoring when they are compiled.
+A parse transform that weaves modules for inline monitoring when they are compiled.
 
 ```erlang
 %% rebar.config
@@ -10,11 +10,11 @@ A parse transform: modules are woven for inline monitoring when they are compile
 ```
 
 or, in one module, `-compile([{parse_transform, witness_inline}, {witness_inline, #{specs => ["specs/calc.hml"]}}]).` Witness
-has to be on the code path of the compiler.
+must be on the code path of the compiler.
 
-Code that is woven does what it did before; each process pays a look into its dictionary for an event. Nothing more happens
-until a run with `instrument => inline` is started for specifications that name the module (`witness:start/1`), which
-then neither needs debug information nor loads code. Processes that are born while there is a run are monitored.
+Woven code does what it did before; each process pays one read of its dictionary for an event. Nothing more happens
+until a run with `instrument => inline` is started for specifications that name the module (`witness:start/1`). The run
+then neither needs debug information nor loads code. Processes that start during the run are monitored.
 
 ## Options
 
@@ -22,16 +22,15 @@ A map, `#{}` without one.
 
 | Key | Value | Default |
 |---|---|---|
-| `specs` | specification files, by names that the compiler's working folder finds: processes may begin with the functions that they name | `[]` |
+| `specs` | specification files, relative to the compiler's working folder: processes may start with the functions they name | `[]` |
 | `include` | folders for `-include` in them | `[]` |
-| `entries` | further such functions: `all` that are exported, or `{Function, Arity}` of whatever module | `all` without `specs`, otherwise `[]` |
+| `entries` | further such functions: `all` exported ones, or `{Function, Arity}` of any module | `all` without `specs`, otherwise `[]` |
 
-What a run monitors may be named by other specifications, as long as these functions are the beginnings of its processes; if
-not, the run refuses to start.
+A run may use other specifications, as long as its processes start with these functions. Otherwise the run refuses to start.
 
 ## Errors
 
-Wrong options and wrong specifications are errors of the compiler, with their places.
+Wrong options and wrong specifications are compiler errors, with their locations.
 """.
 
 -export([parse_transform/2, entries/1, plan/1]).
@@ -48,7 +47,7 @@ Wrong options and wrong specifications are errors of the compiler, with their pl
 parse_transform(Forms, Options) ->
     case [Module || {attribute, _, module, Module} <- Forms] of
         [Module | _] -> woven(Module, Forms, Options);
-        %% The compiler says so.
+        %% The compiler reports that.
         [] -> Forms
     end.
 
@@ -94,7 +93,7 @@ default(_) -> [].
 
 patterns(#{specs := Files, include := Include}) ->
     lists:foldl(fun(File, {Patterns, Warnings}) ->
-        %% Under this name nothing is ever loaded.
+        %% No module is ever loaded under this name.
         case witness_spec:to_object(File, witness_spec_code_0, #{include => Include, central => false}) of
             {ok, {#{entries := Entries}, _}, Diagnostics} ->
                 {[Name || #{names := Names} <- Entries, Name <- Names] ++ Patterns, Diagnostics ++ Warnings};
@@ -115,11 +114,11 @@ attribute({attribute, Anno, module, _} = Form, Entries) ->
 attribute(Form, _) ->
     [Form].
 
--doc "How a module is woven for inline monitoring, whose processes may begin with these functions.".
+-doc "How to weave a module for inline monitoring, if processes may start with these functions.".
 -spec plan(all | [{atom(), arity()}]) -> witness_weave:plan().
 plan(Entries) -> #{runtime => ?RUNTIME, entries => Entries, announces => true, waits => blocked}.
 
--doc "The functions that processes may begin with, of a module that was compiled with the parse transform.".
+-doc "The functions that processes may start with, of a module that was compiled with the parse transform.".
 -spec entries(module()) -> all | [{atom(), arity()}].
 entries(Module) ->
     case proplists:get_value(?MODULE, Module:module_info(attributes), []) of

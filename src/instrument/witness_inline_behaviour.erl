@@ -2,13 +2,13 @@
 -moduledoc """
 The events of a process of `gen_server`, `gen_statem`, `gen_event` or `supervisor`, seen from its callbacks.
 
-Woven callbacks (`m:witness_weave_behaviour`) ask here first. What a callback is given and what it returns are events,
-as the VM would trace the process: the message that OTP has taken for it, the replies that OTP sends for it. What each
-behaviour makes of them is in `m:witness_inline_behaviour_server`, `_statem` and `_event`, which are pure.
+Woven callbacks (`m:witness_weave_behaviour`) call this module first. It turns the arguments of a callback and its result into
+events, as if the VM traced the process: the message that OTP has taken for it, the replies that OTP sends for it. The
+events of each behaviour are in `m:witness_inline_behaviour_server`, `_statem` and `_event`, which are pure.
 
-A callback is observed when OTP has called it. When the process's own code calls it, also in another callback, it is
-part of what goes on already. Within a callback the stack tells the one from the other: a callback that enters another
-loop (`enter_loop`) never returns.
+A callback is observed if OTP has called it. If the process's own code calls it, even in another callback, it is part of what
+already runs. Within a callback the stack distinguishes the two, since a callback that enters another loop (`enter_loop`)
+never returns.
 """.
 
 -export([callback/3, init/2, is_first/3, is_between/0]).
@@ -17,7 +17,7 @@ loop (`enter_loop`) never returns.
 -doc "An event of the process itself.".
 -type seen() :: {recv, Message :: term()} | {send, To :: term(), Message :: term()}.
 
--doc "How a callback has ended: `throw/1` is a value for OTP.".
+-doc "How a callback has ended. A thrown term is a value for OTP.".
 -type outcome() :: {value, term()} | {raised, error | exit, Reason :: term(), Stack :: list()}.
 
 -type state() :: term().
@@ -25,24 +25,24 @@ loop (`enter_loop`) never returns.
 -doc "The state at the start of the process.".
 -callback new() -> state().
 
--doc "The events of a callback that is called. `lost`: what it is given does not fit what was seen before.".
+-doc "The events of a call of a callback. `lost`: its arguments do not fit what was seen before.".
 -callback given(module(), Function :: atom(), Args :: [term()], state()) -> {[seen()], state()} | {lost, Why :: atom()}.
 
--doc "The events of its outcome, and what becomes of the process.".
+-doc "The events of its outcome, and whether the process goes on.".
 -callback returned(module(), Function :: atom(), Args :: [term()], outcome(), state()) ->
     {[seen()], state(), running | {ended, Reason :: term()}} | {lost, Why :: atom()}.
 
--doc "Whether all that the callbacks of before have had sent is told, so that OTP does nothing more before the next one that is an event.".
+-doc "Whether all messages of the earlier callbacks are reported. If so, OTP performs no event before the next callback that is one.".
 -callback is_told(state()) -> boolean().
 
-%% Beside the state of the monitors: woven code sees neither.
+%% This entry is beside the state of the monitors; woven code sees neither.
 -define(KEY, '$witness_inline_behaviour').
 
-%% What this module keeps of a process: `outside' of callbacks, `calling' one, which then asks a second time, or `inside' of
-%% it; and whether the process has begun here, so that its end is seen here too.
+%% where: `outside' of callbacks; `calling' one, which then asks a second time; or `inside' of it. begun: whether the process has
+%% begun in this module, which then sees its end too.
 -record(slot, {kind :: module(), where = outside :: outside | calling | inside, begun :: boolean(), state :: state()}).
 
--doc "A callback of a process that is monitored. `go`: do what was written.".
+-doc "A callback of a process that may be monitored. `go`: run the original code.".
 -spec callback(module(), atom(), [term()]) -> go | {done, term()}.
 callback(Module, Function, Args) ->
     case witness_inline_process:active() of
@@ -71,8 +71,8 @@ within(Slot, Kind, Module, Function, Args) ->
     observed(#slot{kind = Kind, begun = Begun, state = Kind:new()}, Module, Function, Args).
 
 -doc """
-`init/1` of a callback module, in a process that is not monitored: one that OTP has started begins here. Any other
-begins as with every function that processes are spawned with.
+`init/1` of a callback module, in a process that is not monitored. If OTP has started the process, it begins here. Otherwise
+`init/1` is treated as any other function that a process was spawned with.
 """.
 -spec init(module(), [term()]) -> go | {done, term()}.
 init(Module, Args) ->
@@ -90,15 +90,15 @@ begun(Kind, Module, Args) ->
     case witness_inline_process:born(Module, signature(Kind, Module, Args)) of
         monitored ->
             Observed = observed(#slot{kind = Kind, begun = true, state = Kind:new()}, Module, init, Args),
-            %% It goes on where it has no callbacks, so from here on it can only be seen in parts.
+            %% Its loop has no callbacks, so events after `init' are missing.
             _ = Kind =:= witness_inline_behaviour_supervisor andalso witness_inline_process:gap(no_callbacks),
             Observed;
         not_monitored -> go
     end.
 
 -doc """
-Whether `proc_lib` itself has called the function. What the process says of its first function is the callback of a
-behaviour where there is one, also one that is not known here.
+Whether `proc_lib` itself has called the function. `'$initial_call'` does not show that: in a process of any behaviour, also one
+that is not known here, it names the callback.
 """.
 -spec is_first(module(), atom(), arity()) -> boolean().
 is_first(Module, Function, Arity) -> by(Module, Function, Arity) =:= proc_lib.
@@ -125,7 +125,7 @@ observed(#slot{kind = Kind, state = State} = Slot, Module, Function, Args) ->
             {done, done(Calling, Module, Function, Args)}
     end.
 
-%% The stack of an exception is kept as it is: OTP reports it, and it is the reason of the exit.
+%% The stack of an exception stays as it is: OTP reports it, and it is part of the exit reason.
 done(Slot, Module, Function, Args) ->
     try apply(Module, Function, Args) of
         Value ->
@@ -172,8 +172,8 @@ seen([{send, To, Message} | Seen]) ->
     witness_inline_process:event({send, self(), To, Message, undefined}),
     seen(Seen).
 
-%% Who has called the function that asks: it stands in the stack itself, as the call of this module is not its last.
-%% What the VM is set to show of the stack may be less than that.
+%% Which behaviour has called this function. The function is in the stack itself, since its call of this module is not a tail
+%% call. The VM may be set to show fewer frames (`backtrace_depth').
 caller(Module, Function, Arity) -> kind(by(Module, Function, Arity)).
 
 by(Module, Function, Arity) ->

@@ -1,7 +1,7 @@
 -module(witness_inline_behaviour_child).
 -moduledoc """
-The signature of the process that a function of OTP or Elixir starts: what `m:witness_event_signature` makes of what
-the VM would say of it.
+The signature of a process that a function of OTP or Elixir starts. It is the one that `m:witness_event_signature` would derive
+from the VM's trace.
 """.
 
 -export([signature/2]).
@@ -23,11 +23,11 @@ signature(gen_server, Args) ->
 signature('Elixir.GenServer', [Module, Arg | _]) -> server(Module, Arg);
 signature(_, Args) -> named(Args).
 
-%% Without a name, or with one in front.
+%% Without a name, or with one as the first argument.
 named([Module, Arg | _]) when is_atom(Module) -> {Module, init, [Arg]};
 named([_Name, Module, Arg | _]) -> {Module, init, [Arg]}.
 
-%% What an agent or a supervisor is started with stands in the argument of a server.
+%% The argument of the server contains what an agent or a supervisor is started with.
 server(Module, Arg) ->
     witness_event_signature:resolve({proc_lib, init_p, [self(), [], gen, init_it,
                                                         [gen_server, self(), self(), Module, Arg, []]]}).

@@ -4,12 +4,12 @@
 -moduledoc """
 What calls of OTP's behaviours and of Elixir's libraries send and receive, in a process that is monitored.
 
-The function itself is called, with what it was given. Its messages are made in OTP's modules, so the events are told
-of here, as the VM would trace them: the receiver as the function looks it up, the message as it builds it. The tag of
-a request is the real one where the caller gets to know it (`send_request`), otherwise one made up in the same form,
+The function itself is called with its original arguments. Its messages are made in OTP's modules. So this module reports the
+events as the VM would trace them: the receiver as the function looks it up, the message as it builds it. If the caller
+gets the tag of a request (`send_request`), the event has the real one. Otherwise this module makes one of the same form,
 the same in the request and in its reply.
 
-Not told: a reply that comes too late, the `'DOWN'` of a `multi_call`, and the messages with which processes are
+Not reported: a reply that comes too late, the `'DOWN'` of a `multi_call`, and the messages with which processes are
 started (`ack`) and stopped.
 """.
 
@@ -17,7 +17,7 @@ started (`ack`) and stopped.
 
 -type seen() :: witness_inline_behaviour:seen().
 
--doc "Starts a process: its birth, where the result tells who it is.".
+-doc "Starts a process. If the result contains the pid of the child, that is a `fork`.".
 -spec start(module(), atom(), [term()]) -> term().
 start(Module, Function, Args) ->
     Result = apply(Module, Function, started(Module, Args)),
@@ -34,7 +34,7 @@ starter(Module) -> Module.
 started(proc_lib, Args) -> witness_inline_spawn:wrapped(Args);
 started(_, Args) -> Args.
 
-%% A task that is awaited is told its function by message.
+%% A task that is awaited gets its function by message.
 signature('Elixir.Task', async, _) -> {'Elixir.Task.Supervised', reply, ['_', '_', '_']};
 signature(Module, _, Args) -> witness_inline_behaviour_child:signature(Module, Args).
 
@@ -73,11 +73,11 @@ call(Module, Function, Args) ->
             end
     end.
 
-%% The request is told, and the process waits for its reply. A name may be looked up by code that is not OTP's, which may act.
+%% The request is reported, and the process waits for its reply. A `via' name is looked up by code that is not OTP's, and may act.
 rests({via, _, _}) -> ok;
 rests(_) -> witness_inline_process:rests().
 
-%% The end of the server, which is told by message; a time-out is not. OTP's modules add who has called whom.
+%% The reason in the `'DOWN'' of the server. A time-out has no such message. OTP's modules add the call to the reason.
 down({Reason, {Module, Function, Args}}) when is_atom(Module), is_atom(Function), is_list(Args) -> down(Reason);
 down(timeout) -> [];
 down({nodedown, _}) -> [noconnection];
@@ -86,14 +86,14 @@ down(Reason) -> [Reason].
 monitor_of([alias | Monitor]) -> Monitor;
 monitor_of(Monitor) -> Monitor.
 
-%% What `gen:call/4' answers stands in `ok'.
+%% `gen:call/4' returns the reply in `ok'.
 replied(gen, {ok, Reply}) -> Reply;
 replied(_, Reply) -> Reply.
 
-%% Who is asked what. Where there is nobody, nothing is sent.
+%% The receiver, the message and the tag of a request. `false': the call sends nothing.
 asked(Module, Function, Args) ->
     case witness_inline_behaviour_request:of_call(Module, Function, Args) of
-        %% A time that is none is refused, too, before anything is sent.
+        %% The call also refuses an invalid time-out before it sends anything.
         {Server, Label, Request, Timeout} when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
             case witness_inline_behaviour_request:target(Server) of
                 none -> false;
@@ -105,12 +105,12 @@ asked(Module, Function, Args) ->
         _ -> false
     end.
 
-%% As `gen:call/4': a call that may time out waits behind an alias.
+%% As `gen:call/4': a call that may time out uses an alias.
 tag(infinity, To) when not is_pid(To); node(To) =:= node() -> make_ref();
 tag(_, _) -> [alias | make_ref()].
 
-%% Replies are taken in the opposite order of the requests. What is no node ends the call after requests were sent, and what was
-%% taken by then is not known.
+%% The caller takes replies in the reverse order of the requests. If an element is not a node, the call fails after it has sent
+%% requests, and the replies that it took are not known.
 multi_call(Module, Args) ->
     case witness_inline_behaviour_request:of_multi_call(Args) of
         refused -> apply(Module, multi_call, Args);
@@ -160,7 +160,7 @@ cast(Module, Function, Args) ->
 -doc "The reply to a request, or replies to several.".
 -spec reply(module(), atom(), [term()]) -> term().
 reply(Module, Function, Args) ->
-    %% What is no reply ends the call, after those before it.
+    %% An invalid reply makes the call fail after it has sent the replies before it.
     try apply(Module, Function, Args)
     after
         observed(Module) andalso [see(witness_inline_behaviour_server:sent(From, Reply)) || {From, Reply} <- replies(Args)]
@@ -171,7 +171,7 @@ replies([{reply, {_, _} = From, Reply}]) -> [{From, Reply}];
 replies([[{reply, {_, _} = From, Reply} | Replies]]) -> [{From, Reply} | replies([Replies])];
 replies(_) -> [].
 
--doc "A request whose reply is fetched later, and the fetching.".
+-doc "Sends a request to fetch its reply later, or fetches the reply.".
 -spec request(module(), atom(), [term()]) -> term().
 request(Module, Function, Args) ->
     case observed(Module) of
@@ -179,7 +179,7 @@ request(Module, Function, Args) ->
         true -> witness_inline_behaviour_request:done(Module, Function, Args, fun see/1)
     end.
 
-%% Whether the calls of the module are told of here: where it is woven itself, its own sends and receives are.
+%% Whether this module reports the calls of `Module'. If `Module' is woven, its own sends and receives are reported instead.
 observed(Module) -> witness_inline_process:active() andalso not woven(Module).
 
 woven(Module) when Module =:= gen; Module =:= gen_server; Module =:= gen_statem; Module =:= gen_event;

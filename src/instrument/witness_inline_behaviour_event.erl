@@ -1,19 +1,19 @@
 -module(witness_inline_behaviour_event).
-%% The tags of OTP.
+%% The tags that OTP uses.
 -dialyzer({no_improper_lists, given/4}).
 -moduledoc """
-What the handlers of a `gen_event` tell of its manager; pure.
+The events of the manager of a `gen_event`, derived from its handlers; pure.
 
 | callback | events |
 |---|---|
-| `handle_event(Event, _)` of the first handler that is asked | receives `{notify, Event}`, also where it was `sync_notify` |
+| `handle_event(Event, _)` of the first handler that is called | receives `{notify, Event}`, also if it was `sync_notify` |
 | `handle_info(Message, _)` of the first one | receives `Message` |
-| `handle_call(Request, _)` | receives `{self(), {self(), Tag}, {call, Module, Request}}`: who has called is not known here |
-| what it returns | sends `{Tag, Reply}` |
+| `handle_call(Request, _)` | receives `{self(), {self(), Tag}, {call, Module, Request}}`: the caller is not known here |
+| the result of `handle_call` | sends `{Tag, Reply}` |
 
-All handlers are asked about the same event, one after the other, and it is one event of the process. The manager asks
-each of its handlers exactly once, so the handlers that were added and not removed say when the next event begins:
-when one is asked that was not to be asked any more.
+The manager calls all handlers with the same event, one after the other, and that is one event of the process. It calls
+each of its handlers exactly once for an event. So the set of installed handlers determines when the next event starts: when a
+handler is called that is not left to be called for the current one.
 """.
 -behaviour(witness_inline_behaviour).
 
@@ -21,8 +21,8 @@ when one is asked that was not to be asked any more.
 
 -type handlers() :: #{module() => pos_integer()}.
 
-%% Handlers that are installed; those that have still to be asked about the event that is handled now; the reply that is
-%% sent when a handler that ends, or that is swapped, has done so.
+%% Handlers that are installed; those that have still to be called for the current event; the reply that is
+%% sent when a handler that is removed or swapped has ended.
 -record(manager, {installed = #{} :: handlers(), asked = #{} :: handlers(), event :: term(),
                   tag :: term(), last = [] :: [witness_inline_behaviour:seen()], swaps = false :: boolean()}).
 

@@ -1,13 +1,13 @@
 -module(witness_inline_behaviour_request).
 -moduledoc """
-The messages that the functions of OTP's behaviours, and of Elixir's libraries over them, send for their callers:
-which, and to whom. And the functions with which replies are fetched later.
+The messages that functions of OTP's behaviours, and of Elixir's libraries over them, send for their callers, and the
+receivers of these messages. Also the functions that fetch replies later.
 """.
 
 -export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, asked/1, target/1, receiver/1, done/4]).
 
 -doc """
-The server, the first element of the message, the request, and how long is waited for the reply. `refused`: nothing is sent.
+The server, the first element of the message, the request, and the time-out for the reply. `refused`: nothing is sent.
 """.
 -spec of_call(module(), atom(), [term()]) -> {Server :: term(), Label :: term(), Request :: term(), timeout()} | refused.
 of_call(gen, call, [Server, Label, Request]) -> {Server, Label, Request, 5_000};
@@ -35,7 +35,7 @@ of_call('Elixir.Agent', Function, [Agent, M, F, A, Timeout]) -> {Agent, '$gen_ca
 of_call(_, call, [Server, Request]) -> {Server, '$gen_call', Request, 5_000};
 of_call(_, call, [Server, Request, Timeout]) -> {Server, '$gen_call', Request, Timeout}.
 
--doc "The nodes that are asked, the name there, the request, and the arguments behind that. `refused`: nothing is sent.".
+-doc "The nodes of the call, the name there, the request, and the arguments behind that. `refused`: nothing is sent.".
 -spec of_multi_call([term()]) -> {Nodes :: term(), Name :: atom(), Request :: term(), More :: [term()]} | refused.
 of_multi_call([Name, Request]) when is_atom(Name) -> {[node() | nodes()], Name, Request, []};
 of_multi_call([Nodes, Name, Request]) when is_list(Nodes), is_atom(Name) -> {Nodes, Name, Request, []};
@@ -44,7 +44,7 @@ of_multi_call([Nodes, Name, Request, Timeout])
     {Nodes, Name, Request, [Timeout]};
 of_multi_call(_) -> refused.
 
--doc "Who is sent which message.".
+-doc "The receiver and the message.".
 -spec of_cast(module(), atom(), [term()]) -> {Server :: term(), Message :: term()}.
 of_cast(gen_event, notify, [Manager, Event]) -> {Manager, {notify, Event}};
 of_cast('Elixir.Agent', cast, [Agent, M, F, A]) -> {Agent, {'$gen_cast', {cast, {M, F, A}}}};
@@ -57,25 +57,25 @@ of_abcast([Name, Message]) when is_atom(Name) -> {[node() | nodes()], Name, Mess
 of_abcast([Nodes, Name, Message]) when is_list(Nodes), is_atom(Name) -> {Nodes, Name, Message};
 of_abcast(_) -> refused.
 
--doc "The nodes that are sent to: those before what is no node.".
+-doc "The nodes that get the message: those before the first element that is not a node.".
 -spec asked(Nodes :: term()) -> [node()].
 asked([Node | Nodes]) when is_atom(Node) -> [Node | asked(Nodes)];
 asked(_) -> [].
 
--doc "Whom a call sends its request to: a name of this node is looked up first. `none` where that finds nobody.".
+-doc "The receiver of a call's request: a name of this node is looked up first. `none` if there is no such process.".
 -spec target(Server :: term()) -> pid() | {atom(), node()} | none.
 target(Name) when is_atom(Name) -> found(whereis(Name));
 target({Name, Node}) when is_atom(Name), Node =:= node() -> found(whereis(Name));
 target({Name, Node}) when is_atom(Name), Name =/= global, is_atom(Node), node() =:= nonode@nohost -> none;
 target(Server) -> receiver(Server).
 
--doc "Whom a cast sends its message to: it leaves a name to the VM.".
+-doc "The receiver of a cast's message: the VM looks up the name.".
 -spec receiver(Server :: term()) -> pid() | atom() | {atom(), node()} | none.
 receiver(Process) when is_pid(Process) -> Process;
 receiver(Name) when is_atom(Name) -> case found(whereis(Name)) of none -> none; _ -> Name end;
 receiver({global, Name}) -> found(global:whereis_name(Name));
 receiver({via, Module, Name}) ->
-    %% What a registry does is no matter of an observer: where it fails, so does the call.
+    %% A failure of a registry is ignored here: the call itself fails, too.
     try found(Module:whereis_name(Name)) catch _:_ -> none end;
 receiver({Name, Node} = Server) when is_atom(Name), is_atom(Node) -> Server;
 receiver(_) -> none.
@@ -83,7 +83,7 @@ receiver(_) -> none.
 found(Process) when is_pid(Process) -> Process;
 found(_) -> none.
 
--doc "Does the call, and gives `See` the events of it.".
+-doc "Does the call, and passes its events to `See`.".
 -spec done(module(), atom(), [term()], fun((witness_inline_behaviour:seen()) -> term())) -> term().
 done(Module, send_request, [Server | Args], See) ->
     Result = apply(Module, send_request, [Server | Args]),
@@ -92,7 +92,7 @@ done(Module, send_request, [Server | Args], See) ->
         {_, [Asked | Others]} -> {'$gen_call', Asked, Others}
     end,
     case target(Server) of
-        %% The caller tells itself.
+        %% The caller itself sends the `DOWN' message to itself.
         none -> See({send, self(), {'DOWN', id(Result, More), process, Server, nobody(Server)}});
         To -> See({send, To, {Label, {self(), [alias | id(Result, More)]}, Request}})
     end,
@@ -113,7 +113,7 @@ done('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) -
             erlang:raise(exit, {Reason, By}, Stack)
     end;
 done(Module, Function, [Requests, Timeout, Delete], See) when is_map(Requests), is_boolean(Delete) ->
-    %% What is left of the collection tells which request was replied to.
+    %% The rest of the collection shows which request got a reply.
     case apply(Module, Function, [Requests, Timeout, true]) of
         {Response, Label, Left} ->
             [Id] = maps:keys(maps:without(maps:keys(Left), Requests)),
@@ -135,7 +135,7 @@ id(Requests, [_Label, Before]) -> [Id] = maps:keys(maps:without(maps:keys(Before
 
 responded(_, {reply, Reply}, Id, See) -> See({recv, {[alias | Id], Reply}});
 responded(gen_event, {error, Why} = Reply, Id, See) ->
-    %% A handler that fails is a reply, and has no process behind it.
+    %% If a handler fails, the error is a reply, and contains no process.
     case Why of
         {Reason, Server} when Reason =/= 'EXIT', is_pid(Server) orelse is_atom(Server) orelse is_tuple(Server) ->
             See({recv, {'DOWN', Id, process, Server, Reason}});

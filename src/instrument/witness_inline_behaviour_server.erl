@@ -1,12 +1,12 @@
 -module(witness_inline_behaviour_server).
 -moduledoc """
-What the callbacks of a `gen_server` tell of its process; pure.
+The events of a `gen_server` process, derived from its callbacks; pure.
 
 | callback | events |
 |---|---|
 | `handle_call(Request, From, _)` | receives `{'$gen_call', From, Request}` |
 | `handle_cast(Message, _)` | receives `{'$gen_cast', Message}` |
-| `handle_info(Message, _)` | receives `Message`, unless it is the time-out that the callback before has asked for |
+| `handle_info(Message, _)` | receives `Message`, unless it is the time-out that the previous callback has set |
 | `{reply, Reply, ...}` | sends the reply to the caller or its alias |
 | `{stop, _, Reply, _}` | the same, after `terminate`, as `gen_server` does |
 | `terminate(Reason, _)` | has ended for this reason, or for that of a crash in `terminate` |
@@ -16,7 +16,7 @@ What the callbacks of a `gen_server` tell of its process; pure.
 
 -export([new/0, given/4, returned/5, is_told/1, sent/2]).
 
-%% Sent when `terminate' has returned; the content of a time-out that is still to come, which any other message cancels.
+%% last: is sent when `terminate' has returned; timeout: the content of a time-out that may still come; any other message cancels it.
 -record(server, {last = [] :: [witness_inline_behaviour:seen()], timeout = none :: none | {timeout, term()}}).
 
 new() -> #server{}.
@@ -64,7 +64,7 @@ waiting({Kind, Time, Content, _}, State) when Kind =:= timeout; Kind =:= hiberna
     waiting({Kind, Time, Content}, State);
 waiting(_, State) -> State.
 
-%% What is no action ends the server before it replies.
+%% An invalid action ends the server before it replies.
 is_action({continue, _}) -> true;
 is_action(hibernate) -> true;
 is_action(infinity) -> true;
@@ -73,7 +73,7 @@ is_action(Action) when tuple_size(Action) =:= 3; tuple_size(Action) =:= 4 ->
     is_timed() andalso (element(1, Action) =:= timeout orelse element(1, Action) =:= hibernate);
 is_action(_) -> false.
 
-%% Actions with a time-out of their own are known to OTP 29 and later.
+%% OTP 29 and later know actions with a time-out of their own.
 is_timed() -> list_to_integer(erlang:system_info(otp_release)) >= 29.
 
 started({value, {ok, _}}, State) -> {[], State, running};
@@ -91,11 +91,11 @@ started({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Cla
 reason(error, Reason, Stack) -> {Reason, Stack};
 reason(exit, Reason, _) -> Reason.
 
--doc "What `gen:reply/2` sends for this caller, and to whom.".
+-doc "The receiver and the message of `gen:reply/2` for this caller.".
 -spec sent(From :: term(), Reply :: term()) -> witness_inline_behaviour:seen().
 sent({_, [alias | Alias] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
 sent({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
 sent({To, Tag}, Reply) -> {send, To, {Tag, Reply}}.
 
-%% A reply that is sent when it has terminated.
+%% `last' is sent after `terminate'.
 is_told(#server{last = Last}) -> Last =:= [].

@@ -1,18 +1,18 @@
 -module(witness_inline_behaviour_statem).
 -moduledoc """
-What the callbacks of a `gen_statem` tell of its process; pure.
+The events of a `gen_statem` process, derived from its callbacks; pure.
 
 | callback | events |
 |---|---|
 | a state, or `handle_event`, with `{call, From}`, `cast` or `info` | receives `{'$gen_call', From, Request}`, `{'$gen_cast', Message}` or `Message` |
 | the same, again after it was postponed, or inserted by `next_event` | none: it was a message before, or never is one |
 | with `enter`, `internal` or a time-out | none |
-| the action `{reply, From, Reply}` | sends the reply, when its action is done |
+| the action `{reply, From, Reply}` | sends the reply, when the action is executed |
 | `terminate(Reason, _, _)`, `init` without a state | has ended, as with a `gen_server` |
 
-The machine takes no message before it has worked off what was inserted and what is tried again after a change of
-state. So these are kept here in the order in which it will handle them, and whatever comes is the first of them, or a
-message.
+The machine takes no message before it has handled the inserted events, and the postponed ones after a change of
+state. So these events are kept here in the order in which the machine will handle them. The next event is the first of them, or, if
+there are none, a message.
 """.
 -behaviour(witness_inline_behaviour).
 
@@ -20,7 +20,7 @@ message.
 
 -type machine_event() :: {Type :: term(), Content :: term()}.
 
-%% What is done when the callback of an event has returned, and the one that enters the next state.
+%% What happens when the callback of an event, and the one that enters the next state, have returned.
 -record(step, {event :: machine_event() | none, postpone = false :: boolean(), inserted = [] :: [machine_event()],
                changed = false :: boolean()}).
 
@@ -51,7 +51,7 @@ message({cast, Message}) -> [{recv, {'$gen_cast', Message}}];
 message({info, Message}) -> [{recv, Message}];
 message(_) -> [].
 
-%% Inserted events come first, then those that were postponed, where the state has changed, then what was inserted
+%% Inserted events come first, then, if the state has changed, those that were postponed, then the events that were inserted
 %% before.
 transition(#machine{step = none} = State) ->
     State;
@@ -80,8 +80,8 @@ returned(_, _, _, {raised, Class, Reason, Stack}, State) ->
 returned(_, _, _, _, State) ->
     {[], State, running}.
 
-%% `terminate' is given the reason of an error, and the process exits with the reason and a stack. Where the machine
-%% itself finds the error, in what a callback has returned or because it is not there, its stack is not known here.
+%% `terminate' gets the reason of an error, and the process exits with the reason and a stack. If the machine
+%% itself raises the error, for a bad return value or a missing callback, its stack is not known here.
 exit_reason(Reason, #machine{failed = {Reason, Exit}}) -> Exit;
 exit_reason(Reason, _) when Reason =:= undef; Reason =:= badarg -> {Reason, []};
 exit_reason({Bad, _} = Reason, _) when Bad =:= bad_return_from_state_function; Bad =:= bad_action_from_state_function;
@@ -103,7 +103,7 @@ started({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Cla
 reason(error, Reason, Stack) -> {Reason, Stack};
 reason(exit, Reason, _) -> Reason.
 
-%% What enters a state goes on with the step of the event that has led there.
+%% A callback that enters a state continues the step of the event that has led there.
 result(Value, Type, Name, #machine{step = Before} = State) ->
     Step = case Before of none -> #step{event = none}; _ -> Before end,
     case Value of
@@ -128,7 +128,7 @@ replies([{reply, {Pid, _} = From, Reply} | Replies]) when is_pid(Pid) ->
     [witness_inline_behaviour_server:sent(From, Reply) | replies(Replies)];
 replies(_) -> [].
 
-%% An action that is none ends the machine; those before it are done.
+%% An invalid action ends the machine; the actions before it are executed.
 actions([{reply, {Pid, _} = From, Reply} | Actions], Seen, Step, IsState, State) when is_pid(Pid) ->
     actions(Actions, [witness_inline_behaviour_server:sent(From, Reply) | Seen], Step, IsState, State);
 actions([{reply, _, _} | _], Seen, Step, _, State) -> acted(Seen, Step, State);

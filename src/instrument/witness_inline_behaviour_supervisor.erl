@@ -1,11 +1,11 @@
 -module(witness_inline_behaviour_supervisor).
 -moduledoc """
-What the callback module of a supervisor, or of a behaviour that is not known, tells of its process: that it has
-begun, and that it has ended at once; pure.
+The events that the callback module of a supervisor, or of an unknown behaviour, shows of its process: that it has
+started, and that it has ended at once; pure.
 
-A supervisor that goes on does so in OTP's module, or in Elixir's; what it receives and sends, and how it ends, its
-callback module does not see. Of another behaviour on `gen` nobody knows what its callbacks are. So whoever is undecided
-after `init` has the gap `no_callbacks`.
+A supervisor goes on in OTP's module, or in Elixir's. Its callback module does not see what it receives and sends, or how it
+ends. The callbacks of an unknown behaviour on `gen` have no known meaning. So monitors that are undecided
+after `init` have the gap `no_callbacks`.
 """.
 -behaviour(witness_inline_behaviour).
 

@@ -1,6 +1,6 @@
 -module(witness_inline_end).
 -moduledoc """
-The end of a monitored process, seen by what its first function leaves behind.
+Detects the end of a monitored process: the return or the exception of its first function.
 
 Exceptions go on as they were: class, reason, and stack without the frames that are here because of monitoring.
 """.
@@ -8,12 +8,12 @@ Exceptions go on as they were: class, reason, and stack without the frames that 
 -export([run/4]).
 
 -doc """
-Calls the first function of the process. The state of its monitors may be gone at the end, deleted by code that is not
-woven, which the host is told.
+Calls the first function of the process. Code that is not woven may have deleted the state of the monitors by the end; then this
+function reports that to the host.
 """.
 -spec run(module(), atom(), [term()], Host :: pid()) -> term().
 run(Module, Function, Args, Host) ->
-    %% After hibernation it may be one of the calls that are events.
+    %% After hibernation the function may be one of the calls that are events.
     try witness_inline_process:apply(Module, Function, Args) of
         Value ->
             ok = ended(normal, Host),
@@ -31,12 +31,12 @@ ended(Reason, Host) ->
         _ -> witness_inline_process:ended(Reason)
     end.
 
-%% What the VM makes of an exception that nobody catches.
+%% The exit reason that the VM makes of an uncaught exception.
 reason(exit, Reason, _) -> Reason;
 reason(error, Reason, Stack) -> {Reason, Stack};
 reason(throw, Value, Stack) -> {{nocatch, Value}, Stack}.
 
-%% Below this module's frame stands the function that has asked, which is the same one that was called from here.
+%% Below this module's frame is the function that has asked. It is the same function that was called from here.
 before(First, Stack) ->
     case lists:splitwith(fun(Frame) -> element(1, Frame) =/= ?MODULE end, Stack) of
         {Above, [_ | Below]} -> Above ++ asked(First, lists:dropwhile(fun is_own/1, Below));

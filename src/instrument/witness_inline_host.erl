@@ -1,49 +1,49 @@
 -module(witness_inline_host).
 -moduledoc """
-Inline instrumentation: the process of a run that answers for all monitors that run in the processes of the system.
+Inline instrumentation: the process of a run that coordinates all monitors in the processes of the system.
 
-It loads the woven modules, has births in them observed (`m:witness_inline_registry`), announces monitors to the run, and
-sees the deaths of processes that could not say what has become of their monitors. The life of the system, its processes and
-when all have ended, is watched as in outline mode, by an instrumentation without monitors that reads no messages.
+It loads the woven modules, and has births in them observed (`m:witness_inline_registry`). It announces monitors to the run, and
+sees the deaths of processes that could not report the end of their monitors. An instrumentation without monitors, which reads no
+messages, watches the life of the system as in outline mode: its processes, and when all have ended.
 
-What monitors find goes from the process that they run in to here, and on to the run, as much at a time as there is. Nothing
-waits for this process.
+Processes send the results of their monitors to the host, which forwards them to the run in batches. No process waits for the host
+to handle them.
 
 ## Notes
 
-A process that begins leaves a note (`m:witness_inline_notes`). A few times a second it is looked which of them are complete: these
-monitors are counted, and the run is told how many there were of each property (`{satisfied, ...}`). A monitor whose note was
-there, and not complete, at the last look already is announced to the run, and its process monitored, from which on it is known by
-itself; so is each one that has something to tell. So whoever is killed is found after two looks at the latest.
+A process that begins leaves a note (`m:witness_inline_notes`). Every 250 ms the host checks which notes are complete. It counts
+their monitors, and reports to the run how many there were of each property (`{satisfied, ...}`). If a note was there and not
+complete at the previous check, the host announces its monitors to the run, and monitors the process. It does the same for a
+process that sends a report. So a process that is killed is found at the second check at the latest.
 
 ## Modules that are replaced
 
-Whoever loads another version of a woven module, which is not woven, during the run takes events away from processes that go
-on in it, and nobody in the process can tell. So before anything that monitors have found is handed on, the modules are
-compared with what was loaded: what was found before a module was replaced is known to be whole, and from then on
-everything is inconclusive with the gap `replaced`. A version that a parse transform has woven is as good as the old one.
+If another version of a woven module, which is not woven, is loaded during the run, events of processes that run it are missing,
+and these processes cannot notice that. So before the host forwards any results, it compares the modules with what was loaded. What
+was found before a module was replaced is complete. From then on everything is inconclusive with the gap
+`replaced`. A version that a parse transform has woven is as good as the old one.
 
-## What is not woven
+## Modules that are not woven
 
-The same goes for a process that has called a module that is not woven and may have sent or received for it
+The same holds for a process that has called a module that is not woven, and that may have sent or received for it
 (`m:witness_inline_outside`): the gap names the module.
 
 ## Signals
 
-What ends a process from outside, its own code cannot see. When it is dead, and has not reported the end of a monitor, what it has
-left (`m:witness_inline_kept`) says whether it waited then: if so, its monitors go on here, with its `exit` and the end of the trace;
-otherwise they are `inconclusive` with the gap `signal`. All that a process sends here comes before its `'DOWN'`.
+A process does not see an exit signal that ends it. If it dies before it has reported the end of a monitor, what it has left
+(`m:witness_inline_kept`) shows whether it was waiting. If so, its monitors go on here, with its `exit` and the end of the trace.
+Otherwise they are `inconclusive` with the gap `signal`. All that a process sends here comes before its `'DOWN'`.
 
-The reason of an `exit` is in that `'DOWN'`. So a process with a monitor that says of itself that it reads exits waits for this process
-once, when it is about to wait for a message for the first time (`{watch, P, Ref}`), until it is monitored.
+The reason of an `exit` is in that `'DOWN'`. So if a monitor declares that it reads exits, its process waits once for this process
+(`{watch, P, Ref}`), until it is monitored: when it is about to wait for a message for the first time.
 
 ## Stop
 
-The switch is off first: who looks at it from then on ends by itself. Every other process that is monitored is asked for its
-state, which the VM answers for it; it is not suspended, and sends and receives nothing. The answer comes after all that the
-process has sent before. A process that does not get to answer delays the end, until the run has waited for long enough. The
-original code is restored when all have answered, since a process that runs it is not judged, and before the run is
-told of the last of them.
+First the host sets the switch to off: a process that reads it from then on ends its monitors itself. Then the host asks for the state
+of every other process that it monitors. The VM answers for that process, which is not suspended, and sends and receives nothing.
+The answer comes after all that the process has sent before. A process that does not get to answer delays the end, until the run's
+time for that is over. The host restores the original code after all have answered, since a process that runs it is not judged. It
+reports the last of them to the run after that.
 """.
 -behaviour(gen_server).
 
@@ -53,14 +53,15 @@ told of the last of them.
 
 -export_type([config/0, life/0]).
 
-%% Messages of processes that are dealt with together: the run is told of them at once, and the modules are compared once.
+%% The most messages of processes in a batch. After each batch the modules are compared once, and the run gets one message.
 -define(MANY, 1000).
 
 -doc """
-`run`: the calling process; `maps`, and all monitors that they may start; `modules`: what to weave, with the entry functions
-of each; `dependencies`: the same, as far as it can be woven; `woven`: modules that are woven already; `facts`: what is known of
-modules that are not woven; `each`: whether each verdict is to be told by itself (`each/2`); `life`: starts what watches the life of the system, whose process is
-linked to the caller, and what it counts; `scope`: for a `tree`, whether a process belongs to it is asked of the same.
+`run`: the calling process; `maps`, and all `monitors` that they may start; `modules`: what to weave, with the entry functions
+of each; `dependencies`: the same, as far as they can be woven; `woven`: modules that are woven already; `facts`: what is known of
+modules that are not woven; `each`: whether each verdict is delivered by itself (`each/2`); `life`: starts the process that watches
+the life of the system, which is linked to the caller, and gives its counts; `scope`: for a `tree`, that process decides whether a
+process belongs to the system.
 """.
 -type config() :: #{run := pid(), maps := [witness_outline_map:instrumentation()], monitors := [{module(), term()}],
                     modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
@@ -72,10 +73,10 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
 
 %% In words.
 -define(HEAP, 20_000).
-%% Milliseconds between two looks at the notes.
+%% Milliseconds between two checks of the notes.
 -define(LOOK, 250).
 
--doc "The module and process of an instrumentation, and what counts for it.".
+-doc "The module and process of an instrumentation, and the function that gives its counts.".
 -type life() :: {module(), pid(), fun(() -> #{processes := non_neg_integer(), held := non_neg_integer(), _ => _})}.
 
 -type report() :: {monitor, {pid(), {pid(), pos_integer()}}, Meta :: map()}
@@ -86,10 +87,10 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
 
 %% outside: the modules that are not woven, and the processes that have called them
 %% code: the digests of the woven modules; replaced: those that are loaded in another version, which is not woven
-%% undecided: the monitors of each process that have not reported their end, and what is to be known when it is dead
-%% watched: processes that are not announced, and monitored already
+%% undecided: the monitors of each process that have not reported their end, and what is needed when it is dead
+%% watched: processes that are monitored already, and not announced
 %% reports: for the run, the last one first
-%% begun: whose notes were there and not complete at the last look
+%% begun: processes with a note that was there and not complete at the last check
 -record(host, {config :: config(),
                life :: life(),
                switch :: atomics:atomics_ref(),
@@ -108,7 +109,7 @@ linked to the caller, and what it counts; `scope`: for a `tree`, whether a proce
                undecided = #{} :: #{pid() => {reference(), [pos_integer(), ...], map()}}}).
 
 -doc """
-Weaves and loads the modules, and observes what is born in them from then on.
+Weaves and loads the modules, and observes processes that are born in them from then on.
 
 ## Errors
 
@@ -116,7 +117,7 @@ Weaves and loads the modules, and observes what is born in them from then on.
 """.
 -spec start_link(config()) -> gen_server:start_ret().
 start_link(Config) ->
-    %% What comes here is small and is garbage at once: it is not worth to be collected often.
+    %% What arrives here is small and soon garbage: a large heap avoids frequent collections.
     gen_server:start_link(?MODULE, Config,
                           [{spawn_opt, [{message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10}]}]).
 
@@ -124,7 +125,7 @@ start_link(Config) ->
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Host, MFA, GroupLeader) -> live(Host, launch, [MFA, GroupLeader]).
 
--doc "Observes what these processes will spawn, directly or not. The run waits for them too.".
+-doc "Observes the processes that these will spawn, directly or not. The run waits for them too.".
 -spec parents(pid(), [pid()]) -> ok.
 parents(Host, Parents) -> live(Host, parents, [Parents]).
 
@@ -144,21 +145,21 @@ live(Host, Function, Args) ->
     {Module, Pid, _} = gen_server:call(Host, life, infinity),
     apply(Module, Function, [Pid | Args]).
 
--doc "What is woven follows from the specifications, so others cannot take their place.".
+-doc "The specifications determine what is woven, so others cannot replace them.".
 -spec replace(pid(), [witness_outline_map:instrumentation()]) -> {error, inline}.
 replace(_, _) -> {error, inline}.
 
 -doc """
-Ends observation in good order. When it returns the run was told of every monitor. The outcomes of monitors that are
-undecided follow; before the last of them the original code is restored, as far as it is not in use, and the run is told of
-the modules that wait for that.
+Ends observation in good order. When it returns, every monitor has been announced to the run. The outcomes of undecided monitors
+follow. Before the last of them, the host restores the original code where that is not in use, and reports to the run the
+modules that wait for that.
 """.
 -spec stop(pid()) -> ok.
 stop(Host) -> gen_server:call(Host, stop, infinity).
 
 -doc """
-What counts for the run; it can be asked also when this process has ended. `unannounced`: monitors that are at work and that the
-run was not told of yet.
+The run's counts. The function also works after this process has ended. `unannounced`: monitors that have begun, and that have
+not been announced to the run yet.
 """.
 -spec counts(pid()) -> fun(() -> #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
                                    unannounced := non_neg_integer()}).
@@ -170,15 +171,15 @@ counts(Host) ->
     end.
 
 -doc """
-Whether each verdict is told by itself from now on. Otherwise monitors that are satisfied are counted only, those that
-processes have one of.
+Whether each verdict is delivered by itself from now on. Otherwise, if the only monitor of a process is satisfied, it is only
+counted.
 """.
 -spec each(pid(), boolean()) -> ok.
 each(Host, Each) -> gen_server:call(Host, {each, Each}, infinity).
 
 -doc """
-The announcements of monitors that are in notes. They are the run's when their host has died: what became of them was not
-compared with what is loaded.
+The announcements of monitors that are in notes. If their host has died, the notes are the run's: the host has not compared the
+modules for them.
 """.
 -spec announced(Host :: pid(), witness_inline_notes:notes()) -> [report()].
 announced(Host, Notes) ->
@@ -203,7 +204,7 @@ init(Config = #{run := Run, modules := Modules, dependencies := Dependencies, wo
         Outside = outside(Everything, Config),
         Births = births(Life, witness_inline_outside:session(Outside), H),
         ok ?= claimed(Everything, Births, Life),
-        %% Whoever has asked before it was claimed is there now; whoever asks until the switch is on is told no.
+        %% A process that asked before the claim is in the table now. A process that asks before the switch is on is not observed.
         true = ets:insert(Known, [{P, old} || P <- processes()]),
         ok = each_is(Each, H),
         ok = atomics:put(H#host.switch, 1, 1),
@@ -218,7 +219,7 @@ loaded(Prepared) ->
         {error, Reason} -> {error, {weave, Reason}}
     end.
 
-%% One that another run has, or that cannot be loaded now, is as good as one that cannot be woven.
+%% A module that another run has claimed, or that cannot be loaded now, is treated as one that cannot be woven.
 also_loaded(Prepared) -> [P || P <- Prepared, witness_weave:load([P], self()) =:= ok].
 
 outside(Woven, #{facts := Facts, monitors := Monitors}) ->
@@ -276,7 +277,7 @@ handle_info({'EXIT', _, normal}, H) -> {noreply, H};
 handle_info({'EXIT', _, Reason}, H) -> {stop, Reason, H};
 handle_info(_, H) -> {noreply, H}.
 
-%% All that is in the mailbox, up to a number.
+%% All that is in the mailbox, up to a maximum.
 arrived(H) -> arrived(?MANY, H).
 
 arrived(0, H) -> H;
@@ -289,11 +290,11 @@ arrived(Most, H) ->
     after 0 -> H
     end.
 
-%% Who has something to tell is announced before.
+%% A process that reports something is announced before.
 of_process({told, P, Told}, H) -> decided(P, Told, announced_now(P, H));
 of_process({lost, P}, H) -> missed(P, dictionary, announced_now(P, H));
 of_process({watch, P, Ref}, H = #host{watched = Watched, undecided = Undecided}) ->
-    %% Monitored first: then it may wait.
+    %% The process may wait only after it is monitored.
     H1 = case is_map_key(P, Undecided) orelse is_map_key(P, Watched) of
         true -> H;
         false -> H#host{watched = Watched#{P => monitor(process, P)}}
@@ -312,7 +313,7 @@ of_process({'DOWN', _, process, P, Reason}, H = #host{known = Known}) ->
     true = ets:delete(Known, P),
     died(P, Reason, H).
 
-%% Its own monitors are the last to say something: what it has told is known.
+%% The monitors of the process have priority: what it has reported itself is known by now.
 died(P, Reason, H = #host{undecided = Undecided, kept = Kept, events = Events, config = #{timestamps := Stamped}}) ->
     case Undecided of
         #{P := {_, Ns, #{life := {_, Cell}} = Dead}} ->
@@ -323,27 +324,27 @@ died(P, Reason, H = #host{undecided = Undecided, kept = Kept, events = Events, c
         #{} -> H
     end.
 
-%% Of a process that was dead already the VM says so instead.
+%% The reason that the VM gives for a process that was dead already.
 known(noproc) -> unknown;
 known(Reason) -> {ok, Reason}.
 
 %% --- notes -----------------------------------------------------------------------
 
-%% What is complete comes first: who is complete after that is looked at the next time. Both are in the order of all that is
-%% done to a note: it was complete before, or whoever completes it has to tell.
+%% Complete notes come first; the next check finds a note that is completed after that. The two reads see each note in the order of
+%% its changes: either it was complete before, or it is taken and the process that would complete it sends a report.
 looked(H0 = #host{notes = Notes, begun = Before}) ->
     H = completed(H0),
     Open = witness_inline_notes:open(Notes),
     {Staying, Begun} = lists:partition(fun(P) -> is_map_key(P, Before) end, Open),
     lists:foldl(fun announced_now/2, H#host{begun = maps:from_keys(Begun, [])}, Staying).
 
-%% Nobody stays in the notes: who completes his own when it was looked which are open already is found after that, and who
-%% does so later has to tell.
+%% No note stays. If a process completes its note before the open ones are read, the last `completed/1' finds it. If it does so later,
+%% its note is taken, and it sends a report.
 all_announced(H0 = #host{notes = Notes}) ->
     H = completed(H0),
     completed(lists:foldl(fun announced_now/2, H#host{begun = #{}}, witness_inline_notes:open(Notes))).
 
-%% One of the tables always has it, so that it never has monitors once more, should it lose its dictionary.
+%% A process is always in one of the two tables. So if it loses its dictionary, it does not get monitors again.
 announced_now(P, H = #host{known = Known, notes = Notes}) ->
     true = ets:insert(Known, {P, seen}),
     noted(witness_inline_notes:take(P, Notes), H).
@@ -360,15 +361,15 @@ noted({P, Signature, Entries, Found, Life}, H = #host{undecided = Undecided, wat
                  H#host{watched = Others, undecided = Undecided#{P => {Ref, [N || {N, _} <- Entries], Dead}}}),
     case Found of
         none -> H1;
-        %% The modules may have been replaced before.
+        %% The modules may have been replaced before this verdict.
         {N, Vacuous, Covered} -> decided(P, [{verdict, N, satisfied(Vacuous, Covered)}], H1)
     end.
 
-%% Nobody is to see its explanation.
+%% This outcome is never explained to a user.
 satisfied(Vacuous, Covered) ->
     (witness_monitor_machine:failed(undefined))#{verdict := yes, vacuous := Vacuous, covered := Covered}.
 
-%% The modules are compared after the notes were read: if none is replaced by then, none was when these monitors ended.
+%% The modules are compared after the notes were read: if none is replaced by then, none was replaced when these monitors ended.
 completed(H0 = #host{notes = Notes}) ->
     case witness_inline_notes:complete(Notes) of
         [] -> H0;
@@ -405,16 +406,16 @@ reports(New, H = #host{reports = Reports}) -> H#host{reports = lists:reverse(New
 decided(P, Told, H = #host{undecided = Undecided}) ->
     case Undecided of
         #{P := {Monitor, Ns, Dead}} ->
-            %% The monitor stays: at the death of the process nothing is known of it any more.
+            %% The VM's monitor stays. At the `'DOWN'', the process is no longer in `undecided'.
             reports(reported(P, Told), H#host{undecided = case Ns -- [N || {verdict, N, _} <- Told] of
                                                         [] -> maps:remove(P, Undecided);
                                                         Left -> Undecided#{P := {Monitor, Left, Dead}}
                                                     end});
-        %% It was asked for its state, and was judged by that.
+        %% The host has asked it for its state, and has judged it by that.
         #{} -> H
     end.
 
-%% What the process did not get to say.
+%% The verdicts that the process could not report.
 missed(P, Why, H = #host{undecided = Undecided}) ->
     case maps:take(P, Undecided) of
         {{_, Ns, _}, Left} -> reports(reported(P, unexplained(Ns, {gap, Why})), H#host{undecided = Left});
@@ -423,7 +424,7 @@ missed(P, Why, H = #host{undecided = Undecided}) ->
 
 unexplained(Ns, Reason) -> [{verdict, N, witness_monitor_machine:failed(Reason)} || N <- Ns].
 
-%% --- what the run is told --------------------------------------------------------
+%% --- reports to the run ----------------------------------------------------------
 
 told(H = #host{reports = []}) -> H;
 told(H0 = #host{config = #{run := Run}}) ->
@@ -431,7 +432,7 @@ told(H0 = #host{config = #{run := Run}}) ->
     Run ! {reports, lists:reverse([whole(R, H) || R <- Reports])},
     H#host{reports = []}.
 
-%% Why it is not known whether a process has done more than was seen.
+%% Why the process may have done more than was seen.
 missing(_, #host{replaced = [_ | _]}) -> replaced;
 missing(P, #host{outside = Outside}) ->
     case witness_inline_outside:suspect(P, Outside) of
@@ -439,9 +440,9 @@ missing(P, #host{outside = Outside}) ->
         Module -> {not_woven, Module}
     end.
 
-%% Where an event may be missing there is no verdict.
+%% If an event may be missing, there is no verdict.
 whole({monitor, _, _} = Report, _) -> Report;
-%% They were counted before.
+%% The modules were compared before these were counted.
 whole({satisfied, _, _, _, _} = Report, _) -> Report;
 whole({verdict, _, ignored} = Report, _) -> Report;
 whole({Kind, {_, {P, _}} = Reader, Outcome}, H) -> {Kind, Reader, case missing(P, H) of none -> Outcome; Why -> unknown(Outcome, Why) end}.
@@ -452,7 +453,7 @@ unknown(#{slices := _}, Why) -> witness_monitor_machine:failed({gap, Why});
 unknown(#{reason := {gap, _}} = Outcome, _) -> Outcome;
 unknown(Outcome, Why) -> Outcome#{verdict := inconclusive, reason := {gap, Why}, vacuous := false}.
 
-%% The run is told once of each module.
+%% The run gets one message for each replaced module.
 compared(H0 = #host{outside = Before}) ->
     unchanged(H0#host{outside = witness_inline_outside:settle(Before)}).
 
@@ -481,7 +482,7 @@ digest(Module) ->
 handle_continue(stopped, H = #host{undecided = Undecided, marks = Marks}) ->
     {P, {Ref, _, _}, _} = maps:next(maps:iterator(Undecided)),
     Asked = process_info(P, [{dictionary, Key} || Key <- ['$witness_inline' | Marks]]),
-    %% It may have said the rest before. One that is dead is told of.
+    %% It may have reported the rest before. If it is dead, its `'DOWN'' comes.
     H0 = case Asked of
         undefined -> receive {'DOWN', Ref, process, P, _} = Down -> of_process(Down, arrived(1 bsl 59, H)) end;
         _ -> H
@@ -497,7 +498,7 @@ handle_continue(stopped, H = #host{undecided = Undecided, marks = Marks}) ->
             {stop, normal, told(restored(compared(H2)))}
     end.
 
-%% Nothing is compared after that: the last who have answered had done so before.
+%% The modules are not compared after that: `compared/1' was called after the last answer.
 restored(H = #host{config = #{run := Run}}) ->
     ok = witness_inline_registry:release(self()),
     _ = case witness_weave:restore(self()) of
@@ -512,8 +513,8 @@ outcomes(_, [{_, State} | Marks], #host{events = Events}) when is_tuple(State) -
     {Told, Count} = witness_inline_monitors:stopped(Taken, State),
     ok = counters:add(Events, 1, Count),
     Told;
-%% A monitor is at work: what it makes of its event comes too late.
-%% One that is at work for longer than a look has not come to the end of what had happened, as one that a tracer waits for in vain.
+%% A monitor is running, and its result comes too late. If it has run for longer than the time between two checks, it has not
+%% handled what had happened, like a monitor that a tracer waits for in vain.
 outcomes(Ns, [{_, Begun} | _], #host{switch = Switch}) when is_integer(Begun) ->
     unexplained(Ns, case atomics:get(Switch, 3) of Begun -> stopped; _ -> {crashed, overdue} end).
 
@@ -521,11 +522,11 @@ outcomes(Ns, [{_, Begun} | _], #host{switch = Switch}) when is_integer(Begun) ->
 -spec terminate(term(), #host{}) -> ok.
 terminate(Reason, #host{switch = Switch, notes = Notes}) ->
     ok = atomics:put(Switch, 1, 0),
-    %% After a good end nobody is left in it. Otherwise it is the run's.
+    %% After a good end no note is left. Otherwise the run gets them.
     _ = Reason =:= normal andalso witness_inline_notes:delete(Notes),
     ok.
 
-%% A report of a crash would hold the arguments of processes.
+%% A crash report would contain the arguments of processes.
 -doc false.
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).

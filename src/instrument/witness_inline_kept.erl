@@ -2,13 +2,13 @@
 -moduledoc """
 What is kept of the monitors of a process for the time after its death.
 
-An exit signal ends a process without running any of its code, and its dictionary goes with it. If it *waited* at that moment, it has
-done nothing that its monitors have not seen, and only its end is missing. So before a process waits it leaves here that it does, and
-the state of its monitors if that is none that it has left before. The host reads this when the process is dead.
+An exit signal ends a process without running any of its code, and its dictionary goes with it. If the process *waited* at that moment,
+its monitors have seen all that it did, and only its end is missing. So before a process waits it leaves here that it does, and
+the state of its monitors, unless it has left that state before. The host reads this when the process is dead.
 
-**The cell** of a process is three numbers that only the process writes: its *mark*; how many events are in the count of the run
-already; the number of the last row of events. The mark says how many events the monitors have seen, whether the process waits, and which
-state it is in then, by a number. So to wait in a state that was left before costs one operation on an atomic.
+**The cell** of a process is three numbers that only the process writes: its *mark*; how many of its events are in the count of the run
+already; the number of the last row of events. The mark says how many events the monitors have seen, whether the process waits, and the
+number of the state that it waits in. So to wait in a state that was left before costs one operation on an atomic.
 
 **Rows** of the table are written by the process before its mark, and deleted when it has ended:
 
@@ -17,12 +17,12 @@ state it is in then, by a number. So to wait in a state that was left before cos
 | `{{P, Number}, State}` | a state of its only monitor |
 | `{{P, covered}, Mask}` | the actions that this monitor has taken |
 | `{{P, states}, Last, States}` | the states of several monitors, with rows of events up to `Last` in them |
-| `{{P, {events, N}}, Events}` | events since then: they take the place of states that are large |
+| `{{P, {events, N}}, Events}` | events since then: they replace states that are large |
 
-Where there is no state, it is that after the birth of the process, which the reader computes again.
+If there is no state, the state is that after the birth of the process, which the reader computes again.
 
-While the mark says that the process waits, the rows are what it has seen. Otherwise they are what it had seen when it waited the last time:
-something is missing, and what is known stands.
+While the mark says that the process waits, the rows are what it has seen. Otherwise they are what it had seen when it last waited:
+something is missing, but what is known remains true.
 """.
 
 -export([new/0, cell/0, waits/3, goes_on/1, runs/2, gives_up/2, counted/2, state/3, covered/2, states/4, events/3, forget/2, read/2, delete/2]).
@@ -34,7 +34,8 @@ something is missing, and what is known stands.
 -type state_number() :: 0..14.
 
 -doc """
-`waits`: the process waited when it died; `gave_up`: it did not say so any more; `events`: so many were seen, and `uncounted` of these are not in the count of the run.
+`waits`: the process waited when it died; `gave_up`: it had stopped marking that it waits; `events`: the number of events that were
+seen, of which `uncounted` are not in the count of the run.
 `state`: of one monitor in `waits/3`, or of several; `later`: what `events/3` was given since, the oldest first.
 """.
 -type found() :: #{waits := boolean(), gave_up := boolean(), events := non_neg_integer(), uncounted := non_neg_integer(), covered := non_neg_integer(),
@@ -42,36 +43,36 @@ something is missing, and what is known stands.
 
 -define(UNKNOWN, 15).
 
--doc "Of the calling process.".
+-doc "A table of the calling process.".
 -spec new() -> table().
 new() -> ets:new(?MODULE, [public, {write_concurrency, true}, {decentralized_counters, true}]).
 
 -spec cell() -> cell().
 cell() -> atomics:new(3, []).
 
-%% These are called in the process that they are of. Without a host there is no table, and no reader.
+%% The process that the entries describe calls these functions. Without a host there is no table, and no reader.
 
 -doc "The process waits in this state, after so many events.".
 -spec waits(cell(), Events :: non_neg_integer(), state_number()) -> ok.
 waits(Cell, Events, Number) -> atomics:put(Cell, 1, Events bsl 5 bor (Number bsl 1 bor 1)).
 
--doc "The process, of which is said that it waits, does not any more.".
+-doc "The process no longer waits. Its mark says that it does.".
 -spec goes_on(cell()) -> ok.
 goes_on(Cell) -> atomics:sub(Cell, 1, 1).
 
--doc "The process does not say any more when it waits: its states are too many.".
+-doc "From now on the process does not mark that it waits: it has too many states.".
 -spec gives_up(cell(), Events :: non_neg_integer()) -> ok.
 gives_up(Cell, Events) -> atomics:put(Cell, 1, Events bsl 5 bor (?UNKNOWN bsl 1)).
 
--doc "The process does something, whether it waited or not.".
+-doc "The process acts, whether it waited or not.".
 -spec runs(cell(), Events :: non_neg_integer()) -> ok.
 runs(Cell, Events) -> atomics:put(Cell, 1, Events bsl 5).
 
--doc "So many events are in the count of the run.".
+-doc "This number of events is in the count of the run.".
 -spec counted(cell(), Events :: non_neg_integer()) -> ok.
 counted(Cell, Events) -> atomics:put(Cell, 2, Events).
 
--doc "A state of the only monitor. The process does not wait in one that had this number before.".
+-doc "A state of the only monitor. The process must not wait in a state that had this number before.".
 -spec state(table(), 0..14, term()) -> ok.
 state(Table, Number, State) -> insert(Table, {{self(), Number}, State}).
 
@@ -79,7 +80,7 @@ state(Table, Number, State) -> insert(Table, {{self(), Number}, State}).
 -spec covered(table(), non_neg_integer()) -> ok.
 covered(Table, Mask) -> insert(Table, {{self(), covered}, Mask}).
 
--doc "The states of several monitors. Rows of events up to `Before` are deleted already; the number of the last one that is now.".
+-doc "The states of several monitors. Rows of events up to `Before` are deleted already. Returns the number of the last row that is now.".
 -spec states(table(), cell(), Before :: non_neg_integer(), States :: term()) -> Last :: non_neg_integer().
 states(Table, Cell, Before, States) ->
     Last = atomics:get(Cell, 3),
@@ -87,11 +88,11 @@ states(Table, Cell, Before, States) ->
     ok = deleted({self(), Cell}, Before, Table),
     Last.
 
--doc "Further events, in words of the caller.".
+-doc "Further events, in the form that the caller chooses.".
 -spec events(table(), cell(), Events :: term()) -> ok.
 events(Table, Cell, Events) -> insert(Table, {{self(), {events, atomics:add_get(Cell, 3, 1)}}, Events}).
 
--doc "The only monitor has ended: its states, that many of which were left, are not needed any more.".
+-doc "The only monitor has ended: deletes this number of states that the process has left.".
 -spec forget(table(), States :: non_neg_integer()) -> ok.
 forget(Table, States) ->
     try lists:foreach(fun(Key) -> ets:delete(Table, {self(), Key}) end, [covered | lists:seq(0, States - 1)])
@@ -103,7 +104,7 @@ insert(Table, Row) ->
     catch error:badarg -> ok
     end.
 
--doc "What a process that is dead has left.".
+-doc "Reads what a dead process has left.".
 -spec read({pid(), cell()}, table()) -> found().
 read({P, Cell}, Table) ->
     Mark = atomics:get(Cell, 1),
@@ -121,7 +122,7 @@ state_of(P, Waits, Number, Table) ->
         {[{_, Last, States}], _} -> {Last, {several, States}};
         {[], [{_, State}]} when Waits -> {0, {one, State}};
         {[], []} -> {0, none};
-        %% It was in that state once.
+        %% The process has been in that state, but need not be in it now.
         {[], _} -> {0, unknown}
     end.
 
@@ -136,7 +137,7 @@ delete({P, _} = Of, Table) ->
         error:badarg -> ok
     end.
 
-%% Those up to this one are gone.
+%% Rows up to `Before' are deleted already.
 deleted({P, Cell}, Before, Table) ->
     try lists:foreach(fun(N) -> ets:delete(Table, {P, {events, N}}) end, lists:seq(Before + 1, atomics:get(Cell, 3)))
     catch error:badarg -> ok

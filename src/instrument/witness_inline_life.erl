@@ -3,10 +3,10 @@
 Watches the life of a system that is monitored inline, over the native source: which processes belong to its spawn tree, and
 when all of them have ended.
 
-Nobody is traced but who spawns (`m:witness_trace_native`, watching). The source puts each child into its table before the
-child can act, while its parent is alive; so when nobody in the table is alive, the tree has ended. That is looked at when
-some processes, which this one monitors, have died: the first one of the system to begin with, then some of those that are
-left. A system whose processes live for a moment only is looked at every few milliseconds.
+Only processes that spawn are traced (`m:witness_trace_native`, watching). The source puts each child into its table before the
+child can act, while its parent is alive. So if no process in the table is alive, the tree has ended. This process checks that when
+the processes that it monitors have died: at first the first process of the system, later some of those that are left. If the
+processes of a system are short-lived, it checks every few milliseconds.
 
 As an instrumentation it has the functions of `m:witness_outline` that an instrumentation without monitors needs.
 """.
@@ -15,15 +15,15 @@ As an instrumentation it has the functions of `m:witness_outline` that an instru
 -export([start_link/2, launch/3, parents/2, alive/1, observed/1, stop/1, info/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% Processes that are monitored at a time.
+%% The most processes that are monitored at a time.
 -define(WATCHED, 16).
-%% Milliseconds between two looks, if nobody of those that are monitored has died and if all have.
+%% Milliseconds between two regular checks, and at least between two checks after all monitored processes have died.
 -define(LOOK, 1000).
 -define(PAUSE, 5).
-%% A look may take this part of the time.
+%% The regular checks take at most one part in this number of the time.
 -define(SHARE, 50).
 
-%% pausing: whether a look is due
+%% pausing: whether a check is due after a pause
 -record(life, {run :: pid(),
                session :: witness_trace_native:session(),
                births :: witness_trace_native:partition(),
@@ -47,21 +47,21 @@ parents(Life, Parents) -> gen_server:call(Life, {parents, Parents}, infinity).
 -spec alive(pid()) -> [pid()].
 alive(Life) -> lists:filter(observed(Life), processes()).
 
--doc "What says of a process that is alive whether it belongs to the system.".
+-doc "A function that says whether a live process belongs to the system.".
 -spec observed(pid()) -> fun((pid()) -> boolean()).
 observed(Life) ->
     Session = session(Life),
     fun(P) -> witness_trace_native:traced(Session, P) end.
 
--doc "Watching ends.".
+-doc "Ends watching.".
 -spec stop(pid()) -> ok.
 stop(Life) -> gen_server:call(Life, stop, infinity).
 
--doc "Nothing is read, and nobody waits for it.".
+-doc "This instrumentation reads no events, so no process waits for it.".
 -spec info(pid()) -> #{busy := 0, idle := 0, most := 1}.
 info(_) -> #{busy => 0, idle => 0, most => 1}.
 
--doc "What says how many processes there were, and how many of them are alive, also when watching has ended.".
+-doc "A function that counts all processes there were, and those that are alive. It also works after watching has ended.".
 -spec counts(pid()) -> fun(() -> #{processes := non_neg_integer(), held := non_neg_integer(), _ => _}).
 counts(Life) ->
     Session = session(Life),
@@ -121,7 +121,7 @@ handle_info(_, L) -> {noreply, L}.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-%% --- looks -----------------------------------------------------------------------
+%% --- checks ----------------------------------------------------------------------
 
 due(L = #life{watched = Watched, pausing = Pausing}) when map_size(Watched) > 0; Pausing -> L;
 due(L = #life{looked = Looked}) ->
@@ -132,7 +132,7 @@ due(L = #life{looked = Looked}) ->
         _ -> looked(L)
     end.
 
-%% If nobody is alive the source has told so.
+%% If no process is alive, the source has reported `ended'.
 looked(L = #life{session = Session, watched = Watched}) ->
     Alive = witness_trace_native:sweep(Session, ?WATCHED),
     L1 = L#life{looked = now_ms()},
@@ -144,7 +144,7 @@ looked(L = #life{session = Session, watched = Watched}) ->
 watched(Pids, L = #life{watched = Watched}) ->
     L#life{watched = maps:merge(Watched, #{monitor(process, P) => [] || P <- lists:sublist(Pids, ?WATCHED)})}.
 
-%% --- what the source tells -------------------------------------------------------
+%% --- reports of the source -------------------------------------------------------
 
 take(L = #life{births = Births}) ->
     _ = witness_trace_native:take(Births),
@@ -157,7 +157,7 @@ told(Items, Status, L = #life{run = Run}) ->
                   end, Items),
     L.
 
-%% Closed, it tells the rest.
+%% After it is closed, the source delivers what is left.
 told_all(L) ->
     receive
         {witness_batch, Items, stopped} -> told(Items, stopped, L);

@@ -1,30 +1,30 @@
 -module(witness_inline_modules).
 -moduledoc """
-Which modules a run weaves, with the functions that its processes may begin with.
+Which modules a run weaves, and the functions of them that its processes may start with.
 
-Where the user does not say it, these are the modules in the folders of those that the signatures name and of the system's
-own, and of all others the *dependencies*: what these name and the code path has, directly or not, as far as it could send,
-receive or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be woven is left out, and watched
+By default, these are the modules in the folders of those that the signatures name and of the system's own modules. To these come
+the *dependencies*: all other modules that these name, directly or not, if the code path has them and they could send, receive
+or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be woven is left out, and watched
 (`m:witness_inline_outside`).
 
 ## Errors
 
-`{weave, Reason}` (`witness_weave:format_error/1`): a module that is no dependency cannot be woven. That it is left out is
-for the user to say. `{inline, Text}`: text for people.
+`{weave, Reason}` (`witness_weave:format_error/1`): a module that is not a dependency cannot be woven. Only the user can decide to
+leave it out. `{inline, Text}`: text for people.
 """.
 
 -export([choose/4, entries/3, prepare/1, available/1]).
 -export_type([weave/0, chosen/0]).
 
 -doc """
-What the user says. `default`: the folders of the modules that the signatures name, and of the system's own, with their
+What the user chooses. `default`: the folders of the modules that the signatures name, and of the system's own, with their
 dependencies, but not those of OTP, Elixir and Witness.
 """.
 -type weave() :: default | [module() | {application, atom()}].
 
 -doc """
-Modules to be woven with their entry functions, those that are woven if they can be, and those that were woven when they were
-compiled; with what was found out about modules on the way.
+Modules to be woven, with their entry functions; the dependencies, which are woven if they can be; the modules that were woven by
+their compiler; and the facts about modules that were found on the way.
 """.
 -type chosen() :: #{modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
                     facts := #{module() => witness_inline_reach:facts()}}.
@@ -35,8 +35,8 @@ compiled; with what was found out about modules on the way.
 -define(RUNTIME, witness_inline_process).
 
 -doc """
-The modules of a run, by the signatures of its monitors, and the modules that its system begins with. The monitors' own
-modules are none of the system's.
+The modules of a run, by the signatures of its monitors, and the modules that its system starts with. The monitors' own
+modules do not belong to the system.
 """.
 -spec choose(weave(), [pattern()], System :: [module()], Monitors :: [module()]) ->
     {ok, chosen()} | {error, {inline, unicode:chardata()}}.
@@ -50,14 +50,14 @@ choose(Weave, Patterns, System, Monitors) ->
         ok ?= begins_in(Woven, Patterns),
         Served = [{M, witness_weave_behaviour:entries(M)}
                   || M <- witness_weave_behaviour:servers(imported(Named ++ Dependencies)), not lists:member(M, Named),
-                     %% What is called where Elixir is not there cannot be done.
+                     %% If Elixir is not there, such a call fails anyway.
                      code:which(M) =/= non_existing],
         ok ?= all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
         {ok, #{modules => Served ++ [{M, entries(M, Patterns, [])} || M <- Modules], woven => Woven,
                dependencies => [{M, entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
     end.
 
-%% A monitor's own module is none of the system's, and what is named is woven in any case.
+%% A monitor's own module does not belong to the system. A module that the user names is woven in any case.
 dependencies(default, Named, Monitors) ->
     witness_inline_reach:reached(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:known())), #{});
 dependencies(_, _, _) -> #{}.
@@ -86,7 +86,7 @@ is_woven(Module) ->
     _ = code:ensure_loaded(Module),
     witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, kept()).
 
-%% Modules that are woven for other runs are not woven by their compiler.
+%% Modules that are woven for other runs were not woven by their compiler.
 kept() ->
     case witness_weave_keeper:status() of
         {error, not_started} -> #{};
@@ -99,8 +99,8 @@ not_empty([], default) ->
                      "Elixir's or Witness's; name them " ++ by()}};
 not_empty([], _) -> {error, {inline, "option weave: no module is named"}}.
 
-%% Processes of a module that is not woven would not be monitored, and nobody would know. A manager of events begins where
-%% its first woven handler is added. What does not exist is told of elsewhere.
+%% Processes of a module that is not woven would silently not be monitored. A `gen_event' manager starts being monitored when
+%% its first woven handler is added. A module that does not exist is reported elsewhere.
 all_woven(Patterns, Woven) ->
     case [M || M <- Patterns -- ['_', gen_event], not lists:member(M, Woven), is_list(code:which(M)), not is_woven(M)] of
         [] -> ok;
@@ -109,7 +109,7 @@ all_woven(Patterns, Woven) ->
 
 by() -> "with the option weave".
 
-%% A module that was woven for other specifications may not ask where these have processes begin.
+%% A module that was woven for other specifications may have other entry functions than these need.
 begins_in(Woven, Patterns) ->
     case [{M, F, A} || M <- Woven, {F, A} <- missing(entries(M, Patterns, []), witness_inline:entries(M))] of
         [] -> ok;
@@ -127,8 +127,8 @@ name(Module) -> witness_event:format_term(Module, 200).
 function(M, F, A) -> witness_event:format_function({M, F, A}).
 
 -doc """
-The functions of a module that these patterns name, with more that may be of any module. The function of a fun is none that
-is called.
+The functions of a module that these patterns name, with further ones that may be of any module. A pattern with the function of a
+fun adds none: no call names that function.
 """.
 -spec entries(module(), [pattern() | witness_trace_native:pattern()], [{atom(), arity()}]) -> entries().
 entries(Module, Named, More) ->
@@ -155,7 +155,7 @@ imported(Modules) ->
                              {ok, {_, [{imports, Imports}]}} <- [beam_lib:chunks(Code, [imports])],
                              {Imported, _, _} <- Imports]).
 
--doc "Weaves and compiles the modules, several at a time; the error is that of the first one that has one.".
+-doc "Weaves and compiles the modules, several at a time. The error is that of the first module that has one.".
 -spec prepare([{module(), entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
 prepare(Modules) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, []).
 
@@ -184,7 +184,7 @@ results([{Pid, Ref} | Workers], Prepared) ->
         {Pid, Answer} -> demonitor(Ref, [flush]), Answer;
         {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
     end,
-    %% All of them answer.
+    %% Every worker answers.
     Others = results(Workers, Prepared),
     case {Result, Others} of
         {{ok, One}, {ok, More}} -> {ok, [One | More]};

@@ -1,42 +1,42 @@
 -module(witness_inline_monitors).
 -moduledoc """
-The monitors of a process that run in the process itself.
+The monitors of a process, which run in the process itself.
 
-All that they need is one term, which the process keeps in its dictionary (`m:witness_inline_process`); each event gives the
-next one. That they begin is in a note of the process (`m:witness_inline_notes`), and so is that its only monitor was
-satisfied, where nobody has to be shown that by itself. The process sends to the host of the run:
+All that they need is one term, which the process keeps in its dictionary (`m:witness_inline_process`). Each event gives the
+next term. A note of the process records that they have begun (`m:witness_inline_notes`). If the only monitor is satisfied, and
+that verdict need not be delivered by itself, the note records that too. The process sends to the host of the run:
 
-- `{told, Pid, Told}` (`t:told/0`): what they say, of each monitor its verdict last;
-- `{lost, Pid}` where it notices that the state is gone: nothing is known of who is not decided.
+- `{told, Pid, Told}` (`t:told/0`): what they report, with the verdict of each monitor last;
+- `{lost, Pid}` if it notices that the state is gone: monitors without a verdict are then unknown.
 
-A monitor that has its verdict is gone, and a process without monitors is not observed any more. Nothing that a monitor
-raises leaves this module.
+A monitor with a verdict is removed, and a process without monitors is not observed any more. No exception of a monitor leaves
+this module.
 
 ## Marks of actions
 
-Monitors mark actions in the process dictionary (`c:witness_monitor:coverage/1`), here in that of the system. Where one
-monitor runs the marks stay until its verdict. Where there are several, which may use the same ones, the marks of each are
-taken away after each of its steps.
+Monitors mark actions in the process dictionary (`c:witness_monitor:coverage/1`), here in that of the system's process. If
+only one monitor runs, its marks stay until its verdict. Several monitors may use the same marks, so those of each are removed
+after each of its steps.
 """.
 
 -export([prepare/1, start/5, event/2, waits/1, runs/1, finish/2, stopped/2, wants/2, host/1, stamp/1, lost/2, keys/1]).
 -export([died/3, swept/1]).
 -export_type([prepared/0, state/0, entry/0, told/0, dead/0]).
 
--doc "What a monitor needs besides its process, made once for a run.".
+-doc "What a monitor needs apart from its process, prepared once for a run.".
 -type prepared() :: #{spec := witness_monitor_machine:prepared(), explain := pos_integer(), kinds := non_neg_integer(),
                       marks := [mark()], does := does(), specification := boolean(), survives := boolean(),
                       exits := boolean(), ends := boolean()}.
 
 -doc """
-What is known of a process that is dead: what it began with, what it has left, and the reason of its exit, if that is known.
+What is known of a dead process: its signature and monitors, what it has stored, and the reason of its exit if that is known.
 """.
 -type dead() :: #{process := pid(), signature := witness_event:signature(), entries := [{entry(), prepared()}, ...],
                   life := witness_inline_notes:life(), reason := unknown | {ok, term()}}.
 
 -doc """
-What a monitor may do in a step: nothing but to compute and to mark actions; whatever OTP's own modules do; or also what is an
-event.
+What a monitor may do in a step. `compute`: only compute and mark actions; `inner`: also what OTP's own modules do; `outer`: also
+what is an event.
 """.
 -type does() :: compute | inner | outer.
 
@@ -45,77 +45,77 @@ event.
 -doc "A monitor to be started.".
 -type entry() :: {N :: pos_integer(), witness_outline_map:entry()}.
 
--doc "What monitors say: the verdicts of slices, and how each has ended itself.".
+-doc "What monitors report: the verdicts of slices, and the end of each monitor.".
 -type told() :: [{slice, N :: pos_integer(), witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()}
                  | {verdict, N :: pos_integer(), witness_monitor_runner:outcome()}].
 
-%% Whom to tell, and whether there is somebody.
+%% Where to report, and whether the run goes on.
 -record(run, {host :: pid(), switch :: atomics:atomics_ref(), events :: counters:counters_ref(),
               notes :: witness_inline_notes:notes(), kept :: witness_inline_kept:table(), cell :: witness_inline_kept:cell()}).
 
-%% What the process has left (`m:witness_inline_kept') of one monitor. state: that of the last time, which has this number; known: all
-%% that were left, with their numbers; missed: so many others since one of these.
+%% What the process has stored (`m:witness_inline_kept') of one monitor. state: the last one stored, with its number; known: all
+%% that were stored, with their numbers; missed: how many other states came since one of these.
 -record(left, {state :: term(), number = 0 :: witness_inline_kept:state_number(), known = [] :: [{term(), witness_inline_kept:state_number()}],
                missed = 0 :: non_neg_integer(), rows = false :: boolean()}).
 
-%% Of several: the number of the last row of events that is in the state that was left, or before it; words of that state; events
-%% that were left since.
+%% The same of several. last: the number of the last row of events that the stored state includes; words: the size of that state;
+%% later: how many events were stored since.
 -record(journal, {state :: term(), last = 0 :: non_neg_integer(), words = 0 :: non_neg_integer(), later = 0 :: non_neg_integer(),
                   rows = false :: boolean()}).
 
-%% What changes only now and then in a process with one monitor: events until the run is looked at again, and how many the
-%% monitor has seen when `left' was `chunk' the last time.
-%% A monitor that only computes has no states among its steps: they are computed again where somebody is to see them, from
-%% that before the `older' steps, the last `chunk', and `first', that before the others.
+%% What changes rarely in a process with one monitor. look: events until the process checks the run again; seen: how many events the
+%% monitor had seen when `left' was last set to `chunk'.
+%% If a monitor only computes, its steps have no states: an explanation computes them again. It starts from the state before
+%% the `older' steps, which are the last `chunk', and from `first', the state before the other steps.
 -record(rare, {run :: #run{}, n :: pos_integer(), process :: pid(), marks :: [mark()], does :: does(), config :: witness_monitor_instance:config(),
                chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(), left :: #left{}, states :: pos_integer(),
                first :: term(), older :: {First :: term(), [short()]}}).
 
-%% A step as long as nobody is to see it: where a thousand processes take turns, what each of them keeps is what an event costs.
-%% A message that was taken, a receiver with the message that was sent to it, or, behind what is none, any event.
+%% A step before it is explained. With a thousand processes that take turns, the memory that each keeps determines the cost of an event.
+%% So a step is a message that was taken; or a receiver with its message; or, after `[]', any event.
 -type short() :: term() | nonempty_improper_list(To :: term(), Message :: term()).
 
-%% One monitor without a filter or slices is by far the most common, and an event of it makes next to no garbage, and looks at
-%% nothing else: what is new is this tuple and one step. wants: the kinds of events that are read, as bits; left: events until
-%% it is seen to which steps are kept, that is until `rare' changes.
+%% One monitor without a filter or slices is by far the most common case. Its events make next to no garbage: each one makes this
+%% tuple and one step, and reads nothing else. wants: the kinds of events that are read, as bits; left: events until the code decides
+%% which steps stay, and `rare' changes.
 -record(one, {wants :: non_neg_integer(), left :: non_neg_integer(), rare :: #rare{},
               handle :: fun((witness_event:event(), term()) -> term()), state :: term(),
               steps = [] :: [short() | {witness_event:event(), term()}]}).
-%% seen: events when `left' was as large as it can be; later: events that the process has not left yet, the last one first.
+%% seen: events when `left' was last at its maximum; later: events that are not stored yet, the last one first.
 -record(many, {wants :: non_neg_integer(), left :: non_neg_integer(), run :: #run{}, seen = 0 :: non_neg_integer(), journal = #journal{} :: #journal{},
                later = [] :: [witness_event:event()] | too_many, does :: does(), monitors :: [{N :: pos_integer(), Kinds :: non_neg_integer(), [mark()],
                                                  Covered :: non_neg_integer(), witness_monitor_machine:machine()}]}).
 
--doc "Others look at nothing but the second element, the kinds of events that are wanted, as bits.".
+-doc "Other modules read only the second element: the kinds of events that are wanted, as bits.".
 -type state() :: #one{} | #many{}.
 
-%% Events between two looks at the run, which cost as much as half an event.
+%% Events between two checks of the run. A check costs as much as half an event.
 -define(LOOK, 64).
-%% The fewest events between two looks at the steps.
+%% The fewest events between two decisions which steps stay.
 -define(CHUNK, 12).
-%% The entry of the dictionary. While a monitor runs that does more than to compute it is the time when that began, a small number.
+%% The entry of the dictionary. While a monitor runs that does more than compute, it is the time when that began: a small number.
 -define(KEY, '$witness_inline').
-%% The number of the switch that the host counts up four times a second.
+%% The index in the switch of the number that the host increments four times a second.
 -define(CLOCK, 3).
 
 -define(STAMPED, 32).
-%% Among the kinds: the monitor only computes.
+%% A bit among the kinds: the monitor only computes.
 -define(COMPUTES, 64).
-%% The same, and it does so in any process alike: the host can go on with it when the process is dead.
+%% The same, and with the same result in any process: the host can continue the monitor when the process is dead.
 -define(SURVIVES, 128).
-%% The monitors say that they read exits, and the process has not waited yet.
+%% The monitors declare that they read exits, and the process has not waited yet.
 -define(ENDS, 256).
-%% What a process does.
+%% The kinds of events that are actions of the process.
 -define(ACTS, (1 bor 8 bor 16)).
 -define(EXIT, 4).
 
-%% States of a specification that a process leaves, and twice as many others in a row after which it gives up. A monitor that is written by
-%% hand mostly counts something, and is in a new one each time.
+%% The most states of a specification that a process stores. After twice as many others in a row it gives up. A monitor that is
+%% written by hand mostly counts something, and has a new state each time.
 -define(STATES, 8).
 -define(STATES_BY_HAND, 3).
-%% The fewest events that are left in the place of a state.
+%% Up to this many events are stored instead of a state, also if the state is small.
 -define(LATER, 64).
-%% How long a process waits for the host, once.
+%% How many milliseconds a process waits for the host, once.
 -define(WATCHED_MS, 1000).
 %% No monitor has this state.
 -define(NO_STATE, '$witness_no_state').
@@ -134,19 +134,19 @@ prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
       does => does(Module), specification => is_specification(Module), survives => survives(Module),
       exits => exits(Monitor), ends => ends(Monitor)}.
 
-%% Whether the reason of an exit may matter. What a monitor that is written by hand does with an event is not known.
+%% Whether the reason of an exit may matter. For a monitor that is written by hand that is not known.
 exits({Module, Arg}) ->
     not is_specification(Module) orelse
         lists:member(Arg, lists:append([Reading || {witness_exits, Reading} <- Module:module_info(attributes)])).
 
-%% One that is written by hand has its process wait for the host only where it says so.
+%% For a monitor that is written by hand, a process waits for the host only if the monitor declares that it reads exits.
 ends({Module, _} = Monitor) ->
     case witness_monitor_alphabet:kinds(Monitor) of
         all -> is_specification(Module) andalso exits(Monitor);
         Kinds -> lists:member(exit, Kinds) andalso exits(Monitor)
     end.
 
-%% An alphabet that names kinds only is kept by whom the events are given to.
+%% If an alphabet names only kinds, the caller of `event/2' filters by it.
 by_kind(all) -> true;
 by_kind(Alphabet) -> lists:all(fun is_atom/1, Alphabet).
 
@@ -159,7 +159,7 @@ bit(exit) -> 4;
 bit(send) -> 8;
 bit(recv) -> 16.
 
-%% These atoms are those of the monitor's own code.
+%% These atoms exist in the monitor's own code.
 coverage({Module, Arg}) ->
     try
         true = erlang:function_exported(Module, coverage, 1),
@@ -181,10 +181,10 @@ survives(Module) ->
         false -> witness_monitor_bounded:computes_anywhere(Module)
     end.
 
-%% These are in memory only.
+%% Compiled specifications are in memory only.
 is_specification(Module) -> lists:prefix("witness_spec_code_", atom_to_list(Module)).
 
-%% Whether a monitor calls what may be woven: what OTP's own modules do is no event here.
+%% Whether a monitor calls code that may be woven. Actions of OTP's own modules are not events here.
 calls_out(Module) ->
     try
         {Module, Code, _} = code:get_object_code(Module),
@@ -211,8 +211,8 @@ of_otp(File) when is_list(File) -> lists:prefix(code:lib_dir(), File);
 of_otp(_) -> false.
 
 -doc """
-Starts monitors for the calling process, which has a note of them, and gives them its birth. Nothing is left if they have
-their verdicts by then.
+Starts monitors for the calling process, which has a note of them, and gives them its birth. `none`: all of them have their
+verdicts by then.
 """.
 -spec start(witness_event:signature(), Parent :: pid() | undefined, [entry(), ...], witness_inline_kept:cell(),
             witness_inline_registry:births()) -> state() | none.
@@ -241,7 +241,7 @@ start(Signature, Parent, Entries, Cell, Births) ->
             end
     end.
 
-%% The birth can be computed again, to this state, but not its time.
+%% A reader can compute the birth again up to this state, but not its time.
 begun(S) when element(2, S) band ?SURVIVES =:= 0 -> S;
 begun(S) ->
     _ = erase(?MARKED),
@@ -286,21 +286,21 @@ wanted(Monitors) -> lists:foldl(fun({_, Kinds, _, _, _}, Bits) -> Bits bor Kinds
 -spec wants(witness_event:kind(), state()) -> boolean().
 wants(Kind, State) -> element(2, State) band bit(Kind) =/= 0.
 
--doc "Who is told of what the monitors find.".
+-doc "The process that gets the reports of these monitors.".
 -spec host(state()) -> pid().
 host(#one{rare = #rare{run = #run{host = Host}}}) -> Host;
 host(#many{run = #run{host = Host}}) -> Host.
 
--doc "The time of an event, where events are to have it.".
+-doc "The time for an event, if events have times.".
 -spec stamp(state()) -> witness_event:ts().
 stamp(State) when element(2, State) band ?STAMPED =:= 0 -> undefined;
 stamp(_) -> erlang:monotonic_time(nanosecond).
 
 -doc """
-An event of a kind that is wanted. `none`: nobody is left to read more.
+An event of a kind that is wanted. `none`: no monitor is left that reads more.
 
-While a monitor runs the dictionary holds another entry, or the same one, which shows whether something was done meanwhile
-that is an event itself: such a monitor cannot go on.
+While a monitor runs that does more than compute, the dictionary has another entry. If that entry has changed afterwards, the
+monitor has done something that is an event itself. Such a monitor cannot go on.
 """.
 -spec event(witness_event:event(), state()) -> state() | none.
 event(E, #one{wants = Wants, left = Left, handle = Handle, state = State, steps = Steps} = S)
@@ -341,7 +341,7 @@ event(E, #one{rare = #rare{look = Look, chunk = Chunk, seen = Seen, run = Run}} 
     end;
 event(E, #many{left = 0, seen = Before, later = Later} = S0) ->
     Seen = Before + ?LOOK,
-    %% A process that does not wait keeps none for the time when it does.
+    %% A process that does not wait stops keeping events for that.
     S = S0#many{seen = Seen, later = case is_list(Later) andalso length(Later) > ?LATER of true -> too_many; false -> Later end},
     ok = witness_inline_kept:counted(S#many.run#run.cell, Seen),
     case looked(?LOOK, S#many.run) of
@@ -350,7 +350,7 @@ event(E, #many{left = 0, seen = Before, later = Later} = S0) ->
     end;
 event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) ->
     S = S0#many{later = case S0 of
-        %% The birth is computed again by the reader of what is left.
+        %% The reader of what is stored computes the birth again.
         #many{later = Later} when element(1, E) =:= init -> Later;
         #many{wants = Wants, later = Later} when Wants band ?SURVIVES =/= 0, is_list(Later) -> [E | Later];
         #many{later = Later} -> Later
@@ -360,7 +360,7 @@ event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) -
     ok = resumed(Does),
     case get(?KEY) of
         Expected ->
-            %% A slice that is told of is not among those that are left to be told of by others.
+            %% A slice must not be reported twice: the state is stored without it before it is reported.
             S1 = case Told =/= [] andalso Next =/= [] andalso S#many.wants band ?SURVIVES =/= 0 of
                 true -> element(2, left_by(S#many{left = Left - 1, monitors = Next}, false));
                 false -> S#many{left = Left - 1, monitors = Next}
@@ -379,7 +379,7 @@ event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) -
             none
     end.
 
-%% One cell, and no tuple around it.
+%% A message takes one cell, without a tuple around it.
 -dialyzer({no_improper_lists, short/1}).
 short({recv, _, undefined, Message, undefined}) when not is_list(Message); Message =:= [] -> Message;
 short({send, _, To, Message, undefined}) -> [To | Message];
@@ -389,7 +389,7 @@ long([[] | E], _) -> E;
 long([To | Message], P) -> {send, P, To, Message, undefined};
 long(Message, P) -> {recv, P, undefined, Message, undefined}.
 
-%% What is to be in the dictionary when the monitors have done their step. A monitor that may take its time is seen to be at work.
+%% The entry that must be in the dictionary after the step of the monitors. It shows that a monitor that may take long is running.
 expected(compute, _) -> get(?KEY);
 expected(Does, Run) ->
     ok = case Does of outer -> witness_inline_outside:pause(); inner -> ok end,
@@ -402,13 +402,13 @@ time(#run{switch = Switch}) -> atomics:get(Switch, ?CLOCK).
 resumed(outer) -> witness_inline_outside:resume();
 resumed(_) -> ok.
 
-%% The steps that stay. Those of before are no more than a chunk.
+%% The steps that stay. Earlier steps are at most one chunk.
 kept(#one{rare = #rare{does = compute, first = First} = Rare, state = State, steps = Steps}) ->
     {Rare#rare{first = State, older = {First, Steps}}, []};
 kept(#one{rare = #rare{chunk = Chunk} = Rare, steps = Steps}) ->
     {Rare, lists:sublist(Steps, Chunk)}.
 
-%% What is in the dictionary is what is taken for granted below.
+%% `event/2' requires that the dictionary has the current state.
 again(E, S) ->
     put(?KEY, S),
     event(E, S).
@@ -429,7 +429,8 @@ decided(Result, E, #one{rare = #rare{config = Config}} = S) ->
 one_ended(Outcome, #one{rare = #rare{run = Run, n = N, marks = Marks}}) ->
     tell([{verdict, N, covered(witness_monitor_machine:final(Outcome), Marks, 0)}], Run).
 
-%% Whether the verdict is in the note: where nobody is to see it by itself. The telemetry of a system may be loaded at any time.
+%% Records the verdict in the note if it need not be delivered by itself, and returns whether it did. The system may load telemetry
+%% at any time.
 satisfied(Info, #one{rare = #rare{run = #run{switch = Switch, notes = Notes}, n = N, marks = Marks}}) ->
     atomics:get(Switch, 2) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3)
         andalso witness_inline_notes:satisfied(N, witness_monitor_instance:is_vacuous(Info), marked(Marks), Notes)
@@ -448,8 +449,8 @@ with_states(#one{rare = #rare{does = compute, process = P, first = First, older 
     replayed(lists:reverse(Steps), P, Handle, First, replayed(lists:reverse(Older), P, Handle, Before, []));
 with_states(#one{steps = Steps}) -> Steps.
 
-%% What only computes goes through the same states again. All but one: it may know in whose process it computes. So these states
-%% are for explanations only.
+%% A monitor that only computes goes through the same states again, except one that uses the pid of its own process. So these
+%% states are for explanations only.
 replayed([], _, _, _, Steps) -> Steps;
 replayed([Short | Shorts], P, Handle, State, Steps) ->
     E = long(Short, P),
@@ -479,16 +480,16 @@ steps([{N, Kinds, Marks, Before, Machine} | Monitors], Bit, E, Next, Told) ->
 slices(N, Slices) -> [{slice, N, Outcome} || Outcome <- Slices].
 
 -doc """
-The process waits next: what is known of its monitors is left for the time when it is dead. Only the calling process can do that, and
-only while nothing that it does is still to be told.
+The process waits next, so this stores the state of its monitors for the time when it is dead. Only the calling process can do that,
+and only while all that it has done is reported.
 
-The result says where it stands that the process waits, if it does. The first time a process waits until the host has it under a
-monitor, if its end is read: nobody could tell the reason later.
+The result has the cell that says that the process waits, or `none` if it does not say so. If its monitors read its end, the process
+waits at this point, once, until the host monitors it: the host could not learn the reason later.
 """.
 -spec waits(state()) -> {witness_inline_kept:cell() | none, state()}.
 waits(S) when element(2, S) band ?ENDS =/= 0 ->
     Result = waits(setelement(2, S, element(2, S) bxor ?ENDS)),
-    %% A signal that comes meanwhile finds a process that waits.
+    %% The mark is set before this, so a signal during it ends a process that waits.
     ok = watched(host(S)),
     Result;
 waits(#one{left = Left, state = State, rare = #rare{chunk = Chunk, seen = Seen, left = #left{state = State, number = Number},
@@ -505,7 +506,7 @@ leaves(S) ->
     #run{cell = Cell} = run(S),
     {Number, Next} = left_by(S, erase(?MARKED) =/= undefined),
     case witness_inline_spawn:is_pending() of
-        %% The birth of a child is not told yet.
+        %% The birth of a child is not reported yet.
         true -> put(?MARKED, true), {none, Next};
         false when Number =:= unknown -> {none, Next};
         false ->
@@ -524,7 +525,7 @@ left_by(#one{state = State, rare = #rare{left = Left, states = Most, n = N, run 
             Number = length(Known),
             ok = witness_inline_kept:state(Kept, Number, {N, State}),
             {Number, Now(Left#left{state = State, number = Number, known = [{State, Number} | Known], rows = true})};
-        %% To leave each one would cost several times what the event does.
+        %% To store each state would cost several times what the event does.
         _ when Missed < 2 * Most -> {unknown, Now(Left#left{missed = Missed + 1})};
         _ ->
             ok = witness_inline_kept:gives_up(Cell, total(S)),
@@ -543,7 +544,7 @@ left_by(#many{run = #run{kept = Kept, cell = Cell}, journal = Journal, later = E
     end,
     {0, S#many{journal = Next, later = []}}.
 
-%% Terms that are the same where the monitors are in the same states.
+%% Terms that are equal if the monitors are in the same states.
 shown(#many{monitors = Monitors}) ->
     [{N, Covered, witness_monitor_machine:shown(Machine)} || {N, _, _, Covered, Machine} <- Monitors].
 
@@ -553,20 +554,20 @@ total(#many{left = Left, seen = Seen}) -> Seen + ?LOOK - Left.
 run(#one{rare = #rare{run = Run}}) -> Run;
 run(#many{run = Run}) -> Run.
 
-%% Nothing is left in the mailbox, whether the host answers or is dead.
+%% No message stays in the mailbox, whether the host answers or is dead.
 watched(Host) ->
     Ref = monitor(process, Host, [{alias, reply_demonitor}]),
     Host ! {watch, self(), Ref},
     receive
         {watched, Ref} -> ok;
         {'DOWN', Ref, process, Host, _} -> ok
-    %% Of one that goes on before the host knows it, the reason may be missing. An answer that comes later is not delivered.
+    %% If the process goes on before the host monitors it, the reason may be missing. A later answer is not delivered.
     after ?WATCHED_MS ->
         _ = demonitor(Ref, [flush]),
         receive {watched, Ref} -> ok after 0 -> ok end
     end.
 
--doc "The monitors have ended: what the process has left of them is not needed any more.".
+-doc "The monitors have ended: deletes what the process has stored of them.".
 -spec swept(state()) -> ok.
 swept(#one{rare = #rare{left = #left{rows = true, known = Known}, run = #run{kept = Kept}}}) -> witness_inline_kept:forget(Kept, length(Known));
 swept(#many{journal = #journal{rows = true}, run = #run{cell = Cell, kept = Kept}}) -> witness_inline_kept:delete({self(), Cell}, Kept);
@@ -580,8 +581,9 @@ runs(#many{run = #run{cell = Cell}} = S) ->
     witness_inline_kept:runs(Cell, total(S)).
 
 -doc """
-What the monitors of a process that is dead say of its end, and the events that were not counted. If it waited, it ends as it would
-have by itself, with the event `exit`; so it does if its monitors read nothing that it could have done. Otherwise something is missing.
+What the monitors of a dead process report of its end, and the number of events that were not counted. If the process waited, or if its
+monitors read nothing that it could have done, it ends as it would have by itself, with the event `exit`. Otherwise events
+may be missing.
 """.
 -spec died(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
 died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
@@ -612,7 +614,7 @@ matters(Kinds, false) -> Kinds band bnot ?EXIT.
 
 given(E, {Monitors, _}) -> steps(Monitors, bit(element(1, E)), E, [], []).
 
-%% Whatever these monitors say on the way to the state that the process had, it has said itself.
+%% What these monitors report on the way to the last state of the process, it has reported itself.
 restored(#{entries := Entries} = Dead, #{state := State, later := Later} = Found, Stamped, How) ->
     case lists:all(fun({_, #{survives := Survives}}) -> Survives end, Entries) andalso State of
         false -> unknown;
@@ -642,7 +644,7 @@ birth(#{process := P, signature := Signature, entries := Entries, life := {Paren
     {Born, _} = given({init, P, Parent, Signature, undefined}, {New, []}),
     Born.
 
-%% The only one that has not refused the process.
+%% The only monitor that has not refused the process.
 single({N, State}, Entries, #{events := Events, covered := Covered}) ->
     [#{spec := #{config := Config}, kinds := Kinds, marks := Marks}] = [Of || {{M, _}, Of} <- Entries, M =:= N],
     {ok, Instance} = witness_monitor_instance:load({State, Events, []}),
@@ -652,7 +654,7 @@ replayed(Later, Monitors) ->
     {Now, _} = lists:foldl(fun given/2, {Monitors, []}, lists:append(Later)),
     Now.
 
--doc "All monitors end: nothing more comes, or a reason makes them inconclusive.".
+-doc "All monitors end, because nothing more comes, or inconclusive for a reason.".
 -spec finish(complete | stopped | witness_monitor_instance:reason(), state()) -> ok.
 finish(complete, #one{rare = #rare{run = Run, config = Config}, state = State} = S) ->
     ok = counted(uncounted(S), Run),
@@ -668,8 +670,8 @@ finish(How, S) ->
     tell(all_ended(How, Monitors), Run).
 
 -doc """
-The same for a state that another process has asked a process for, with its marks, when the run stops; and the events that
-were not counted. The marks come into the dictionary of the caller, and go.
+The same when the run stops, for the state and the marks that the caller has read from another process; and the number of events that
+were not counted. The marks are in the caller's dictionary meanwhile.
 """.
 -spec stopped([{Key :: atom(), Id :: pos_integer()}], state()) -> {told(), Events :: non_neg_integer()}.
 stopped(Taken, S) ->
@@ -684,7 +686,7 @@ parts(#one{rare = #rare{run = Run, n = N, marks = Marks, config = Config}} = S) 
 parts(#many{run = Run, monitors = Monitors}) ->
     {Run, Monitors}.
 
-%% Events since the last look at the run.
+%% Events since the last check of the run.
 uncounted(#one{left = Left, rare = #rare{look = Look, chunk = Chunk}}) -> ?LOOK - Look + Chunk - Left;
 uncounted(#many{left = Left}) -> ?LOOK - Left.
 
@@ -704,7 +706,7 @@ covered(Final, Marks, Before) ->
 marked(Marks) -> lists:foldl(fun({_, Id}, Mask) -> Mask bor (1 bsl Id) end, 0,
                              [Mark || {Key, _} = Mark <- Marks, get(Key) =/= undefined]).
 
-%% The marks that are in the dictionary, which are taken away.
+%% The mask of `Before' and the marks in the dictionary, which are removed.
 taken(Marks, Before) ->
     lists:foldl(fun({Key, Id}, Mask) ->
         case get(Key) of
@@ -713,11 +715,11 @@ taken(Marks, Before) ->
         end
     end, Before, Marks).
 
--doc "The keys of marks that processes with these monitors may hold besides their state.".
+-doc "The keys of marks that processes with these monitors may have besides their state.".
 -spec keys([prepared()]) -> [atom()].
 keys(Prepared) -> lists:usort([Key || #{marks := Marks} <- Prepared, {Key, _} <- Marks]).
 
--doc "The state is gone: others have deleted the dictionary.".
+-doc "The state is gone: other code has deleted the dictionary.".
 -spec lost(pid(), Host :: pid()) -> ok.
 lost(P, Host) ->
     Host ! {lost, P},
@@ -732,7 +734,7 @@ tell(Told, #run{host = Host}) ->
 counted(0, _) -> ok;
 counted(Count, #run{events = Events}) -> counters:add(Events, 1, Count).
 
-%% Whether the run goes on. The events since the last look are counted.
+%% Whether the run goes on. Counts the events since the last check.
 looked(Count, #run{switch = Switch, events = Events}) ->
     ok = counters:add(Events, 1, Count),
     atomics:get(Switch, 1) =:= 1.

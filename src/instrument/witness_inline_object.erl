@@ -1,8 +1,8 @@
 -module(witness_inline_object).
 -moduledoc """
-Files of object code, woven where they are: for build tools that compile what no parse transform of Erlang sees.
+Weaves files of object code in place: for build tools that compile without Erlang's parse transforms.
 
-The file keeps its other chunks, so Elixir's debug information and documentation: it can be woven again for other
+The file keeps its other chunks, such as Elixir's debug information and documentation. So it can be woven again for other
 specifications, and tools read it as before.
 """.
 
@@ -69,7 +69,7 @@ compiled(Forms, Options) ->
         {error, Errors, _} -> {error, {compile, Errors}}
     end.
 
-%% Whoever reads the file meanwhile reads one or the other.
+%% A reader of the file gets either the old or the new version.
 written(File, Code) ->
     New = File ++ ".woven",
     maybe

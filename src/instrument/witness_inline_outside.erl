@@ -2,18 +2,18 @@
 -moduledoc """
 Finds monitored processes that run code which is not woven and could send or receive for them.
 
-Modules that are not woven are watched: their functions have breakpoints in a trace session whose tracer is the host, and a
-process is traced for calls (`observe/1`) while it has monitors. So the VM tells of the first call that a monitored process
-makes into such a module, however it gets there: by its name, by a variable, by a fun, or from a module of OTP. If the module
-acts (`m:witness_inline_reach`), the process is suspect from then on; if it does not, its breakpoints are removed.
+Modules that are not woven are watched: their functions have breakpoints in a trace session with the host as its tracer. A
+process is traced for calls (`observe/1`) while it has monitors. So the VM reports the first call that a monitored process
+makes into such a module: by name, by a variable, by a fun, or from a module of OTP. If the module acts
+(`m:witness_inline_reach`), the process is suspect from then on; if it does not, its breakpoints are removed.
 
-Before anything that monitors have found is handed on, `settle/1` waits until all calls of before have been told. So no
-verdict that comes after such a call passes. What nobody watches yet is loaded during the run: from then on every process is
-suspect, if the module acts, since nobody knows who has called it.
+Before the host forwards results of monitors, `settle/1` waits until all earlier calls have been reported. So no
+verdict passes that comes after such a call. If an acting module is loaded during the run, it has no breakpoints: from then on every
+process is suspect, since any of them may have called it.
 
-There is no session, and monitored processes pay nothing, where there is no module to be watched.
+If there is no module to watch, there is no session, and monitored processes pay nothing.
 
-The state belongs to the host; when that dies, the VM ends its trace session.
+The state belongs to the host; when the host dies, the VM ends its trace session.
 """.
 
 -export([open/3, session/1, observe/1, leave/0, pause/0, resume/0, called/2, settle/1, suspect/2, close/1]).
@@ -21,8 +21,8 @@ The state belongs to the host; when that dies, the VM ends its trace session.
 
 -type session() :: none | trace:session().
 
-%% watched: the digests of modules with breakpoints; acting: what is known of modules; loaded: all that was loaded at the last
-%% look; suspects: the module that each process has called; all: one that every process may have called.
+%% watched: the digests of modules with breakpoints; acting: whether a module acts, as far as that is known; loaded: the modules that
+%% were loaded at the last check; suspects: the module that each process has called; all: one that every process may have called.
 -record(outside, {session = none :: session(),
                   closed = false :: boolean(),
                   watched = #{} :: #{module() => binary()},
@@ -39,8 +39,8 @@ The state belongs to the host; when that dies, the VM ends its trace session.
 -define(KEY, '$witness_outside').
 
 -doc """
-Watches all that is loaded and not woven, for the calling process, but for what is known not to act. What woven modules name is
-loaded before, so that it is watched from its first call on; but not what would run code when it is loaded.
+Watches, for the calling process, all modules that are loaded and not woven, except those that are known not to act. Modules that woven
+modules name are loaded before, so that they are watched from their first call on, except those that would run code when loaded.
 """.
 -spec open([module()], Known :: #{module() => witness_inline_reach:facts()}, Monitors :: [module()]) -> outside().
 open(Woven, Known, Monitors) ->
@@ -64,7 +64,7 @@ watchable(Modules, #outside{not_foreign = NotForeign, monitors = Monitors, actin
           maps:get(M, Acting, true), witness_inline_reach:is_foreign(M, File, NotForeign),
           witness_weave:woven(M) =/= {ok, witness_inline_process}].
 
--doc "For processes that begin.".
+-doc "The trace session, for processes that start.".
 -spec session(outside()) -> session().
 session(#outside{session = Session}) -> Session.
 
@@ -75,7 +75,7 @@ observe(Session) ->
     _ = put(?KEY, Session),
     traced(Session, self(), true).
 
--doc "The calling process has no monitors any more: what it does is its own affair.".
+-doc "The calling process has no monitors any more: its calls are not traced from now on.".
 -spec leave() -> ok.
 leave() ->
     case erase(?KEY) of
@@ -83,11 +83,11 @@ leave() ->
         Session -> traced(Session, self(), false)
     end.
 
--doc "What follows is done by a monitor of the calling process, which may call what is not woven.".
+-doc "Pauses tracing while a monitor of the calling process runs, which may call modules that are not woven.".
 -spec pause() -> ok.
 pause() -> again(false).
 
--doc "The process itself goes on.".
+-doc "Traces the process again.".
 -spec resume() -> ok.
 resume() -> again(true).
 
@@ -97,14 +97,14 @@ again(How) ->
         Session -> traced(Session, self(), How)
     end.
 
-%% The run may be over, or the process.
+%% The session or the process may have ended.
 traced(Session, P, How) ->
     _ = try trace:process(Session, P, How, [call, arity])
         catch error:badarg -> 0
         end,
     ok.
 
--doc "A process that is observed has called this, as its trace message tells.".
+-doc "An observed process has made this call, according to its trace message.".
 -spec called({trace, pid(), call, mfa()}, outside()) -> outside().
 called({trace, P, call, {M, _, _}}, O0 = #outside{session = Session, suspects = Suspects}) ->
     case acts(M, O0) of
@@ -125,7 +125,7 @@ acts(M, O = #outside{acting = Acting}) ->
             {Acts, O#outside{acting = Acting#{M => Acts}}}
     end.
 
--doc "All calls that were made before are known now.".
+-doc "Handles all calls that were made before.".
 -spec settle(outside()) -> outside().
 settle(O = #outside{closed = true}) -> O;
 settle(O) -> compared(told(O)).
@@ -139,7 +139,7 @@ told(Ref, O) ->
         {trace_delivered, all, Ref} -> O
     end.
 
-%% What is loaded later has no breakpoints.
+%% A module that is loaded later has no breakpoints.
 compared(O = #outside{loaded = Loaded, watched = Watched}) ->
     Replaced = [M || M := Md5 <- Watched, digest(M) =/= Md5],
     case erlang:loaded() of
@@ -160,11 +160,11 @@ digest(M) ->
     catch error:undef -> <<>>
     end.
 
--doc "The module that a process has called, or may have, and in which it was not seen.".
+-doc "The module that a process has called, or may have called, and in which it was not observed.".
 -spec suspect(pid(), outside()) -> none | module().
 suspect(P, #outside{suspects = Suspects, all = All}) -> maps:get(P, Suspects, All).
 
--doc "Nothing more is watched. What is known of processes stays.".
+-doc "Stops watching. The suspects stay.".
 -spec close(outside()) -> outside().
 close(O = #outside{session = Session}) ->
     _ = Session =:= none orelse trace:session_destroy(Session),

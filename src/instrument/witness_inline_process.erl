@@ -3,17 +3,17 @@
 What woven code calls for inline monitoring (`m:witness_weave_runtime`), in the process that runs it.
 
 A process that is monitored has the state of its monitors (`m:witness_inline_monitors`) in its dictionary, under one key.
-Everybody else pays for one look there. What stands under the key:
+Every other process pays for one read of that key. Its values:
 
 | | |
 |---|---|
 | nothing | the process is not monitored, or its first function has not asked yet |
 | `off` | it is not monitored, and need not ask again |
-| a number | a monitor is running, since that time of the host: what it does is no event |
+| a number | a monitor is running, since that time of the host: what it does is not an event |
 | a state | it is monitored |
 
-A process is born here when its first function asks (`entry/3`), whoever has spawned it, or the fun that it was spawned with,
-if the spawning code is woven. Its end is what leaves that function.
+A process is born here when its first function asks (`entry/3`), regardless of how it was spawned. If the spawning code is woven, the
+fun that the process was spawned with asks as well. The process ends when it leaves that function.
 """.
 -behaviour(witness_weave_runtime).
 
@@ -24,7 +24,7 @@ if the spawning code is woven. Its end is what leaves that function.
 -compile({no_auto_import, [apply/3, spawn/3, spawn_request/3]}).
 
 -define(KEY, '$witness_inline').
-%% As `witness_inline_monitors' has them.
+%% As in `witness_inline_monitors'.
 -define(SEND, 8).
 -define(RECV, 16).
 -define(STAMPED, 32).
@@ -70,8 +70,8 @@ left(State) ->
     ok = witness_inline_monitors:swept(State),
     witness_inline_outside:leave().
 
-%% What was sent is an event only when the send has succeeded. So before it nothing may say that the process waits. In its own code nothing
-%% does, but OTP may call that between two callbacks.
+%% A send is an event only when it has succeeded. So before it, the process must not be marked as waiting. A process is never
+%% marked so in its own code, but OTP may call this between two callbacks.
 -doc false.
 -spec sends() -> ok.
 sends() ->
@@ -88,7 +88,7 @@ send(Module, Function, [To, Message | Options] = Args) ->
     _ = is_sent(Function, Options, Result) andalso sent(To, Message),
     Result.
 
-%% Without options `send' returns the message, whatever that is.
+%% `send' without options returns the message, whatever that is.
 is_sent(send_nosuspend, _, Result) -> Result;
 is_sent(send, [_], Result) -> Result =:= ok;
 is_sent(_, [], _) -> true.
@@ -102,17 +102,17 @@ blocks(Time) ->
         State when element(2, State) band ?SURVIVES =/= 0, Time =:= infinity;
                    element(2, State) band ?SURVIVES =/= 0, is_integer(Time), Time > 0, Time =< 16#ffffffff ->
             rests(State);
-        %% Its monitors do not go on after its death, or this `receive' only looks, or fails.
+        %% Its monitors do not go on after its death, or this `receive' only polls, or fails.
         _ -> none
     end.
 
-%% The message is an event after that.
+%% The `recv' event comes after that.
 -doc false.
 -spec wakes(witness_inline_kept:cell() | none) -> ok.
 wakes(none) -> ok;
 wakes(Cell) -> witness_inline_kept:goes_on(Cell).
 
-%% A message that comes meanwhile is not taken.
+%% A message that comes meanwhile stays in the mailbox.
 -doc false.
 -spec sleep(module(), atom(), [term()]) -> term().
 sleep(Module, Function, [Time] = Args) ->
@@ -122,8 +122,8 @@ sleep(Module, Function, [Time] = Args) ->
     Result.
 
 -doc """
-Until the next event the process does nothing of its own: it waits for a message, or is in code that only does what it was told. If
-it is ended meanwhile, its trace has no more but its end.
+Until its next event the process does nothing of its own: it waits for a message, or runs code that only does what it was asked. If
+it is ended meanwhile, only its end is missing in its trace.
 """.
 -spec rests() -> ok.
 rests() ->
@@ -140,7 +140,7 @@ rests(State) ->
         {Waits, Next} -> put(?KEY, Next), Waits
     end.
 
--doc "The process does something of its own next.".
+-doc "The process acts next.".
 -spec acts() -> ok.
 acts() ->
     case get(?KEY) of
@@ -149,8 +149,8 @@ acts() ->
     end.
 
 -doc """
-An event of the process, as the source of events would give it, but without its time. Nothing where the process is not
-monitored.
+An event of the process, as the source of events would give it, but without its time. If the process is not monitored, nothing
+happens.
 """.
 -spec event(witness_event:event()) -> ok.
 event(Event) ->
@@ -186,8 +186,8 @@ entry(Module, Function, Args) ->
             end
     end.
 
-%% Whether a process began with this function. OTP's start with theirs, and nobody knows yet whether the function that is
-%% called for it will ask as a callback.
+%% Whether a process was spawned with this function. Processes of OTP start in OTP's functions. It is not known yet whether the
+%% function that OTP calls will ask as a callback.
 is_first(Module, Function, Arity, {Module, Function, Arity}) -> true;
 is_first(Module, Function, Arity, {proc_lib, init_p, _}) ->
     case get('$initial_call') of
@@ -201,7 +201,7 @@ is_first(Module, Function, Arity, {proc_lib, init_p, _}) ->
 is_first(_, _, _, _) -> false.
 
 -doc """
-The process begins here, in a woven module: what it is spawned with has this signature. Whoever calls this sees its end, too.
+The process starts here, in a woven module, with this signature. The caller must also see the end of the process.
 """.
 -spec born(module(), witness_event:signature()) -> monitored | not_monitored.
 born(Module, Signature) ->
@@ -218,10 +218,10 @@ observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, sc
     of
         [] -> case Scope(self()) of true -> entries(Maps, Signature); false -> [] end;
         [{_, seen}] -> lost(Births);
-        %% It was born before the run, or the run is over.
+        %% The process was born before the run, or the run is over.
         _ -> []
     catch
-        %% What the host has kept has gone with it.
+        %% The host has ended, and its tables with it.
         error:badarg -> []
     end,
     case started(Monitors, Signature, Parent, Births) of
@@ -245,14 +245,14 @@ started(Monitors, Signature, Parent, #{notes := Notes} = Births) ->
             none
     end.
 
-%% Who is observed and has no state any more has lost it, to a deletion of its dictionary by code that is not woven.
+%% An observed process without a state has lost it: code that is not woven has deleted its dictionary.
 lost(#{host := Host}) ->
     ok = witness_inline_monitors:lost(self(), Host),
     [].
 
 -doc """
-A process with callbacks in this module is not monitored. One that was, and whose dictionary was deleted between two of them, has said that
-it waits: so it tells that nothing is known of it before it goes on.
+Called in a process with callbacks in this module that is not monitored. If it was, code has deleted its dictionary between two
+callbacks, while its mark said that it waited. So it reports to the host that its state is lost, before it goes on.
 """.
 -spec remembers(module()) -> ok.
 remembers(Module) ->
@@ -275,7 +275,7 @@ entries(Maps, Signature) ->
 
 %% --- end -------------------------------------------------------------------------
 
--doc "The process ends for this reason: its `exit`, after which all monitors end. Once.".
+-doc "The process ends for this reason: gives its `exit`, after which all monitors end. Only the first call has an effect.".
 -spec ended(Reason :: term()) -> ok.
 ended(Reason) ->
     case witness_inline_spawn:pending() of
@@ -313,7 +313,7 @@ hibernate(Module, hibernate, [M, F, Args] = Call) ->
         false -> erlang:apply(Module, hibernate, Call)
     end.
 
-%% What the function refuses it refuses before the process sleeps.
+%% `hibernate/3' refuses invalid arguments before the process sleeps.
 is_accepted(proc_lib, M, F, Args) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
 is_accepted(erlang, M, F, Args) when is_atom(M), is_atom(F), length(Args) =< 255 -> true;
 is_accepted(erlang, _, _, _) -> false.
@@ -385,7 +385,7 @@ dictionary(erlang, erase, []) ->
     lists:foreach(fun({Key, Value}) -> put(Key, Value) end, Own),
     Others.
 
-%% The state, and the marks of monitors.
+%% The state, and the marks of the monitors.
 is_own(Key) when is_atom(Key) ->
     case atom_to_binary(Key) of
         <<"$witness_", _/binary>> -> true;
@@ -400,7 +400,7 @@ apply(Module, Function, Args) when length(Args) >= 0 ->
         none -> erlang:apply(Module, Function, Args);
         Class -> ?MODULE:Class(Module, Function, Args)
     end;
-%% What is no list is refused by the call itself.
+%% If the arguments are not a list, the call itself refuses them.
 apply(Module, Function, Args) ->
     erlang:apply(Module, Function, Args).
 
@@ -420,9 +420,9 @@ function(Module, Function, Arity) ->
 -spec make_fun(module(), atom(), [term()]) -> function().
 make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Function, Arity).
 
-%% --- for whoever sees more -------------------------------------------------------
+%% --- the monitors of the process -------------------------------------------------
 
--doc "Who answers for the monitors of the process, which has some.".
+-doc "The host that coordinates the monitors of the process. The process must have some.".
 -spec host() -> pid().
 host() -> witness_inline_monitors:host(get(?KEY)).
 

@@ -1,14 +1,14 @@
 -module(witness_inline_reach).
 -moduledoc """
-What modules do, as far as their object code says: which other ones they name, and whether they send, receive or spawn.
+What modules do, according to their object code: which other modules they name, and whether they send, receive or spawn.
 
 A module *acts* if weaving it could show something: it sends, has a `receive`, calls a function that is woven
-(`m:witness_weave_calls`), or calls a function whose module is known only at run time. What does not act can be called by a
-monitored process without being woven: there is nothing to see. Doubt counts as acting, since it costs no more than weaving
+(`m:witness_weave_calls`), or calls a function of a module that is known only at run time. A monitored process may call a module that
+does not act without weaving it: there is nothing to see. In doubt a module acts. That costs at most the weaving of
 the module, or a monitor that stays undecided.
 
-A module is *foreign* if it is neither OTP's, Elixir's nor Witness's: what these send and receive for a process by themselves
-is no event of inline monitoring.
+A module is *foreign* if it is neither OTP's, Elixir's nor Witness's: what these modules send and receive for a process by themselves
+is not an event of inline monitoring.
 """.
 
 -export([facts/1, of_code/1, known/0, on_path/1, reached/3, is_foreign/3, is_own/2, is_library/2]).
@@ -20,13 +20,13 @@ is no event of inline monitoring.
 -doc "Foreign modules on the code path, with their folders.".
 -type path() :: #{module() => file:filename()}.
 
--doc "What is not foreign: Witness's modules, and the folders of the libraries of OTP and Elixir.".
+-doc "Modules that are not foreign: Witness's modules, and the folders of the libraries of OTP and Elixir.".
 -opaque known() :: #{own := #{module() => []}, libraries := [file:filename()]}.
 
-%% What weaving shows of a module; the other classes only hide what is Witness's.
+%% Calls that weaving makes visible; the other classes only hide what is Witness's.
 -define(CLASSES, [send, spawn, spawn_request, start, call, cast, reply, request]).
 
--doc "What is known of a module. If its object code is not there it may do anything.".
+-doc "The facts about a module. A module without object code may do anything.".
 -spec facts(module()) -> facts().
 facts(Module) ->
     case code:get_object_code(Module) of
@@ -36,7 +36,7 @@ facts(Module) ->
 
 unknown() -> #{acts => true, on_load => true, names => []}.
 
--doc "The same, of object code.".
+-doc "The facts about object code.".
 -spec of_code(binary()) -> facts().
 of_code(Code) ->
     try beam_disasm:file(Code) of
@@ -58,7 +58,7 @@ is_action(Instruction) when is_tuple(Instruction) ->
     end;
 is_action(_) -> false.
 
-%% An operand: a function that is called, or a literal, which may hold one as a fun.
+%% An operand: a function that is called, or a literal, which may contain one as a fun.
 is_acting({extfunc, M, F, A}) -> lists:member(witness_weave_calls:class(M, F, A), ?CLASSES);
 is_acting({literal, Term}) -> lists:any(fun is_acting_fun/1, leaves(Term, []));
 is_acting(List) when is_list(List) -> lists:any(fun is_acting/1, List);
@@ -80,14 +80,14 @@ literals(Instruction, Names) when is_tuple(Instruction) -> literals(tuple_to_lis
 literals([Operand | Operands], Names) -> literals(Operands, literals(Operand, Names));
 literals(_, Names) -> Names.
 
-%% Also of improper lists.
+%% Works for improper lists, too.
 leaves([Head | Tail], Leaves) -> leaves(Tail, leaves(Head, Leaves));
 leaves(Tuple, Leaves) when is_tuple(Tuple) -> leaves(tuple_to_list(Tuple), Leaves);
 leaves(Map, Leaves) when is_map(Map) -> leaves(maps:to_list(Map), Leaves);
 leaves(Leaf, Leaves) when is_atom(Leaf); is_function(Leaf) -> [Leaf | Leaves];
 leaves(_, Leaves) -> Leaves.
 
--doc "Asked once for many modules: it takes a search of the code path.".
+-doc "Searches the code path, so a caller asks once for many modules.".
 -spec known() -> known().
 known() ->
     Own = case application:get_key(witness, modules) of {ok, Modules} -> Modules; undefined -> [] end,
@@ -103,8 +103,8 @@ on_path(Known) ->
     end, #{}, [Folder || Folder <- code:get_path(), not is_library(filename:absname(Folder), Known)]).
 
 -doc """
-Adds to what is known of modules these, and those of the path that they name, directly or not. A name is an atom: also of a
-module that is started by a child specification. A module whose application can be started names the callback of that.
+Adds the facts about these modules, and about those of the path that they name, directly or not. A name is an atom, so it may also
+be in a child specification. If a module's application can be started, the module also names the application's callback module.
 """.
 -spec reached([module()], path(), Known :: #{module() => facts()}) -> #{module() => facts()}.
 reached(Modules, Path, Before) ->
@@ -135,6 +135,6 @@ is_foreign(Module, File, Known) -> not is_own(Module, Known) andalso not (is_lis
 -spec is_own(module(), known()) -> boolean().
 is_own(Module, #{own := Own}) -> is_map_key(Module, Own) orelse lists:prefix("witness_spec_code_", atom_to_list(Module)).
 
--doc "Whether a folder is one of OTP's or Elixir's libraries. Elixir's stand beside each other, as those of OTP do.".
+-doc "Whether a folder is one of OTP's or Elixir's libraries. Elixir's are in one folder, as those of OTP are.".
 -spec is_library(file:filename(), known()) -> boolean().
 is_library(Folder, #{libraries := Libraries}) -> lists:any(fun(Root) -> lists:prefix(Root, Folder) end, Libraries).

@@ -1,11 +1,11 @@
 -module(witness_inline_registry).
 -moduledoc """
-Which run observes what begins in a module.
+Which run observes the processes that begin in a module.
 
-Woven code asks at the birth of each process (`find/1`), also where Witness is not started: a look at a persistent term,
-which is not there where no run wants the module. A module belongs to one run at a time, whoever has woven it; what a run
-has claimed is given back when its host ends, however it does. A term that outlives both, since this process was killed as
-well, names a host that is dead, and is taken back by the next one.
+Woven code asks at the birth of each process (`find/1`), even if Witness is not started. That reads a persistent term, which does
+not exist if no run observes the module. A module belongs to one run at a time, however it was woven. The claims of
+a run end with its host, however the host ends. If this process was killed as well, a term may remain that names a dead
+host. The next registry process monitors that host, and releases the term.
 """.
 -behaviour(gen_server).
 
@@ -17,17 +17,17 @@ well, names a host that is dead, and is taken back by the next one.
 -doc """
 What a process that is born needs to know of the run.
 
-- `host`: whom monitors report to, who answers for them;
+- `host`: the process that monitors report to, and that answers for them;
 - `outside`: what watches calls of modules that are not woven;
-- `switch`: its first number is 1 while the run observes, the second one 1 while somebody is to be shown each verdict by itself; the third one is the
-  host's time, by which monitors that do not come back are known;
-- `notes`: where processes leave what they do not tell the host (`m:witness_inline_notes`);
-- `kept`: where they leave what is to be known when they are dead (`m:witness_inline_kept`);
-- `events`: where events are counted;
-- `stamped`: whether events carry their time;
-- `known`: who is not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed already;
+- `switch`: three numbers. The first is 1 while the run observes. The second is 1 while each verdict must be delivered by itself. The
+  third is the host's time, which shows that a monitor has run for too long;
+- `notes`: where processes leave what they do not send to the host (`m:witness_inline_notes`);
+- `kept`: where they store what the host needs when they are dead (`m:witness_inline_kept`);
+- `events`: the count of events;
+- `stamped`: whether events have times;
+- `known`: processes that are not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed already;
 - `scope`: whether a process belongs to what is observed;
-- `maps`: which monitors are for it, and `prepared`, these monitors, with `explain`, `max_slices` and the like.
+- `maps`: which monitors a process gets, and `prepared`: these monitors, with `explain`, `max_slices` and the like.
 """.
 -type births() :: #{host := pid(), outside := witness_inline_outside:session(), switch := atomics:atomics_ref(), events := counters:counters_ref(),
                     stamped := boolean(), known := ets:table(), kept := witness_inline_kept:table(), notes := witness_inline_notes:notes(), scope := fun((pid()) -> boolean()),
@@ -39,11 +39,11 @@ What a process that is born needs to know of the run.
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "Has processes that begin in these modules observed, until the host ends. All of them, or none.".
+-doc "Has processes that begin in these modules observed, until the host ends. It claims all of the modules, or none.".
 -spec claim([module()], births()) -> ok | {error, {observed, module(), Host :: pid()}}.
 claim(Modules, Births) -> gen_server:call(?MODULE, {claim, Modules, Births}, infinity).
 
--doc "Gives back what a host has claimed.".
+-doc "Releases the modules that a host has claimed.".
 -spec release(Host :: pid()) -> ok.
 release(Host) -> gen_server:call(?MODULE, {release, Host}, infinity).
 
@@ -51,7 +51,7 @@ release(Host) -> gen_server:call(?MODULE, {release, Host}, infinity).
 -spec find(module()) -> births() | none.
 find(Module) -> persistent_term:get(?TERM(Module), none).
 
-%% The state is what hosts have claimed.
+%% The state is the modules that each host has claimed.
 -doc false.
 -spec init([]) -> {ok, #{pid() => [module()]}}.
 init([]) ->
@@ -87,7 +87,7 @@ released(Host, Claimed) ->
     lists:foreach(fun(M) -> given_back(M, Host) end, maps:get(Host, Claimed, [])),
     maps:remove(Host, Claimed).
 
-%% Of a host that was killed nobody has heard that it observes no more.
+%% A host that was killed could not set its switch to off.
 given_back(Module, Host) ->
     case find(Module) of
         #{host := Host, switch := Switch} ->

@@ -1,12 +1,12 @@
 -module(witness_inline_spawn).
 -moduledoc """
-Spawns of woven code: the same spawn, and a `fork` where the caller is monitored.
+Spawns of woven code: the same spawn, and a `fork` event if the caller is monitored.
 
-A fun does not ask at its beginning as functions do, so one that begins in a module that a run observes is handed over in
-another fun, which does. On another node nobody observes.
+Functions ask when a process starts with them, but funs do not. So a fun of a module that a run observes is wrapped in
+another fun, which asks. No process on another node is observed.
 
-The child of a `spawn_request` is known when its reply is taken, and there its `fork` stands among the events. If no reply
-is asked for it is never known, and if the process has ended before it took the reply it was not: both are a gap.
+The child of a `spawn_request` is known when its reply is received; the `fork` is an event at that point. If the process asks for no
+reply, or ends before it has received it, the child is not known: both are a gap.
 """.
 
 -export([spawn/3, request/3, replied/2, pending/0, is_pending/0, wrapped/1]).
@@ -15,7 +15,7 @@ is asked for it is never known, and if the process has ended before it took the 
 
 -define(REQUESTS, '$witness_requests').
 
--doc "A function that spawns, with its arguments, and its result.".
+-doc "Calls a function that spawns, and returns its result.".
 -spec spawn(module(), atom(), [term()]) -> term().
 spawn(Module, Function, Args) ->
     Result = apply(Module, Function, wrapped(Args)),
@@ -34,12 +34,12 @@ asked(Options, Request, Raw) ->
     case proplists:get_value(reply, Options, yes) of
         No when No =:= no; No =:= error_only -> witness_inline_process:gap(spawn_request);
         _ ->
-            %% Before the process waits it looks at these, too.
+            %% The process checks these requests, too, before it waits.
             _ = put('$witness_marked', true),
             put(?REQUESTS, (requests())#{Request => Raw})
     end.
 
--doc "The reply to a request, or what looks like one, was taken.".
+-doc "A reply to a request, or a message that looks like one, was received.".
 -spec replied(reference(), {ok, pid()} | error) -> ok.
 replied(Request, Reply) ->
     case requests() of
@@ -58,11 +58,11 @@ requests() ->
         Requests -> Requests
     end.
 
--doc "Whether a request has no reply yet. Asked once, at the end.".
+-doc "Whether a request has no reply yet. Deletes the requests, so it is called once, at the end.".
 -spec pending() -> boolean().
 pending() -> is_any(erase(?REQUESTS)).
 
--doc "The same, and it can be asked again.".
+-doc "The same, without deleting the requests.".
 -spec is_pending() -> boolean().
 is_pending() -> is_any(get(?REQUESTS)).
 
@@ -72,13 +72,13 @@ is_any(Requests) -> map_size(Requests) > 0.
 forked(Child, Raw) ->
     witness_inline_process:event({fork, self(), Child, witness_event_signature:resolve(Raw), undefined}).
 
-%% As the VM knows it. The call has succeeded, so its arguments have one of the forms that there are.
+%% The form that the VM uses. The call has succeeded, so its arguments have one of these forms.
 raw([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 raw([_Node, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 raw([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
 raw([_Node, Module, Function, Args | _]) -> {Module, Function, Args}.
 
-%% Arguments of the function are no options, whatever they look like.
+%% The arguments of the spawned function are never options, even if they look like it.
 options([Fun | Options]) when is_function(Fun) -> listed(Options);
 options([_Node, Fun | Options]) when is_function(Fun) -> listed(Options);
 options([_Module, _Function, Args | Options]) when is_list(Args) -> listed(Options);
@@ -87,7 +87,7 @@ options([_Node, _Module, _Function, _Args | Options]) -> listed(Options).
 listed([]) -> [];
 listed([Options]) -> Options.
 
--doc "What is to be given to a function that spawns: the child asks whether it is monitored, where its code does not ask by itself.".
+-doc "The arguments for a function that spawns. If the child's code does not ask by itself whether it is monitored, it is wrapped.".
 -spec wrapped([term()]) -> [term()].
 wrapped([Fun | Options]) when is_function(Fun, 0) ->
     [asking(Fun, []) | Options];
@@ -96,7 +96,7 @@ wrapped([erlang, apply, [Fun, Args] | Options]) when is_list(Args), is_function(
         Fun -> [erlang, apply, [Fun, Args] | Options];
         Asking -> [erlang, apply, [Asking, []] | Options]
     end;
-%% It is called by `erlang:apply/3', so it does not know that it is the first.
+%% `erlang:apply/3' calls the function, so the function cannot detect that it is the first.
 wrapped([erlang, apply, [Module, Function, Args] = Applied | Options]) when is_atom(Module), is_atom(Function), is_list(Args) ->
     case witness_inline_registry:find(Module) of
         none -> [erlang, apply, Applied | Options];
@@ -119,7 +119,7 @@ asking(Fun, Args) ->
 -doc false.
 -spec begun(function(), [term()]) -> term().
 begun(Fun, Args) ->
-    %% What `proc_lib' tells of a process is its own fun.
+    %% `proc_lib' would show the wrapping fun as the initial call.
     _ = case get('$initial_call') of
         {?MODULE, _, _} -> put('$initial_call', erlang:fun_info_mfa(Fun));
         _ -> as_it_is

@@ -1,9 +1,9 @@
 -module(witness_text).
 -moduledoc """
-Small tools for text that a terminal shows: colours, columns, wrapping, and the removal of what could harm it.
+Small tools for text that a terminal shows: colours, columns, wrapping, and the removal of harmful characters.
 
-Text that comes from outside, such as the names of a specification or the paths of files, goes through `clean/1`:
-nothing that is printed moves the cursor, starts an escape sequence or changes the direction of the text. The
+Text from outside, such as the names of a specification or the paths of files, goes through `clean/1`. So
+no printed text moves the cursor, starts an escape sequence or changes the direction of the text. The
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
@@ -11,13 +11,13 @@ colours that `style/3` puts around text are the only escape sequences that are e
 
 -export_type([style/0, look/0]).
 
--doc "What a piece of text is, which decides its colour.".
+-doc "The kind of a piece of text, which decides its colour.".
 -type style() :: bad | good | doubtful | faint | strong.
 
 -doc "How text is shown: with colours or without, and the columns that a line may take. Renderers may know more.".
 -type look() :: #{colour := boolean(), width := pos_integer(), _ => _}.
 
--doc "The text in the colour of its kind, or as it stands where no colours are wanted.".
+-doc "The text in the colour of its kind, or unchanged if the look has no colours.".
 -spec style(style(), unicode:chardata(), look()) -> unicode:chardata().
 style(_, Text, #{colour := false}) -> Text;
 style(Style, Text, #{colour := true}) -> [~"\e[", code(Style), ~"m", Text, ~"\e[0m"].
@@ -28,7 +28,7 @@ code(doubtful) -> ~"33";
 code(faint) -> ~"2";
 code(strong) -> ~"1".
 
--doc "The text on one line, without control characters; what is not Unicode is replaced.".
+-doc "The text on one line, without control characters; invalid Unicode is replaced.".
 -spec clean(unicode:chardata()) -> binary().
 clean(Text) -> << <<(harmless(Char))/binary>> || <<Char/utf8>> <= valid(Text) >>.
 
@@ -48,7 +48,7 @@ escape($\t) -> ~" ";
 escape($\n) -> ~"\\n";
 escape(Char) -> unicode:characters_to_binary(io_lib:format("\\x{~.16B}", [Char])).
 
--doc "The text cut to a number of characters; what is cut ends in `...`.".
+-doc "The text cut to a number of characters; a text that is cut ends in `...`.".
 -spec cut(unicode:chardata(), pos_integer()) -> unicode:chardata().
 cut(Text, Limit) ->
     case string:length(Text) =< Limit of
@@ -61,8 +61,8 @@ cut(Text, Limit) ->
 pad(Text, Columns) -> [Text, lists:duplicate(max(0, Columns - string:length(Text)), $\s)].
 
 -doc """
-The text as lines of at most `Columns` characters, broken after a blank or a comma where there is one in the second half
-of a line. Never an empty list.
+The text as lines of at most `Columns` characters. If the second half of a line has a blank or a comma, the line breaks after
+it. Never an empty list.
 """.
 -spec wrap(unicode:chardata(), pos_integer()) -> [unicode:chardata(), ...].
 wrap(Text, Columns) -> broken(string:to_graphemes(Text), Columns).

@@ -2,11 +2,11 @@
 -moduledoc """
 The steps of an explanation as a sequence chart in plain characters.
 
-Each process that exchanges messages has a lane, headed by its identifier and, where it is known, the module that it
-was spawned with. Each event is a row: `*` stands in the lane of the process whose
-event it is, an arrow goes from the sender of a message to its receiver, and the text right of the lanes says what
-happened. What the monitor knew after a step stands below it where that has changed, and so does a formula; a
-formula that stood there before is named by its step. The deciding row is marked `=>`.
+Each process that exchanges messages has a lane. Its heading is the process identifier and, if it is known, the module that
+the process was spawned with. Each event is a row: `*` is in the lane of the process that the event belongs to.
+An arrow goes from the sender of a message to its receiver, and the text right of the lanes describes the event.
+If the knowledge of the monitor has changed after a step, it is below the step, and so is a formula. A formula that was shown before
+is given by the number of its step. The deciding row is marked `=>`.
 
 ```
           <0.91.0>    <0.90.0>
@@ -19,49 +19,49 @@ formula that stood there before is named by its step. The deciding row is marked
 ```
 
 A message that comes from a timer or from an unknown process has an arrow without a beginning. Requests and answers of
-the OTP behaviours are written as the specification language has them: `call(_, Request)`, `reply(_, Reply)`,
-`cast(Message)`. An answer that goes to an alias, which is a reference, is drawn to the process that asked.
+the OTP behaviours are written as in the specification language: `call(_, Request)`, `reply(_, Reply)`,
+`cast(Message)`. An answer to an alias, which is a reference, is drawn to the process that asked.
 
-There are as many lanes as the width of the line has room for, two to five: those of the processes of the last steps.
-The others share one more.
+The chart has as many lanes as fit into the width of the line, two to five: those of the processes of the last steps.
+All other processes share one more lane.
 """.
 
 -export([chart/4, sequence/2]).
 
 -export_type([step/0, lane/0, arrow/0]).
 
--doc "A step as verdicts have it; `formula` and `bindings` say what the monitor knew after it.".
+-doc "A step of a verdict; `formula` and `bindings` are what the monitor knew after it.".
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
                   formula := binary() | undefined, bindings := [{binary(), term()}]}.
 
--doc "Who stands in a lane: a process, or what else a message can be sent to.".
+-doc "What a lane can belong to: a process, or any other receiver of a message.".
 -type party() :: witness_event:proc() | witness_event:destination() | others.
 
--doc "A process or other party, and the module that it was spawned with, where that is known.".
+-doc "A process or other party, and the module that it was spawned with, if that is known.".
 -type lane() :: #{name := binary(), module := binary() | undefined}.
 
 -doc """
-A step between lanes, which are counted from 0: in whose lane it stands, and, of a message, between which it goes. `ends`: the
+A step between lanes, which are counted from 0: the lane that it is in, and, for a message, the lanes that it goes between. `ends`: the
 process has ended.
 """.
 -type arrow() :: #{step := step(), own := non_neg_integer(), from := non_neg_integer() | undefined,
                    to := non_neg_integer() | undefined, ends := boolean(), text := binary()}.
 
-%% A row before it is drawn. `from` and `to` are undefined where nobody has a lane.
+%% A row before it is drawn. `from` and `to` are undefined if that party has no lane.
 -type row() :: #{step := step(), own := party(), from := party() | undefined, to := party() | undefined,
                  mark := $* | $X, text := binary()}.
 
 -define(FEWEST_LANES, 2).
 -define(MOST_LANES, 5).
 -define(NAME, 15).        % characters of a lane's heading
--define(TITLE, 40).       % of a module's name, where there is room
+-define(TITLE, 40).       % of a module's name, if there is space
 -define(GUTTER, 8).       % columns left of the lanes: mark and number of the row
--define(TEXT, 400).       % characters of what a row says, which is wrapped
+-define(TEXT, 400).       % characters of a row's text, which is wrapped
 -define(NARROWEST, 24).   % columns for that text, whatever the width of the terminal
 
 -doc """
-The lines of the chart. `Modules` says what processes were spawned with, beyond what the steps tell; `Decided` is the index
-of the deciding step, if one decided.
+The lines of the chart. `Modules` are the modules that processes were spawned with, in addition to those in the steps. `Decided` is the
+index of the deciding step, if one decided.
 """.
 -spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_text:look()) ->
     [unicode:chardata()].
@@ -73,7 +73,7 @@ chart(Steps, Modules, Decided, Look) ->
     heading(Lanes, Spawned, Pitch) ++ [line(Lanes, Pitch) | draw(Rows, Lanes, Pitch, Decided, Look)].
 
 -doc """
-The same steps for those who draw in another way. Every party has a lane, in the order of their first appearance.
+The same steps for other drawings. Every party has a lane, in the order of their first appearance.
 """.
 -spec sequence([step()], Modules :: #{party() => module()}) -> {[lane()], [arrow()]}.
 sequence(Steps, Modules) ->
@@ -99,7 +99,7 @@ rows(Steps) ->
     {Rows, _} = lists:mapfoldl(fun row/2, #{}, Steps),
     Rows.
 
-%% The callers of calls are remembered by the tags of their calls, so that replies to aliases find them.
+%% `Callers' has the callers of calls by the tags of their calls, so that replies to aliases find them.
 row(#{event := Event} = Step, Callers) ->
     Row = event(Event, Callers),
     {Row#{step => Step}, callers(Event, Callers)}.
@@ -137,7 +137,7 @@ tag(Tag) -> Tag.
 receiver(To, _, Callers) when is_map_key(To, Callers) -> maps:get(To, Callers);
 receiver(To, _, _) -> To.
 
-%% A reply to a process looks like any pair: its tag must be known from a call.
+%% A reply to a process looks like any other pair, so its tag must be known from a call.
 sent(_, {Tag, Reply}, Callers) when is_reference(Tag), is_map_key(Tag, Callers) -> otp(~"reply(_, ", Reply);
 sent(_, Message, _) -> message(Message).
 
@@ -150,7 +150,7 @@ otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT), ~")"].
 
 %% Lanes
 
-%% Those of the last rows have one, and stand in the order of their first appearance. With them the columns of each.
+%% The parties of the last rows have a lane, in the order of their first appearance. The pitch is the number of columns of each lane.
 -spec lanes([row()], witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
 lanes(Rows, #{width := Width}) ->
     Parties = [Party || Row <- Rows, Party <- parties(Row)],
@@ -196,7 +196,7 @@ cells(Lanes, Pitch, Marks) ->
     Cells = maps:merge(Places, Marks),
     [maps:get(Column, Cells, $\s) || Column <- lists:seq(0, lanes_end(Lanes, Pitch))].
 
-%% The last column that the lanes need: half a lane to the right of the last one stays for the text.
+%% The last column that the lanes need: half a lane to the right of the last one remains for the text.
 lanes_end(Lanes, Pitch) -> (length(Lanes) - 1) * Pitch + Pitch div 2.
 
 place(Party, Lanes, Pitch) -> place(Party, Lanes, Pitch, 0).
@@ -230,7 +230,7 @@ gutter(Index, Decides) ->
     Mark = case Decides of true -> ~" => "; false -> ~"    " end,
     witness_text:pad([Mark, integer_to_binary(Index)], ?GUTTER).
 
-%% Who it is stands in the text where the lane does not tell.
+%% The text names a party that has no lane.
 said(#{own := Own, from := From, to := To, text := Text}, Lanes) ->
     [[witness_event:format_term(Own, 40), ~": "] || not lists:member(Own, Lanes)] ++
     [[~"from ", name(From, 40), ~": "] || From =/= undefined, From =/= Own, not lists:member(From, Lanes)] ++
@@ -252,7 +252,7 @@ arrow(_, _, Marks) -> Marks.
 
 shaft(First, Last, Marks) -> maps:merge(Marks, #{Column => $- || Column <- lists:seq(First, Last)}).
 
-%% What the monitor knows after a step, where it is not what it knew before. The formula is cut to a few lines.
+%% What the monitor knows after a step, if that has changed. The formula is cut to a few lines.
 learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Room) ->
     New = Bindings -- Known,
     Lines = [witness_text_verdict:bindings(New) || New =/= []] ++

@@ -1,10 +1,10 @@
 -module(witness_text_verdict).
 -moduledoc """
-A verdict as people read it, on a terminal and in the failure of a test.
+A verdict for people, on a terminal and in the failure of a test.
 
-Everything here is a pure function from data to text. A violation is a headline with the property, the place of its
-definition, the process, its signature and the slice; a chart of what happened (`m:witness_text_lanes`); and the action
-that decided, in its line of the specification, as compilers show an error.
+Everything here is a pure function from data to text. A violation has three parts. A headline has the property, the place of its
+definition, the process, its signature and the slice. A chart shows the events (`m:witness_text_lanes`). At the end comes the action
+that decided, in its line of the specification, in the way that compilers show an error.
 
 All that comes from the system or from files is cut, and free of control characters.
 """.
@@ -32,13 +32,13 @@ verdict(Found, Look) ->
 modules(#{process := Process, signature := {Module, _, _}}) -> #{Process => Module};
 modules(#{signature := undefined}) -> #{}.
 
-%% The values of the slice stand in the headline, and are the same everywhere.
+%% The headline has the values of the slice, and they are the same everywhere.
 without_slice(#{slice := undefined} = V) -> V;
 without_slice(#{slice := Slice, steps := Steps, info := Info} = V) ->
     Without = fun(#{bindings := Bindings} = Known) -> Known#{bindings := Bindings -- Slice}; (Other) -> Other end,
     V#{steps := [Without(Step) || Step <- Steps], info := Without(Info)}.
 
-%% The chart is read at a glance: of the formulas, only the one that the deciding event met.
+%% The chart must be easy to read. So it has only one formula, that which the deciding event met.
 %% All of them are in the verdict, and in the output for programs.
 last_formula(Steps) ->
     {Plain, Later} = lists:splitwith(fun(#{formula := Formula}) -> Formula =:= undefined end, lists:reverse(Steps)),
@@ -52,7 +52,7 @@ headline(Verdict, V, Look) ->
     {Word, Style} = word(Verdict),
     [witness_text:style(Style, Word, Look), ~" of ", property(V), by(V), slice(V), log(V)].
 
-%% Of what is about all processes, the one whose event has decided, if there was one.
+%% For a property of all processes, this is the process of the deciding event, if there was one.
 by(#{process := undefined}) -> ~"";
 by(#{process := Process, signature := undefined}) -> [~"\n  by ", witness_event:format_proc(Process)];
 by(#{process := Process, signature := Signature}) ->
@@ -75,7 +75,7 @@ property(#{name := Name, spec := Spec}) ->
 decided(#{event := #{index := Index}}) -> Index;
 decided(#{event := undefined}) -> undefined.
 
-%% The action that decided, as a compiler shows an error: its place, the line, and the action underlined.
+%% The action that decided, in the way that a compiler shows an error: its place, the line, and the action underlined.
 decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V, Look) ->
     Action = maps:get(action, Info, ~""),
     [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
@@ -89,7 +89,7 @@ place(File, Line, Column) ->
     [witness_text:clean(File), $:, integer_to_binary(Line),
      [[$:, integer_to_binary(Column)] || is_integer(Column)], $:].
 
--doc "What the action that decided has to do with it, for people.".
+-doc "The role of the action that decided, for people.".
 -spec decided_by(witness:verdict()) -> binary().
 decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
 decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
@@ -104,8 +104,8 @@ excerpt(Line, Column, Text, Action, Look) ->
          witness_text:style(bad, carets(Marked), Look)] || is_integer(Column)]].
 
 -doc """
-A line in three pieces: before the action, the action where it stands on this line as it is, and the rest. Each piece
-is cleaned by itself, so the mark stays in its place whatever that does to the length of the first.
+A line in three pieces: the text before the action, the action if this line contains it literally, and the rest. Each piece
+is cleaned by itself, so the mark stays in its place even if cleaning changes the length of the first piece.
 """.
 -spec marked(Line :: string(), Column :: pos_integer() | undefined, Action :: unicode:chardata()) ->
     {Before :: binary(), Action :: binary(), After :: binary()}.

@@ -1,27 +1,28 @@
 -module(witness_weave).
 -moduledoc """
-Rewrites modules so that what they do is told to a run-time module, and loads them in the place of the original ones.
+Rewrites modules so that they report what they do to a run-time module, and loads them in the place of the original ones.
 
 A module comes as abstract code: from a parse transform, or from the debug information of its object code (Erlang's, or
-Elixir's through its back end). Weaving is pure: abstract code in, abstract code out. What is woven:
+Elixir's through its back end). Weaving is pure: abstract code in, abstract code out. Weaving replaces:
 
 | In the code | Woven |
 |---|---|
-| `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)`; or, as the plan says, as before where `To` is a process of this node, and else `Runtime:send/3` |
+| `To ! Msg`, `erlang:send(To, Msg)` | done as before, then `Runtime:sent(To, Msg)`. If the plan says so: as before if `To` is a process of this node, otherwise `Runtime:send/3` |
 | `receive Pattern -> Body ... end` | `Runtime:received(Msg)` before the body of the clause that has taken `Msg` |
 | `after Time -> Body`, if the plan says so | `Runtime:timeout()` before the body |
-| `receive ... after Time`, if the plan says so | `Runtime:waits(Time)` as its time; before it, where it has none; or `Runtime:blocks(Time)` and `Runtime:wakes(Blocked)`, if it finds no message |
+| `receive ... after Time`, if the plan says so | `Runtime:waits(Time)` as its time, or before the `receive` if it has none; or `Runtime:blocks(Time)` and `Runtime:wakes(Blocked)`, if it finds no message |
 | all of a `receive`, if the plan says so | `Runtime:take/4` gives the message |
 | a call of a function that the plan's table lists (`witness_weave_calls`) | `Runtime:Class(Module, Function, Args)` does it |
-| a call whose module or function is known only at run time, when it can be one of these | `Runtime:apply(Module, Function, Args)` does it |
+| a call with a module or function that is known only at run time, if it can be one of these | `Runtime:apply(Module, Function, Args)` does it |
 | `fun erlang:send/2` and the like | `Runtime:function(Module, Function, Arity)` |
 | the entry functions of the plan | `Runtime:entry(Module, Function, Args)` before the body, in processes that are not observed yet |
-| callbacks of OTP's behaviours (`witness_weave_behaviour`) | `Runtime:callback(Module, Function, Args)` before the body, in processes that are observed |
+| callbacks of OTP's behaviours (`witness_weave_behaviour`) | `Runtime:callback(Module, Function, Args)` before the body |
 
-The functions of `Runtime`, and what they promise, are the behaviour `witness_weave_runtime`.
+The behaviour `witness_weave_runtime` defines the functions of `Runtime`, and their contracts.
 
-What code does stays as it is: values and the order of evaluation, tail calls, names of functions and funs, the order, hash and text of
-funs (`m:witness_weave_funs`), lines and functions in stack traces (but for added frames of the run-time module, where it does a call), the compiler's warnings.
+Weaving preserves: values and the order of evaluation, tail calls, names of functions and funs, the order, hash and text of
+funs (`m:witness_weave_funs`), the compiler's warnings, and lines and functions in stack traces. A stack trace may have added frames
+of the run-time module, if it does a call.
 
 ```erlang
 1> {ok, Woven} = witness_weave:prepare(my_server, #{runtime => my_runtime, entries => [{loop, 1}]}).
@@ -38,29 +39,29 @@ ok
 -doc """
 How to weave a module.
 
-- `runtime`: the module whose functions the woven code calls.
-- `entries`: the functions that a process may begin with (default none).
+- `runtime`: the module with the functions that the woven code calls.
+- `entries`: the functions that a process may start with (default none).
 - `key`: a process that has this in its dictionary is past its entry (default `'$witness_inline'`).
-- `woven`: the modules that are woven together with this one: what they do when they are called, they tell themselves.
+- `woven`: the modules that are woven together with this one: they report by themselves what they do when they are called.
 - `calls`: the table of calls, a module with the behaviour `witness_weave_calls` (default: `witness_weave_calls`
   itself).
 - `natives`: functions of modules that cannot be woven, with the numbers of their class `foreign`.
-- `sends`: whether `!` and `erlang:send/2` are done by the code and then `told` (default), or `replaced`: the code sends
-  to processes of this node by itself and tells nobody, and any other send is `Runtime:send/3`; or `announced`: the same, but
-  `Runtime:sent/2` comes before the code sends by itself; or `routed`: every send is `Runtime:send/3`.
-- `receives`: whether a `receive` takes messages by itself and has them `told` (default), or `replaced`: the run time is
-  asked for a message (`m:witness_weave_core`). What `self()` is, and what is in a stack trace, the run time says then too.
+- `sends`: how `!` and `erlang:send/2` are woven. `told` (default): the code sends, and reports it then. `replaced`: the code
+  sends to processes of this node without a report, and any other send is `Runtime:send/3`. `announced`: the same, but
+  `Runtime:sent/2` comes before the code sends by itself. `routed`: every send is `Runtime:send/3`.
+- `receives`: `told` (default): a `receive` takes messages by itself and reports them. `replaced`: the `receive` asks the run time
+  for a message (`m:witness_weave_core`). The run time then also gives the value of `self()` and the content of stack traces.
 - `timeouts`: whether `Runtime:timeout/0` comes before the body of an `after` (default `false`).
-- `announces`: whether `Runtime:sends/0` comes before a send that is told (default `false`).
-- `waits`: whether `Runtime:waits/1` is called before a `receive` begins, and says how long it may wait (default `false`); or
-  `blocked`: only a `receive` that finds no message says so (`m:witness_weave_blocks`).
-- `references`: calls of class `result` that make a reference stay in the code, and `Runtime:returned/2` is told what they
-  have returned (default `false`): a `receive` of what has this reference begins behind the messages that are older.
-- `quick`: whether the compiler leaves out what takes most of its time and gains little (`no_ssa_opt`; default `false`). Measured on
-  code of `stdlib` while it is recorded, there is no difference in run time, and a third of the time to weave is left.
+- `announces`: whether `Runtime:sends/0` comes before a send that is `told` (default `false`).
+- `waits`: whether `Runtime:waits/1` is called before a `receive` starts, and returns how long it may wait (default `false`); or
+  `blocked`: only a `receive` that finds no message reports that (`m:witness_weave_blocks`).
+- `references`: calls of class `result` that make a reference stay in the code, and `Runtime:returned/2` gets their result
+  (default `false`). Then a `receive` of a message with this reference still skips the messages that are older.
+- `quick`: whether to skip the compiler pass that takes most of its time and gains little (`no_ssa_opt`; default `false`). Measured on
+  code of `stdlib` while it is recorded: weaving takes a third of the time, and the run time does not differ.
 - `unchanged`: whether a module that weaving does not change is `compiled` all the same (default), or `kept` as it is.
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
-- `tables`: modules that the table of calls asks, for `m:witness_weave_cache` to know of.
+- `tables`: modules that the table of calls uses, for the key of `m:witness_weave_cache`.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
@@ -69,17 +70,17 @@ How to weave a module.
                   timeouts => boolean(), waits => boolean() | blocked, references => boolean(), announces => boolean(), callbacks => boolean(), except => [module()],
                   unchanged => compiled | kept, quick => boolean()}.
 
--doc "Object code, and the name of the file that the code server is told.".
+-doc "Object code, and the file name for the code server.".
 -type object() :: {module(), file:filename(), binary()}.
 
--doc "A woven module, with what it stands in for.".
+-doc "A woven module, with the original that it replaces.".
 -type prepared() :: #{module := module(), file := file:filename(), original := binary(), woven := binary()}.
 
 -doc """
 Rewrites a module. Pure.
 
-The attribute `witness_weave` of the result names the run-time module. The only code that is refused, by an exception
-`error:{receive_in_record, Module, Location}`, is a `receive` in the default value of a record's field.
+The attribute `witness_weave` of the result names the run-time module. Weaving refuses only one kind of code: a `receive` in the
+default value of a record's field. Then it raises the exception `error:{receive_in_record, Module, Location}`.
 """.
 -spec weave([erl_parse:abstract_form()], plan()) -> [erl_parse:abstract_form()].
 weave(Forms, Plan) ->
@@ -111,9 +112,9 @@ question(Function, #{entries := Entries}) -> case lists:member(Function, Entries
 question(_, #{}) -> none.
 
 -doc """
-The abstract code of a module, and the options that it was compiled with, as far as they change what code does.
+The abstract code of a module, and those of its compiler options that change what the code does.
 
-Of a module by its name: what the code server has of it, which has to be what is loaded.
+For a module name, the object code comes from the code server, and has to be that of the loaded module.
 """.
 -spec forms(module() | object()) ->
     {ok, [erl_parse:abstract_form()], [compile:option()]} | {error, witness_weave_error:reason()}.
@@ -145,7 +146,7 @@ prepare({Module, File, Original} = Object, Plan) ->
         Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Woven)),
         {ok, #{module => Module, file => File, original => Original, woven => Kept}}
     else
-        %% The compiler takes more for granted in Core Erlang than it says. Receives that do not say that they block are a gap at most.
+        %% The compiler has undocumented requirements for Core Erlang. If a `receive' does not say that it blocks, that is at most a gap.
         {error, _, _} when map_get(waits, Plan) =:= blocked -> prepare(Object, Plan#{waits := false});
         {error, Errors, _Warnings} -> {error, {not_compiled, Module, Errors}};
         {error, _} = Error -> Error
@@ -162,13 +163,13 @@ object({Module, _, Original}, Forms, Rewritten, Options, #{runtime := Runtime} =
         {error, _, _} = Error -> Error
     end.
 
-%% What is left to compile, and how.
+%% The code that remains to be compiled, and the passes for it.
 code(Module, Forms, Options, Unchanged, #{receives := replaced} = Plan) ->
     maybe
         {ok, Module, Core} ?= compile:noenv_forms(Forms, [to_core0, binary, return_errors | Options]),
         case witness_weave_core:module(Core, Plan) of
             Core when Unchanged -> unchanged;
-            %% What stands in attributes the compiler has not seen when it begins here.
+            %% The compiler does not see options in attributes if it starts from Core Erlang.
             Replaced -> {changed, Replaced, [from_core | lists:append([Given || {attribute, _, compile, Given} <- Forms])]}
         end
     end;
@@ -188,7 +189,7 @@ woven(Module) -> witness_weave_forms:woven(Module).
 
 -doc """
 Loads woven modules in the place of the original ones: all of them, or none. They stay until their owner, a process of
-this node, gives them back or ends.
+this node, restores them or ends.
 """.
 -spec load([prepared()], Owner :: pid()) -> ok | {error, witness_weave_error:reason()}.
 load(Prepared, Owner) -> witness_weave_keeper:load(Prepared, Owner).
@@ -196,7 +197,7 @@ load(Prepared, Owner) -> witness_weave_keeper:load(Prepared, Owner).
 -doc """
 Restores the modules that an owner has loaded.
 
-A process that runs the original code since before it was woven is never killed for that: while there is one, the woven
+A process may have run the original code since before it was woven. It is never killed for that: while there is one, the woven
 code stays, `{in_use, Modules}`, and is replaced as soon as there is none.
 """.
 -spec restore(Owner :: pid()) -> ok | {in_use, [module()]} | {error, not_started}.

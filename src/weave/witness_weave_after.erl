@@ -1,18 +1,18 @@
 -module(witness_weave_after).
 -moduledoc """
-The last part of a `try` keeps its size.
+Keeps the size of the `after` part of a `try` in the compiler's classification.
 
 The compiler writes a small `after` twice, and makes a function of a large one. That function takes one of the numbers
-that funs and comprehensions get their names by. So what is small has to stay small, where weaving has made it larger,
-and the reverse: else every later fun of the function would have another name than the one that specifications know.
+in the names of funs and comprehensions. So an `after` that weaving has made larger has to stay small, and the reverse. Otherwise
+every later fun of the function would have another name than the one that specifications use.
 
-Whether the compiler takes it for small is not computed here, but asked.
+This module does not compute whether an `after` is small: it runs the compiler to find out.
 """.
 
 -export([body/3]).
 
 -doc """
-The woven body of an `after`, as large as the original one in the eyes of the compiler. `Records`: the attributes of the
+The woven body of an `after`, which the compiler classifies as the original one. `Records`: the attributes of the
 module that define them.
 """.
 -spec body(Original :: [erl_parse:abstract_expr()], Woven :: [erl_parse:abstract_expr()],
@@ -25,19 +25,19 @@ body(Original, Woven, Records) ->
                           Body <- [Make(Woven)], functions(Body, Records) =:= Functions],
     Kept.
 
-%% The compiler does not count what comes after an `else`. This one is always taken.
+%% The compiler does not count what comes after an `else`. This `else` is always taken.
 smaller(Body) ->
     G = anno(Body),
     [{'maybe', G, [{maybe_match, G, {atom, G, true}, {atom, G, false}}],
       {'else', G, [{clause, G, [{atom, G, false}], [], Body}]}}].
 
-%% What has become smaller has something smaller in it.
+%% A woven body is smaller only if it contains one that `smaller/1' has changed. Filler makes it large again.
 larger(Body) -> [{atom, anno(Body), ok} || _ <- lists:seq(1, 20)] ++ Body.
 
 anno(Body) -> erl_anno:set_generated(true, element(2, hd(Body))).
 
-%% How many functions the compiler makes of the last parts of `try`. Code that it does not accept is no business of the
-%% weaver's: it will say so, be it woven or not.
+%% How many functions the compiler makes of `after' parts. Code that it does not accept is not handled here: the compiler reports
+%% it, woven or not.
 functions(Body, Records) ->
     Try = {'try', 1, [{atom, 1, ok}], [], [], Body},
     Forms = [{attribute, 1, module, ?MODULE} | Records] ++ [{function, 1, f, 0, [{clause, 1, [], [], [Try]}]}],

@@ -3,8 +3,8 @@
 Weaves the callback modules of OTP's behaviours, and of Elixir's on top of them; pure.
 
 A process of `gen_server`, `gen_statem` or `gen_event` receives and replies in OTP's modules, which are not woven. So
-its callbacks are: each clause asks the run time first, which gives the events of what the callback is given, calls
-the callback again, and gives the events of what it returns.
+its callbacks are woven: each clause asks the run time first. The run time gives the events of the callback's arguments, calls
+the callback again, and gives the events of its result.
 
 ```erlang
 handle_call(W1 = {add, A, B}, W2 = _From, W3 = State) ->
@@ -15,8 +15,8 @@ handle_call(W1 = {add, A, B}, W2 = _From, W3 = State) ->
 handle_call(W1, W2, W3) -> case ... of go -> erlang:error(function_clause, [W1, W2, W3]); {done, V} -> V end.
 ```
 
-A process that is not monitored pays for one `get/1`. In `init/1` of a module that the map names the first case is
-`undefined -> Runtime:init(m, [W1])` instead: there a process begins to be monitored.
+Other than in this sketch, a callback asks without the key as well: the process may have lost it. In `init/1` of a module that the map
+names the first case is `undefined -> Runtime:init(m, [W1])`: monitoring of a process starts there.
 
 | Behaviour | Callbacks that are woven |
 |---|---|
@@ -25,9 +25,9 @@ A process that is not monitored pays for one `get/1`. In `init/1` of a module th
 | `gen_event` | `init/1`, `handle_event/2`, `handle_call/2`, `handle_info/2`, `terminate/2`, `code_change/3`, `format_status/1,2` |
 | `supervisor`, `supervisor_bridge`, `Supervisor`, `DynamicSupervisor` | `init/1` |
 
-`callback_mode`, `code_change` and `format_status` give no events; they are woven so that a callback that one of them
-calls gives none either. A `terminate` that is missing is added, and does nothing: OTP calls it when the process ends.
-One that exists but is not exported stays as it is, since OTP does not call it.
+`callback_mode`, `code_change` and `format_status` give no events. They are woven so that a callback that one of them
+calls gives none either. A missing `terminate` is added, and does nothing: OTP calls it when the process ends.
+A `terminate` that exists but is not exported stays as it is, since OTP does not call it.
 """.
 
 -export([prepare/2, servers/1, entries/1]).
@@ -35,8 +35,8 @@ One that exists but is not exported stays as it is, since OTP does not call it.
 -type form() :: erl_parse:abstract_form().
 
 -doc """
-The forms, with what is missing added, and the functions that ask the run time first: which question (see
-`m:witness_weave_entry`). A `callback` is no entry: what it returns is not the end of its process.
+The forms, with the missing functions added, and the functions that ask the run time first, each with its question (see
+`m:witness_weave_entry`). A `callback` is not an entry: its return is not the end of its process.
 """.
 -spec prepare([form()], witness_weave:plan()) -> {[form()], #{{atom(), arity()} => callback | init}}.
 prepare(Forms, Plan) ->
@@ -55,7 +55,7 @@ prepare(Forms, Plan) ->
 question({init, 1}) -> init;
 question(_) -> callback.
 
-%% OTP calls an exported `terminate', and goes on when it has returned.
+%% OTP calls an exported `terminate', and goes on when that returns.
 nothing({F, A}) ->
     Anno = erl_anno:set_generated(true, erl_anno:new(0)),
     {function, Anno, F, A, [{clause, Anno, [{var, Anno, '_'} || _ <- lists:seq(1, A)], [], [{atom, Anno, ok}]}]}.
@@ -74,10 +74,10 @@ is_entry(#{entries := all}) -> true;
 is_entry(#{entries := Entries}) -> lists:member({init, 1}, Entries);
 is_entry(#{}) -> false.
 
-%% A manager of events is first seen when a handler is added, which the map does not name.
+%% A `gen_event' manager is first seen when a handler is added, which the map does not name.
 begins(Behaviours, Plan) -> is_entry(Plan) orelse lists:member(gen_event, Behaviours).
 
-%%% What a behaviour calls
+%%% The callbacks of a behaviour
 
 behaviours(Forms) ->
     lists:usort([Known || {attribute, _, Name, Behaviour} <- Forms, Name =:= behaviour orelse Name =:= behavior,
@@ -115,11 +115,11 @@ exported(Forms) ->
         _ -> all
     end.
 
-%%% What runs the functions of Elixir's users
+%%% Elixir's modules that run the functions of their users
 
 -doc """
-Modules of Elixir that run functions of modules which call the given ones, as tasks and agents: a process that begins
-there can be monitored only where they are woven too.
+Modules of Elixir, such as those of tasks and agents, that run functions of the modules that call the given ones. A process that
+starts in them can be monitored only if they are woven too.
 """.
 -spec servers(Called :: [module()]) -> [module()].
 servers(Called) ->
@@ -131,7 +131,7 @@ server('Elixir.Agent') -> ['Elixir.Agent.Server'];
 server(_) -> [].
 
 -doc """
-The functions of such a module that processes begin in, whatever the map names: the signature of these processes is the
+The functions of such a module that processes start in, whatever the map names: the signature of these processes is the
 user's function (`m:witness_event_signature`).
 """.
 -spec entries(module()) -> [{atom(), arity()}].

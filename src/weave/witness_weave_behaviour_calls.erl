@@ -2,9 +2,9 @@
 -moduledoc """
 The calls of OTP's behaviours and of Elixir's libraries that are woven, as data: rows of `m:witness_weave_calls`.
 
-What a call does behind its function is not woven, so the run time gives the events that the VM's tracing would show
-of it: the request and the reply of a `call`, the message of a `cast`, the birth of what a `start` returns. Functions
-that only look at a message which the process has taken by itself, such as `check_response`, have no row: that message
+The code behind such a function is not woven, so the run time gives the events that the VM's tracing would show:
+the request and the reply of a `call`, the message of a `cast`, the birth of the process that a `start` returns. Functions
+that only inspect a message which the process has received by itself, such as `check_response`, have no row: that message
 was an event already.
 """.
 

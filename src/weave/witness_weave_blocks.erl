@@ -1,9 +1,9 @@
 -module(witness_weave_blocks).
 -moduledoc """
-Receives that say when they block, in Core Erlang; pure. A transform of the compiler (`core_transform`).
+Receives that report when they block, in Core Erlang; pure. A transform of the compiler (`core_transform`).
 
-A `receive` that finds a message at once says no more than before: what announces that a process waits is paid for only where it
-waits. So the mailbox is looked through first as with `after 0`. If nothing matches the run time is told, and the same `receive` is done
+A `receive` that finds a message at once reports no more than before: only a process that waits pays for saying so. So the woven
+code first scans the mailbox as with `after 0`. If nothing matches, it calls the run time, and runs the same `receive`
 once more, with its own time.
 
 ```
@@ -15,19 +15,19 @@ in apply 'recv$^0'/0()                                            Blocked = Runt
                                                          of {1, X, Y} -> B; timeout -> A
 ```
 
-Bodies stand there once, and stay in tail position. What a `receive` takes is the same: the first message that matches, and between the two
-loops only messages are added. That nothing is called between the look at a mailbox and the wait for it is what the compiler takes for
-granted where it has a `receive` begin behind the messages that are older than a reference.
+Bodies occur once, and stay in tail position. The `receive` takes the same message: the first one that matches, since between the two
+loops messages are only added. The compiler may have a `receive` skip the messages that are older than a reference. For that it
+requires that nothing is called between the scan of the mailbox and the wait.
 
-A `receive` of a form that is not known stays as it is, and one in which functions could get other names: it does not say that it blocks,
-which the run time has to allow for.
+A `receive` of an unknown form stays as it is, and one in which functions could get other names. It does not report that it blocks, and
+the run time has to allow for that.
 """.
 
 -export([core_transform/2]).
 
 -define(ATTRIBUTE, witness_weave).
 
--doc "The module, which says in an attribute for which run time it was woven.".
+-doc "The module. An attribute of it names the run time that it was woven for.".
 -spec core_transform(cerl:c_module(), [compile:option()]) -> cerl:c_module().
 core_transform(Core, _) ->
     case [Runtime || {Name, Value} <- cerl:module_attrs(Core), cerl:concrete(Name) =:= ?ATTRIBUTE, Runtime <- cerl:concrete(Value)] of
@@ -37,7 +37,7 @@ core_transform(Core, _) ->
         [] -> Core
     end.
 
-%% Nodes come after what is in them.
+%% Each node comes after its subtrees.
 node(Node, Runtime) ->
     case cerl:type(Node) of
         letrec ->
@@ -74,7 +74,7 @@ looking(Node, Loop, Body, Runtime) ->
     Wait = cerl:clause_body(NotThere),
     {Time, After} = wait(Wait),
     case cerl:is_literal(Time) andalso cerl:concrete(Time) of
-        %% It only looks.
+        %% The receive only polls.
         0 -> Node;
         Literal ->
             Taking = cerl:clause_body(There),
@@ -97,13 +97,13 @@ looking(Node, Loop, Body, Runtime) ->
             cerl:c_case(Taken, lists:reverse(Clauses, Timeout) ++ [failing(variable(Loop, " none"))])
     end.
 
-%% Whether the compiler makes functions of it that it numbers when it has ordered its tests: named funs, comprehensions, large ends of a
-%% `try`. With two such bodies in other tests, their numbers, which are in their names, could change.
+%% Whether the compiler makes functions of it and numbers them after it has ordered its tests: named funs, comprehensions, a large
+%% `after` of a `try`. Two such bodies could exchange their numbers, which are in the names of the functions.
 is_numbered(Body) ->
     cerl_trees:fold(fun(Part, Found) -> Found orelse cerl:type(Part) =:= letrec andalso not lists:member(letrec_goto, cerl:get_ann(Part)) end,
                     false, Body).
 
-%% Names within a function differ, also where the places where they are bound do.
+%% Names within a function must differ, even if they are bound in different places.
 variable(Loop, Suffix) ->
     {Name, 0} = cerl:var_name(Loop),
     cerl:c_var(list_to_atom(atom_to_list(Name) ++ Suffix)).
@@ -117,7 +117,7 @@ here(Node) ->
         _ -> []
     end.
 
-%% Keys of maps and sizes in patterns are expressions.
+%% The keys of maps, and sizes, in patterns are expressions.
 pattern(Node, Names) ->
     case cerl:type(Node) of
         var -> [cerl:var_name(Node) | Names];
@@ -127,8 +127,8 @@ pattern(Node, Names) ->
         _ -> lists:foldl(fun pattern/2, Names, lists:append(cerl:subtrees(Node)))
     end.
 
-%% Each body becomes an answer, which has what is bound there since the look at the message, and a clause for this answer. The last one comes
-%% first.
+%% Each body becomes an answer with the variables that were bound since the message was read, and a clause for this answer. The last
+%% clause comes first.
 answering(Node, Bound0, {N, Clauses} = State) ->
     case removes(Node) of
         {true, Body} ->
@@ -147,11 +147,11 @@ answering(Node, Bound0, {N, Clauses} = State) ->
             end
     end.
 
-%% All names: the library takes the keys of maps in patterns for what these bind.
+%% All names: `cerl_trees' wrongly treats the keys of maps in patterns as bound by the pattern.
 names(Node) ->
     ordsets:from_list(cerl_trees:fold(fun(Part, Found) -> [cerl:var_name(Part) || cerl:type(Part) =:= var] ++ Found end, [], Node)).
 
-%% The message is not in the mailbox any more when the run time is told.
+%% The message must be out of the mailbox when the run time is called.
 waking(Node, Blocked, Runtime) ->
     cerl_trees:map(fun(Part) ->
         case removes(Part) of
@@ -166,7 +166,7 @@ removes(Node) ->
         _ -> false
     end.
 
-%% The compiler takes it for granted that each name is bound once in a function.
+%% The compiler requires that each name is bound once in a function.
 renamed(Suffix, Node) ->
     Names = cerl_trees:fold(fun(Part, Found) -> here(Part) ++ Found end, [], Node),
     cerl_trees:map(fun(Part) ->
@@ -177,13 +177,13 @@ renamed(Suffix, Node) ->
         end
     end, Node).
 
-%% --- parts of both ---------------------------------------------------------------
+%% --- parts of both forms ---------------------------------------------------------
 
 loop(Letrec, Loop, Body) ->
     [{Loop, Fun}] = cerl:letrec_defs(Letrec),
     cerl:update_c_letrec(Letrec, [{Loop, cerl:update_c_fun(Fun, cerl:fun_vars(Fun), Body)}], cerl:letrec_body(Letrec)).
 
-%% How long it waits, and what comes after that.
+%% The time of a wait, and the code after it.
 wait(Node) ->
     recv_wait_timeout = witness_weave_core:primitive(known('let', Node)),
     [Time] = cerl:primop_args(cerl:let_arg(Node)),
@@ -214,7 +214,7 @@ known(Type, Node) ->
         _ -> throw(unknown)
     end.
 
-%% What the compiler writes where nothing is left to match.
+%% The clause that the compiler writes for the case that nothing matches.
 failing(Var) ->
     Failure = cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]),
     cerl:ann_c_clause([compiler_generated], [Var], Failure).

@@ -8,9 +8,9 @@ Woven object code on disk, so that whole applications, OTP's included, are woven
 3> open_port({spawn, ["erl -pa " | Ebins]}, []).    % a VM that runs it, from its boot on
 ```
 
-**What is found again.** A woven module has a key: the digest of its object code, of what of the plan concerns it, of
-the weaver and its tables, and of the OTP that compiles it. The modules of a folder have one too, the digest of
-theirs. So what was woven is used as long as nothing is different, whatever the times of files say, and a module that
+**Keys.** A woven module has a key: the digest of its object code, of the parts of the plan that concern it, of
+the weaver and its tables, and of the OTP that compiles it. A folder has a key too: the digest of the keys of its modules.
+So woven code is reused as long as nothing differs, whatever the times of files are, and a module that
 has changed is woven alone.
 
 ```
@@ -20,14 +20,14 @@ CacheDir/sets/KEY/woven           which modules are there, with their sizes; whi
 CacheDir/folders/KEY              what is known of a folder by its contents (`m:witness_weave_objects`); with a plan, its set
 ```
 
-What nobody has used for a week is removed when all becomes too large (`m:witness_weave_cache_bound`).
+If the cache becomes too large, entries that were not used for a week are removed (`m:witness_weave_cache_bound`).
 
-**Whoever dies, whoever comes second.** Every file and folder is written under another name and renamed when it is
-complete. Two that weave the same at the same time write the same. A folder in which a file is missing or has another
-size is made anew.
+**Crashes and concurrent use.** Every file and folder is written under another name and renamed when it is
+complete. Two processes that weave the same at the same time write the same. If a file of a folder is missing or has another
+size, the folder is made anew.
 
-Not woven, with the reason: what `m:witness_weave_forms` refuses (native functions, functions that run on loading, no
-debug information), what is part of the VM, what the plan excepts, and Witness itself.
+Not woven, with the reason: modules that `m:witness_weave_forms` refuses (native functions, functions that run on loading, no
+debug information), modules that are part of the VM, modules that the plan excepts, and Witness itself.
 """.
 
 -export([prepare/3, prepare/4, in_use/1]).
@@ -35,25 +35,25 @@ debug information), what is part of the VM, what the plan excepts, and Witness i
 -export_type([options/0, not_woven/0]).
 
 -doc """
-- `progress` is called when a module is woven, in any process: how many are, and how many have to be;
-- `limit`: bytes that the cache may have before what is old is removed (1 GiB).
+- `progress`: a function that any process calls when a module is woven, with how many are done, and how many there are;
+- `limit`: bytes that the cache may have before old entries are removed (1 GiB).
 """.
 -type options() :: #{progress => fun((Done :: non_neg_integer(), All :: non_neg_integer()) -> term()),
                      limit => non_neg_integer()}.
 
--doc "A module that is left as it is, with the reason.".
+-doc "A module that is not woven, with the reason.".
 -type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
 
-%% Raised when what is on disk gets another form.
+%% Must be increased when the format on disk changes.
 -define(FORMAT, 1).
 -define(WOVEN, "woven").
 
--doc "Weaves the modules of folders, as they were read, and modules by their names, as far as the cache does not have them.".
+-doc "Weaves the modules of folders, as they were read, and modules by their names, if the cache does not have them.".
 -spec prepare([witness_weave_objects:folder() | module()], witness_weave:plan(), file:filename()) ->
     {ok, [file:filename()], [not_woven()]} | {error, {file:filename(), file:posix()}}.
 prepare(Sources, Plan, CacheDir) -> prepare(Sources, Plan, CacheDir, #{}).
 
--doc "The same, with options. What is woven of the folders is in their order; all modules that are named are in one folder.".
+-doc "The same, with options. The resulting folders are in the order of the given ones; the named modules share one folder.".
 -spec prepare([witness_weave_objects:folder() | module()], witness_weave:plan(), file:filename(), options()) ->
     {ok, [file:filename()], [not_woven()]} | {error, {file:filename(), file:posix()}}.
 prepare(Sources, Plan, CacheDir, Options) ->
@@ -73,8 +73,8 @@ prepare(Sources, Plan, CacheDir, Options) ->
         throw:{file, File, Reason} -> {error, {File, Reason}}
     end.
 
-%% By the contents of the folder and the plan its set is known, and then no file is taken apart. When the set was not used
-%% for a day, neither were its modules.
+%% The contents of the folder and the plan determine its set, so no file has to be parsed. If the set was not used
+%% for a day, its modules were not either.
 of_folder(#{objects := Objects, contents := Contents}, Base, Plan, CacheDir) ->
     Link = filename:join([CacheDir, "folders", witness_weave_store:digest({Base, maps:get(natives, Plan, #{}), Contents})]),
     maybe
@@ -106,7 +106,7 @@ done({open, Link, Set}, CacheDir) ->
     {found, Dir, NotWoven} = linked(Link, Dir, NotWoven),
     {Dir, NotWoven}.
 
--doc "Whether a VM runs what is in one of these folders, and not the module of OTP as it is.".
+-doc "Whether a VM runs the code in one of these folders, and not OTP's original module.".
 -spec in_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
 in_use(Folders) ->
     Loaded = code:which(gen_server),
@@ -115,7 +115,7 @@ in_use(Folders) ->
         false -> {error, {not_in_use, Loaded}}
     end.
 
-%% --- what there is ---------------------------------------------------------------
+%% --- lookup ----------------------------------------------------------------------
 
 named(Module) ->
     case code:get_object_code(Module) of
@@ -130,11 +130,11 @@ tool(Plan) ->
                maps:get(calls, Plan, witness_weave_calls) | maps:get(tables, Plan, [])],
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 
-%% The names of the folder and of the file are none of what is woven.
+%% The result does not depend on the names of the folder and of the file.
 key({_, Binary}, Base, Plan) ->
     witness_weave_store:digest({Base, erlang:md5(Binary), relevant(Binary, maps:get(natives, Plan, #{}))}).
 
-%% Of the native functions those that the code can name, by their module or by their own name.
+%% The native functions that the code can name, by their module or by their own name.
 relevant(_, Natives) when map_size(Natives) =:= 0 ->
     #{};
 relevant(Binary, Natives) ->
@@ -147,8 +147,8 @@ relevant(Binary, Natives) ->
 
 %% --- weaving ---------------------------------------------------------------------
 
-%% One process a scheduler; each takes the next module when it has done one. The largest come first, since who takes
-%% the last one is waited for.
+%% One process per scheduler; each takes the next module when it has finished one. The largest modules come first, since the
+%% last one to finish determines the total time.
 weave([], _, _, _) ->
     ok;
 weave(Items, Plan, CacheDir, Options) ->
@@ -185,12 +185,12 @@ woven({Module, {File, Original}, _}, Plan, Own) ->
                 {ok, #{woven := Woven}} -> {woven, Woven};
                 {error, Reason} -> {not_woven, Reason}
             catch
-                %% A fault in the compiler, or ours, is one of this module, not of a whole system.
+                %% A fault in the compiler or in Witness concerns this module only, not the whole system.
                 _:Reason -> {not_woven, {crashed, {Module, Reason}}}
             end
     end.
 
-%% Modules of this tool, wherever they lie.
+%% Witness's own modules, wherever they are.
 own() ->
     Dir = filename:dirname(code:which(?MODULE)),
     #{list_to_atom(filename:basename(File, ".beam")) => [] || File <- filelib:wildcard("witness*.beam", Dir)}.
@@ -204,7 +204,7 @@ set_folder(Set, CacheDir) ->
 
 known(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
-    %% First that it is used, then whether it is there; with it the modules, which another folder is made from.
+    %% First mark it as used, then check that it exists. Also mark its modules, which another folder may be made from.
     _ = case witness_weave_cache_bound:used(filename:join(Dir, ?WOVEN)) of
         renewed -> [witness_weave_cache_bound:used(module_file(Key, CacheDir)) || {_, _, Key} <- Set];
         fresh -> []
@@ -238,7 +238,7 @@ made(Set, CacheDir) ->
     placed(New, Dir, Set, CacheDir),
     {Dir, NotWoven}.
 
-%% Somebody may have made it meanwhile. One that is damaged makes room.
+%% Another process may have made the folder meanwhile. A damaged folder is replaced.
 placed(New, Dir, Set, CacheDir) ->
     case {file:rename(New, Dir), known(Set, CacheDir)} of
         {ok, _} -> ok;
@@ -251,7 +251,7 @@ placed(New, Dir, Set, CacheDir) ->
         {{error, _}, _} -> witness_weave_store:done(file:del_dir_r(New), New)
     end.
 
-%% A file that is damaged is as good as none.
+%% A damaged file is treated as a missing one.
 stored(Key, CacheDir) ->
     _ = witness_weave_cache_bound:used(module_file(Key, CacheDir)),
     case witness_weave_store:term(module_file(Key, CacheDir)) of

@@ -2,19 +2,19 @@
 -moduledoc """
 Keeps the folder of woven code (`m:witness_weave_cache`) from growing without end.
 
-Whatever changes, a module, the weaver or OTP, leaves behind what was woven before, which nobody asks for again. So when
-something new was woven, and all is larger than a limit, what nobody has used for a week is removed, the oldest first,
-until it is not. What was used within a week stays, however large it is: a VM loads its modules when it needs them.
+A change of a module, the weaver or OTP leaves older woven code behind, which is not used again. So when new code was woven
+and the cache is larger than a limit, entries that were not used for a week are removed. The oldest go first, until the cache is within
+the limit. Entries that were used within a week stay, however large the cache is: a VM loads its modules when it needs them.
 
-*Used* is the time of modification of a file, for a folder that of its list. `used/1` sets it, at most once a day.
+*Use* of an entry is the modification time of the file, or for a folder that of its list. `used/1` sets it, at most once a day.
 
-*Looked at* is all of it at most once a day too (`keep/2`): it takes seconds where there are ten thousands of files, and somebody waits
-who has changed one module. Nothing is younger than a week when it is removed, so looking more often would remove it a day earlier, and
-nothing else.
+`keep/2` *checks* the cache at most once a day. If there are tens of thousands of files, a check takes seconds. It would delay a run after
+a change of one module. Nothing younger than a week is removed, so more frequent checks would only remove entries up to
+a day earlier.
 
-**Two at once.** Whoever uses something sets its time first, and then looks whether it is all there. Whoever removes
-gives it another name first, looks at the time once more, and gives the old name back if somebody has come in between.
-So what was used is there, but for the moment between these two steps; and what is not there is made anew.
+**Concurrent use and removal.** A process that uses an entry sets its time first, and then checks that it is complete. A process
+that removes an entry renames it first, and reads the time once more. If the time has changed, it restores the old name.
+So a used entry is there, except for the moment between these two steps; and a missing entry is made anew.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -24,32 +24,32 @@ So what was used is there, but for the moment between these two steps; and what 
 -define(DAY, 86_400).
 -define(WEEK, (7 * ?DAY)).
 -define(LIST, "woven").
-%% An empty file: its time is that of the last look at all.
+%% An empty file: its time is that of the last check.
 -define(LOOKED, "looked").
 
--doc "The limit: bytes.".
+-doc "The default limit, in bytes.".
 -spec default() -> pos_integer().
 default() -> 1 bsl 30.
 
--doc "Somebody uses this file. `fresh`: that was known already.".
+-doc "Marks this file as used. `fresh`: it was marked within a day.".
 -spec used(file:filename()) -> renewed | fresh.
 used(File) ->
     case last_used(File) < now_seconds() - ?DAY of
         true ->
-            %% A folder of somebody else may be read only: then it is not ours to keep small.
+            %% The folder of another user may be read-only: then its owner has to keep it small.
             _ = file:change_time(File, calendar:local_time()),
             renewed;
         false -> fresh
     end.
 
--doc "The same as `shrink/2`, unless that was done within a day.".
+-doc "The same as `shrink/2`, unless that was done within the last day.".
 -spec keep(file:filename(), Limit :: non_neg_integer()) -> ok.
 keep(CacheDir, Limit) ->
     Looked = filename:join(CacheDir, ?LOOKED),
-    %% A time that is yet to come is that of a clock that was put back.
+    %% A time in the future was set before the clock was put back.
     case abs(now_seconds() - last_used(Looked)) > ?DAY of
         true ->
-            %% First, so that those who come meanwhile do not look too.
+            %% Set the time first, so that concurrent callers do not check too.
             _ = file:write_file(Looked, ""),
             shrink(CacheDir, Limit);
         false -> ok
@@ -69,7 +69,7 @@ remove({Used, Size, Path, Mark}, {Total, Limit, Before}) when Total > Limit, Use
     Away = Path ++ ".removed." ++ os:getpid() ++ "." ++ integer_to_list(erlang:unique_integer([positive])),
     Left = case file:rename(Path, Away) of
         ok -> Total - removed(Used, Size, Path, Mark, Away);
-        %% Somebody else was first.
+        %% Another process has removed it already.
         {error, _} -> Total - Size
     end,
     {Left, Limit, Before};
@@ -85,7 +85,7 @@ removed(Used, Size, Path, Mark, Away) ->
             Size
     end.
 
-%% What has the time: a file itself, the list of a folder; a folder without one was never complete.
+%% The time is that of the file itself, or of the list in a folder. A folder without a list was never complete.
 entry(Path) ->
     case file:list_dir(Path) of
         {ok, Names} ->
@@ -105,7 +105,7 @@ paths(Dir) ->
 
 last_used(File) -> element(1, info(File)).
 
-%% Asked without the file server, through which ten thousands of questions take seconds.
+%% Without the file server, through which tens of thousands of requests take seconds.
 info(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
         {ok, #file_info{mtime = Time, size = Size}} -> {Time, Size};

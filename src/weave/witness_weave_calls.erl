@@ -2,8 +2,8 @@
 -moduledoc """
 The calls that are woven, as data.
 
-Each of them has a class, and the class is the name of the function of the run-time module that does the call instead
-(`witness_weave_runtime`). To weave another function is a row here, and what it means is a clause there. What has no row
+Each of them has a class. The class is the name of the function of the run-time module that does the call instead
+(`witness_weave_runtime`). To weave another function, add a row here, and a clause for its meaning there. A function without a row
 is left as it is.
 
 This is the table of plans that name no other one, and the behaviour of all tables.
@@ -16,18 +16,18 @@ This is the table of plans that name no other one, and the behaviour of all tabl
 -type name() :: send | spawn | spawn_request | start | call | cast | reply | request | dictionary | hibernate
               | information | wait | token | make_fun | halt | load | digest | effect | unseen | leave | sleep.
 
--doc "The class of a function, `none` where calls of it are left as they are.".
+-doc "The class of a function. `none`: calls of it are left as they are.".
 -callback class(module(), atom(), arity()) -> class() | none.
 
 -doc """
-Whether a call can be one of those that are woven, as far as is known: `'_'` stands for a module, a function or an arity
+Whether a call can be one of those that are woven, as far as is known: `'_'` means a module, a function or an arity
 that is known only when the call is made.
 """.
 -callback possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 
 -doc """
-What a call does that an observer wants to know of: the name of a function of `witness_weave_runtime`. With a number, this
-function is given it first.
+The effect of a call that an observer needs to know: the name of a function of `witness_weave_runtime`. If there is a number, it is
+the first argument of that function.
 """.
 -type class() :: name() | {result | foreign, Number :: non_neg_integer()}.
 

@@ -1,11 +1,11 @@
 -module(witness_weave_core).
 -moduledoc """
-Receives that are replaced, in Core Erlang; pure.
+Replaces receives, in Core Erlang; pure.
 
-A `receive` that takes its messages from the run time has to say which ones it would take, and that depends on what is
-bound where it stands. In Core Erlang this is explicit: a `receive` is a loop over primitive operations by then, with the
-clauses as a `case`, and the free variables of that `case` are what is bound. Funs have their names and numbers already, so
-nothing that is added moves them.
+A `receive` that takes its messages from the run time has to say which ones it would take, and that depends on the variables that are
+bound there. In Core Erlang this is explicit. There a `receive` is a loop over primitive operations, with the
+clauses as a `case`. The free variables of that `case` are the bound ones. Funs have their names and numbers already, so
+added code does not change them.
 
 ```
 letrec 'recv$^0'/0 =                                       case Runtime:take(m, fun m:'-witness receive 1-'/2, {X}, T) of
@@ -21,18 +21,18 @@ in apply 'recv$^0'/0()                                     end
                          case Msg of <{X', Y}> when X' =:= X -> 'true'; <_> -> 'false'
 ```
 
-Bodies stay in tail position, and what they export stays as it is. A `receive` of a form that is not known is an error: none is
+Bodies stay in tail position, and their exported variables stay as they are. A `receive` of an unknown form is an error: none is
 left as it was.
 
-`self()` becomes `Runtime:self()`; in a guard, a variable that is bound where the innermost function around it begins.
-Stack traces that the program gets pass `Runtime:stack/1`, and what `catch` gives `Runtime:caught/1`.
+`self()` becomes `Runtime:self()`. In a guard it becomes a variable, which is bound where the innermost function around it starts.
+Stack traces that the program gets pass through `Runtime:stack/1`, and the value of a `catch` through `Runtime:caught/1`.
 """.
 
 -export([primitive/1, module/2]).
 
 -define(SELF, '$witness_self').
 
--doc "The module with its receives replaced. An exception `error:{unknown_receive, Module}` where one cannot be.".
+-doc "The module with its receives replaced. If one cannot be replaced, raises `error:{unknown_receive, Module}`.".
 -spec module(cerl:c_module(), witness_weave:plan()) -> cerl:c_module().
 module(Core, #{runtime := Runtime}) ->
     Name = cerl:atom_val(cerl:module_name(Core)),
@@ -45,7 +45,7 @@ module(Core, #{runtime := Runtime}) ->
     cerl:update_c_module(Core, cerl:module_name(Core), cerl:module_exports(Core) ++ [Helper || {Helper, _} <- Added],
                          cerl:module_attrs(Core), Defs ++ Added).
 
-%% Nodes come after what is in them.
+%% Each node comes after its subtrees.
 node(Node, State, Name, Runtime) ->
     case cerl:type(Node) of
         call -> {own_self(Node, Runtime), State};
@@ -72,7 +72,7 @@ is_call(Node, Module, Function) ->
 
 is_atom_of(Node, Name) -> cerl:is_c_atom(Node) andalso cerl:atom_val(Node) =:= Name.
 
-%% A guard calls nobody.
+%% A guard cannot call the run-time module.
 guarded(Clause, Runtime) ->
     Guard = cerl_trees:map(fun(Node) ->
         case is_call(Node, Runtime, self) of
@@ -110,7 +110,7 @@ taken(Letrec, State, Name, Runtime) ->
         _ -> {Letrec, State}
     end.
 
--doc "The primitive operation that an expression of Core Erlang begins with.".
+-doc "The primitive operation that an expression of Core Erlang starts with.".
 -spec primitive(cerl:cerl()) -> atom().
 primitive(Node) ->
     First = case cerl:type(Node) of
@@ -146,8 +146,8 @@ peeking(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     false = known(lists:member(cerl:var_name(Loop), cerl_trees:free_variables(Taken)), false, Name),
     {Taken, {[{cerl:c_fname(Helper, 2), Fun} | Helpers], N + 1}}.
 
-%% What looks at a message ends by taking it, or by going on to the next one. The compiler writes more than one `case' where a
-%% pattern depends on what it has bound itself.
+%% Code that reads a message ends by taking it, or by going on to the next one. The compiler writes more than one `case' if a
+%% pattern depends on variables that it has bound itself.
 decided(Node, Took, Next) ->
     case {cerl:type(Node), primitive(Node)} of
         {seq, remove_message} -> Took(cerl:seq_body(Node));
@@ -159,7 +159,7 @@ decided(Node, Took, Next) ->
             end
     end.
 
-%% Keys of maps and sizes in patterns are expressions, which the library takes for what a pattern binds.
+%% Keys of maps, and sizes, in patterns are expressions, but `cerl_trees' treats them as variables that the pattern binds.
 needed(Matching) ->
     {Binds, Uses} = cerl_trees:fold(fun(Node, Found) ->
         case cerl:type(Node) of
@@ -178,13 +178,13 @@ pattern(Node, {Binds, Uses} = Found) ->
         _ -> lists:foldl(fun pattern/2, Found, lists:append(cerl:subtrees(Node)))
     end.
 
-%% It has no clauses.
+%% This `receive' has no clauses.
 waiting(Body, Name, Runtime) ->
     {Time, After} = time(Body, Name),
     Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:c_atom(none), cerl:c_tuple([]), Time]),
     cerl:c_case(Take, After ++ [failing()]).
 
-%% What the compiler writes where nothing is left to match. It is never reached: the run time gives what matches.
+%% The clause that the compiler writes for the case that nothing matches. It is never reached: the run time gives a match.
 failing() -> cerl:ann_c_clause([compiler_generated], [cerl:c_var('$witness_none')], cerl:c_atom(true), failure()).
 
 failure() -> cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]).
@@ -195,7 +195,7 @@ rest(Node) ->
         _ -> cerl:c_atom(ok)
     end.
 
-%% How long it waits, and the clause for what comes after that.
+%% The time of a wait, and the clause for the code after it.
 time(Node, Name) ->
     recv_wait_timeout = known(primitive(Node), recv_wait_timeout, Name),
     {Wait, Clauses} = case cerl:type(Node) of

@@ -1,9 +1,9 @@
 -module(witness_weave_description).
 -moduledoc """
-What describes a module in its object code: debug information, documentation, what Elixir checks calls by.
+The chunks of object code that describe a module: debug information, documentation, and Elixir's data for checking calls.
 
-Woven object code has that of the original, so tools of the program that read it (`code:which/1`, `m:xref`, `m:cover`, `code:get_doc/1`)
-find what they find without weaving, and the module can be woven again. The digest of a module (`code:module_md5/1`) covers none of it.
+Woven object code has the chunks of the original. So tools that read them (`code:which/1`, `m:xref`, `m:cover`, `code:get_doc/1`)
+find the same as without weaving, and the module can be woven again. The digest of a module (`code:module_md5/1`) covers none of it.
 """.
 
 -export([keep/2]).

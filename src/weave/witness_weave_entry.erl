@@ -1,6 +1,6 @@
 -module(witness_weave_entry).
 -moduledoc """
-The prologue of functions that ask the run time first: those that a process may begin with, and callbacks of OTP's behaviours.
+The prologue of functions that ask the run time first: those that a process may start with, and callbacks of OTP's behaviours.
 
 Every clause keeps its body, its guards and its patterns, and gives its arguments a name:
 
@@ -12,21 +12,21 @@ loop(@A1 = Pattern) when Guard ->
     end
 ```
 
-`Body` stays in tail position, and in the function that it was in. A process that dies because no clause of its first
-function matches is to be seen too: where clauses may not match, one is added that raises the same error.
+`Body` stays in tail position, and in the function that it was in. A process may die because no clause of its first
+function matches, and the run time has to see that too. So if the clauses may not match, one is added that raises the same error.
 
-That is an `entry`. A `callback` asks `Runtime:callback/3`, also where the process has not the key: it may have lost it. `init` is a callback
-that a process of a behaviour begins with: without the key it asks `Runtime:init/2`.
+That is an `entry`. A `callback` asks `Runtime:callback/3`, also if the process does not have the key: it may have lost it. `init` is
+a callback that a process of a behaviour starts with: without the key it asks `Runtime:init/2`.
 """.
 
 -export([clauses/5]).
 
 -export_type([question/0]).
 
--doc "What a function is to the run time.".
+-doc "The role of a function for the run time.".
 -type question() :: entry | callback | init.
 
--doc "The clauses of such a function, woven already.".
+-doc "The clauses of such a function, which are woven already, with the prologue.".
 -spec clauses(erl_anno:anno(), atom(), [erl_parse:abstract_clause()], question(), witness_weave_expr:context()) ->
     [erl_parse:abstract_clause()].
 clauses(Anno, Name, Clauses, Question, Context) ->
@@ -47,7 +47,7 @@ prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
     {'case', G, Decision, [{clause, G, [{atom, G, go}], [], Body},
                            {clause, G, [{tuple, G, [{atom, G, done}, Value]}], [], [Value]}]}.
 
-%% What is asked in a process without the key, and in one that has it.
+%% The questions in a process without the key, and in one that has it.
 asked(G, entry, Name, Args, Context) ->
     {ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};
 asked(G, callback, Name, Args, Context) ->

@@ -1,12 +1,12 @@
 -module(witness_weave_error).
--moduledoc "Why a module cannot be woven or loaded, and how that is said.".
+-moduledoc "The reasons why a module cannot be woven or loaded, and their texts.".
 
 -export([format/1]).
 
 -export_type([reason/0]).
 
 -doc """
-About one module, about the modules of a request, of which none was loaded then, or about who asks.
+A reason about one module, about the modules of a request, none of which was loaded then, or about the owner.
 """.
 -type reason() ::
     {unknown | preloaded | sticky | cover_compiled | differs | no_object_code | no_debug_info | encrypted | nif | on_load

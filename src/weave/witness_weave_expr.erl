@@ -2,9 +2,9 @@
 -moduledoc """
 The traversal: rewrites the expressions of a function.
 
-Only nodes that stand for an action are rewritten: sends, receives, calls and funs that `witness_weave_calls` knows.
-None of these can stand in a pattern, a guard or a type, and so the traversal need not know where these are: it goes
-through every node alike, and through nodes that a later release invents.
+It rewrites only nodes that are actions: sends, receives, calls and funs that `witness_weave_calls` knows.
+None of these can occur in a pattern, a guard or a type. So the traversal need not know where these are: it goes
+through every node alike, also through nodes that a later release adds.
 """.
 
 -export([context/2, clauses/2, record_fields/2]).
@@ -13,13 +13,13 @@ through every node alike, and through nodes that a later release invents.
 -export_type([context/0]).
 
 -doc """
-What is known of the module, and where in it an expression stands.
+What is known of the module, and the place of an expression in it.
 
 - `locals`, `imports`: what a call without a module means.
-- `prefix`: no variable of the module begins with it.
+- `prefix`: no variable of the module starts with it.
 - `records`: its attributes that define records.
 - `calls`, `natives`, `sends`, `receives`, `timeouts`, `waits`, `references`, `announces`: as in the plan.
-- `place`: `body`; or `record`, a default value, where there may be no variables.
+- `place`: `body`; or `record`, a default value, which cannot contain variables.
 """.
 -type context() :: #{module := module(), runtime := module(), key := term(), prefix := string(),
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
@@ -27,7 +27,7 @@ What is known of the module, and where in it an expression stands.
                      natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced | routed,
                      receives := told | replaced, timeouts := boolean(), waits := boolean() | blocked, references := boolean(), announces := boolean()}.
 
--doc "What has to be known of a module to weave its functions.".
+-doc "The context for weaving the functions of a module.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().
 context(Forms, Plan = #{runtime := Runtime}) ->
     #{module => hd([Module || {attribute, _, module, Module} <- Forms]),
@@ -62,12 +62,12 @@ clauses(Clauses, Context) ->
     {Woven, _} = nodes(Clauses, Context, 1),
     Woven.
 
--doc "The fields of a record: their default values are evaluated where a record is made.".
+-doc "The fields of a record. Their default values are evaluated where a record is created.".
 record_fields(Fields, Context) ->
     {Woven, _} = nodes(Fields, Context#{place := record}, 1),
     Woven.
 
-%% The last argument counts the variables that were made in this function: each of them is used once.
+%% The last argument counts the variables that were made in this function, so that each of them is used once.
 nodes(Nodes, Context, N) ->
     lists:mapfoldl(fun(Node, N1) -> node(Node, Context, N1) end, N, Nodes).
 
@@ -106,7 +106,7 @@ node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
     {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
     {After1, N2} = nodes(After, Context, N1),
     {{'try', Anno, Body1, Of1, Catch1, witness_weave_after:body(After, After1, maps:get(records, Context))}, N2};
-%% The field is where other nodes have their place in the source.
+%% The field is at the position where other nodes have their location in the source.
 node({typed_record_field, Field, Type}, Context, N) ->
     {Field1, N1} = node(Field, Context, N),
     {{typed_record_field, Field1, Type}, N1};
@@ -119,8 +119,8 @@ node(Node, Context, N) when is_tuple(Node), tuple_size(Node) > 2 ->
 node(Leaf, _, N) ->
     {Leaf, N}.
 
-%% What code sends by itself it goes on to send by itself: an error has the same stack trace. The tuple is never made.
-%% It has the compiler read both arguments as those of one call, from the right: by that order it names funs.
+%% The woven code goes on to send by itself, so that an error has the same stack trace. The tuple is never made. It makes the
+%% compiler read both arguments as those of one call, from the right: that order determines the names of funs.
 send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
     [ToVar, MsgVar, Value] = [variable(Anno, Context, I) || I <- [N, N + 1, N + 2]],
     G = generated(Anno),
@@ -135,7 +135,7 @@ send(Anno, _, Send, [To, Msg], #{place := body} = Context, N) ->
            #{sends := routed} ->
                [stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context)];
            #{sends := Sends} ->
-               %% What the compiler makes of a send fails as `erlang:send/2', however it is written.
+               %% The compiler's code for a send fails as `erlang:send/2', however the send is written.
                StandIn = stand_in(Anno, send, {atom, Anno, erlang}, {atom, Anno, send}, [ToVar, MsgVar], Context),
                Announced = [remote(G, Context, sent, [ToVar, MsgVar]) || Sends =:= announced],
                [{'if', G, [{clause, G, [], [is_another(G, ToVar)], Announced ++ [Send(ToVar, MsgVar)]},
@@ -154,19 +154,19 @@ timeout(_, {atom, _, infinity}, After, _) -> After;
 timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno), Context, timeout, []) | After];
 timeout(_, _, After, _) -> After.
 
-%% The time is evaluated before the `receive` begins, and nothing comes in between. One that only looks does not wait.
+%% The time is evaluated right before the `receive' starts. A `receive' that only polls does not wait.
 waiting({integer, _, 0} = Time, _) -> Time;
 waiting(Time, #{waits := true} = Context) -> remote(generated(element(2, Time)), Context, waits, [Time]);
 waiting(Time, _) -> Time.
 
-%% With a time there would be one more clause, and what all others bind would be bound no more. So the call comes before it. What a `receive` binds in
-%% a `case` of one clause is bound behind that, too.
+%% An `after' would be one more clause, so variables that all other clauses bind would become unsafe. So the call comes before the
+%% `receive'. What a `receive' binds in a `case' of one clause is bound after it, too.
 waiting_for_ever(Anno, Receive, #{waits := true} = Context) ->
     G = generated(Anno),
     {'case', G, remote(G, Context, waits, [{atom, G, infinity}]), [{clause, G, [{var, G, '_'}], [], [Receive]}]};
 waiting_for_ever(_, Receive, _) -> Receive.
 
-%% Receives that are replaced are, when the compiler has read them (`witness_weave_core').
+%% Receives that are to be replaced are rewritten after the compiler has read them (`witness_weave_core').
 taking(Clause, #{receives := replaced} = Context, N) ->
     [Tag, Anno | Parts] = tuple_to_list(Clause),
     {Woven, N1} = nodes(Parts, Context, N),
@@ -229,7 +229,7 @@ call(Anno, Fun, Args, Context, N) ->
     {[Fun1 | Args1], N1} = nodes([Fun | Args], Context, N),
     {{call, Anno, Fun1, Args1}, N1}.
 
-%% It stays where it is, with its arguments read as those of one call, so that the stack trace is the same.
+%% The call stays where it is, so that the stack trace is the same. Its arguments are read as those of one call.
 leave(Anno, {remote, _, _, {atom, _, Name}} = Callee, Args, #{place := body} = Context, N) ->
     G = generated(Anno),
     Vars = [variable(Anno, Context, I) || I <- lists:seq(N, N + length(Args) - 1)],
@@ -243,14 +243,14 @@ leave(Anno, {remote, _, Module, Name}, Args, Context, N) -> {stand_in(Anno, leav
 makes_reference(erlang, Name, #{references := true, place := body}) -> lists:member(Name, [make_ref, monitor, alias]);
 makes_reference(_, _, _) -> false.
 
-%% The compiler has a `receive` of messages with a reference begin where the mailbox ended when the reference was made, if
-%% it sees that. Without it, each call of a server would go through all messages that wait.
+%% If the compiler sees that a reference was just made, a `receive' of messages with it starts where the mailbox ended then.
+%% Without that, each call of a server would scan all messages that are queued.
 made(Anno, Number, Call, Context, N) ->
     G = generated(Anno),
     Value = variable(Anno, Context, N),
     {{block, G, [{match, G, Value, Call}, remote(G, Context, returned, [{integer, G, Number}, Value]), Value]}, N + 1}.
 
-%% What a name without a module means. A function of the module itself is meant like one of another module only where
+%% The meaning of a name without a module. A function of the module itself is treated like one of another module only if
 %% its result is what counts, as that of `lookup/2' in `ets', which is part of the VM.
 resolve(Name, Arity, #{module := Own, locals := Locals, imports := Imports} = Context) ->
     case {is_map_key({Name, Arity}, Locals), Imports} of
@@ -288,8 +288,8 @@ external(Fun, Module, Name, Arity, Context, N) ->
         false -> {Fun, N}
     end.
 
-%% The compiler makes a fun of its own of `fun f/1' if `f/1' is imported, in OTP 27 of `fun spawn/1' too. It takes a
-%% number, and has to go on to take it.
+%% If `f/1' is imported, the compiler makes a fun of its own for `fun f/1'; OTP 27 also does so for `fun spawn/1'. That fun
+%% takes a number, which it must continue to take.
 numbered(Fun, Woven) ->
     G = generated(element(2, Fun)),
     {block, G, [{match, G, {var, G, '_'}, Fun}, Woven]}.
@@ -316,11 +316,11 @@ stand_in(Anno, Function, Number, Module, Name, Args, Context) ->
 remote(Anno, #{runtime := Runtime}, Function, Args) ->
     {call, Anno, {remote, Anno, {atom, Anno, Runtime}, {atom, Anno, Function}}, Args}.
 
--doc "A pattern that also binds a variable to the whole.".
+-doc "A pattern that also binds a variable to the whole value.".
 alias(Pattern, Variable) -> {match, element(2, Variable), Variable, Pattern}.
 
 variable(Anno, #{prefix := Prefix}, N) ->
     {var, generated(Anno), list_to_atom(Prefix ++ integer_to_list(N))}.
 
--doc "The place of what is not in the source: the compiler does not warn of it.".
+-doc "The location of generated code: the compiler does not warn about it.".
 generated(Anno) -> erl_anno:set_generated(true, Anno).

@@ -2,13 +2,13 @@
 -moduledoc """
 Object code and abstract code of modules.
 
-What is woven has to be what runs: object code that is not that of the loaded module is refused, and so are modules
-whose code cannot be replaced without changing what they do.
+Woven code has to be the code that runs. So object code that differs from the loaded module is refused, and so are modules
+that cannot be replaced without changing what they do.
 """.
 
 -export([object/1, forms/1, woven/1]).
 
--doc "The object code that a module was loaded from, or would be; of a module that is woven, that of the original.".
+-doc "The object code that a module was loaded from, or would be loaded from. For a woven module, that of the original.".
 -spec object(module()) -> {ok, witness_weave:object()} | {error, witness_weave_error:reason()}.
 object(Module) ->
     case witness_weave_keeper:original(Module) of
@@ -81,7 +81,7 @@ abstract(Module, Backend, Data) ->
         {error, _} -> {error, {no_backend, Module, Backend}}
     end.
 
-%% Loading a module with native functions again means to load its library again, which it may not stand.
+%% Loading a module with native functions again would load its library again, which the library may not support.
 plain(Module, Forms) ->
     case [Name || {attribute, _, Name, _} <- Forms, Name =:= on_load orelse Name =:= nifs] of
         [on_load | _] -> {error, {on_load, Module}};
@@ -104,7 +104,7 @@ loads_nif(Node) when is_tuple(Node) -> loads_nif(tuple_to_list(Node));
 loads_nif([Node | Nodes]) -> loads_nif(Node) orelse loads_nif(Nodes);
 loads_nif(_) -> false.
 
-%% Options that stand in the source are those of the compiler too.
+%% Options in the source are options of the compiler too.
 clean({attribute, Anno, compile, Options}) ->
     {ok, {attribute, Anno, compile, keep(lists:flatten([Options]))}};
 clean({error, _}) -> none;
@@ -119,7 +119,7 @@ options(erl_abstract_code, {_Forms, Options}) -> Options;
 options(elixir_erl, {elixir_v1, #{compile_opts := Options}, _Specs}) -> [no_auto_import | Options];
 options(_, _) -> [].
 
-%% Transforms have been applied, and warnings given; what is to be written where is no business of what is woven.
+%% Transforms have been applied, and warnings given; options about output files do not concern woven code.
 keep(Options) -> [Option || Option <- Options, keeps(Option)].
 
 keeps({Name, _}) ->

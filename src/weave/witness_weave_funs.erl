@@ -1,16 +1,16 @@
 -module(witness_weave_funs).
 -moduledoc """
-Funs of woven code are what those of the original code are: same order, hash, text, and place in maps.
+Gives funs of woven code the properties of those of the original code: same order, hash, text, and place in maps.
 
-The VM orders, hashes and prints a fun by its module, its index, its `uniq` and its environment. Index and `uniq` stand in the
-chunk `FunT` of the object code; the compiler makes `uniq` from a digest of the code, so woven code has another one. `keep/2` writes those of
-the original into the woven object code. A fun is found by its name, arity and number of free variables: weaving adds no fun
+The VM orders, hashes and prints a fun by its module, its index, its `uniq` and its environment. Index and `uniq` are in the
+chunk `FunT` of the object code. The compiler makes `uniq` from a digest of the code, so woven code has another one. `keep/2` writes
+those of the original into the woven object code. It finds a fun by its name, arity and number of free variables: weaving adds no fun
 and renames none (`m:witness_weave_expr`).
 
-This is safe: `uniq` is not part of the digest that the loader computes, by which the VM tells funs of two versions of a module apart. That
-digest (`new_uniq`) is the only part of a fun that remains another one. The digest of the original stands in the attribute
-`witness_weave_digest` of the woven module, and `call/2` shows that one where a program looks at digests: `fun_info` and `term_to_binary`;
-and reads it, in `binary_to_term`.
+This is safe: `uniq` is not part of the digest that the loader computes, by which the VM distinguishes funs of two versions of a module.
+That digest (`new_uniq`) is the only part of a fun that still differs. The attribute `witness_weave_digest` of the woven module
+contains the digest of the original. `call/2` shows that digest where a program reads digests, in `fun_info` and `term_to_binary`,
+and accepts it in `binary_to_term`.
 """.
 
 -export([keep/2, call/2]).
@@ -20,7 +20,7 @@ and reads it, in `binary_to_term`.
 %% An entry of the chunk: six words.
 -record(lambda, {name, arity, label, index, free, uniq}).
 
--doc "The woven object code, whose funs have the index and the `uniq` of the original's.".
+-doc "The woven object code with the index and the `uniq` of the original's funs.".
 -spec keep(Original :: binary(), Woven :: binary()) -> binary().
 keep(Original, Woven) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Woven),
@@ -34,7 +34,7 @@ chunk({"Attr", Attributes}, Original, _) ->
     {"Attr", term_to_binary(binary_to_term(Attributes) ++ [{?DIGEST, [code:module_md5(Original)]}])};
 chunk(Chunk, _, _) -> Chunk.
 
-%% A fun that the original does not have gets an index behind all others, so that no two have the same one.
+%% A fun that the original does not have gets an index after all others, so that no two have the same one.
 kept(Lambdas, Names, Known) ->
     Next = lists:max([-1 | [Index || #lambda{index = Index} <- maps:values(Known) ++ Lambdas]]) + 1,
     Uniq = hd([Uniq || #lambda{uniq = Uniq} <- maps:values(Known)] ++ [none]),
@@ -68,11 +68,11 @@ encoded(#lambda{name = Name, arity = Arity, label = Label, index = Index, free =
 -define(IS_NAME(Tag), (Tag =:= 119 orelse Tag =:= 118 orelse Tag =:= 115 orelse Tag =:= 100)).
 
 -doc """
-A function of `erlang` that shows digests of the code of funs, or reads them: with those of the original code in the place of those of
-woven code.
+A function of `erlang` that shows digests of the code of funs, or reads them. It uses the digests of the original code in the place of
+those of woven code.
 
-In the external format a digest is looked for behind each byte that may begin a fun, and replaced if it is that of the module that is
-named behind it. Bytes that are no fun and have 16 bytes of such a digest at this place do not come about by chance.
+In the external format it looks for a digest after each byte that may start a fun. It replaces the digest if it is that of the
+module that is named after it. Bytes that are not a fun do not contain 16 bytes of such a digest at this place by chance.
 """.
 -spec call(atom(), [term()]) -> term().
 call(fun_info, [Fun, Item]) ->
@@ -92,7 +92,7 @@ call(term_to_iovec, Args) ->
 call(binary_to_term, [Bytes | Options]) when is_binary(Bytes) ->
     Rewritten = rewritten(Bytes, fun inward/2, []),
     case erlang:apply(erlang, binary_to_term, [Rewritten | Options]) of
-        %% Compressed again it may have another size; nothing was behind it, or it had not been rewritten.
+        %% Compressed again, it may have another size. Then no bytes followed it; otherwise it would not have been rewritten.
         {Term, Used} when Used =:= byte_size(Rewritten), Used =/= byte_size(Bytes), Rewritten =/= Bytes, Options =/= [] ->
             case lists:member(used, hd(Options)) of
                 true -> {Term, byte_size(Bytes)};

@@ -1,18 +1,18 @@
 -module(witness_weave_keeper).
 -moduledoc """
-Loads woven modules in the place of the original ones, keeps the object code of these, and restores them when their
-owner says so or has ended, however it has.
+Loads woven modules in the place of the original ones, keeps the object code of the originals, and restores them when their
+owner asks for it or has ended, for whatever reason.
 
-The VM holds two versions of a module, and a process that runs the older one when a third is loaded would be killed.
+The VM holds two versions of a module. If a third is loaded, a process that runs the older one is killed.
 That never happens here:
 
-- Modules whose older version is in use are not loaded. All modules of a request are loaded, or none.
-- Modules whose original code is in use, which is the older version by then, cannot be restored yet. Their woven code
-  stays, in which nobody is observed any more once its run has ended, and restoring is tried again, at every request and
-  every second, until it succeeds; `restore/1` and the log say which modules these are.
+- Modules with an older version that is in use are not loaded. All modules of a request are loaded, or none.
+- Modules with original code that is in use, as the older version by then, cannot be restored yet. Their woven code
+  stays, but no process in it is observed once its run has ended. Restoring is tried again at every request, and after
+  1 s, 2 s and so on up to every 60 s, until it succeeds. `restore/1` and the log say which modules these are.
 
-- Woven code that has been replaced is not purged: funs that were made in it may be in tables, persistent terms and
-  mailboxes, where the VM does not look for them, and go on to work as the older version, until it is loaded again.
+- Woven code that has been replaced is not purged. Funs that were made in it may be in tables, persistent terms and
+  mailboxes, where the VM does not look for them. They go on to work as the older version, until the module is loaded again.
 
 A module has one owner at a time. The same woven code can change its owner while it waits to be restored.
 
@@ -25,12 +25,12 @@ What has to be restored is in a table that the supervisor owns, so that it outli
 
 -include_lib("kernel/include/logger.hrl").
 
-%% `waiting`: it has been given back, and could not be restored yet.
-%% `_' stands in patterns of the table.
+%% `waiting`: the owner has released the module, and it could not be restored yet.
+%% `_' is for patterns of the table.
 -record(woven, {module :: module(), owner :: pid() | '_', waiting = false :: boolean() | '_',
                 file :: file:filename() | '_', original :: binary() | '_', md5 :: binary() | '_'}).
 
-%% To see whether code is in use is work that grows with the number of processes.
+%% Milliseconds. To check whether code is in use takes time in proportion to the number of processes.
 -define(FIRST_RETRY, 1000).
 -define(LAST_RETRY, 60_000).
 
@@ -55,11 +55,11 @@ Restores the modules of an owner.
 -spec restore(Owner :: pid()) -> ok | {in_use, [module()]} | {error, not_started}.
 restore(Owner) -> call({restore, Owner}).
 
--doc "The modules that are woven now, with their owners; those that wait have been given back and are to be restored.".
+-doc "The modules that are woven now, with their owners. Those that are `waiting` were released and are to be restored.".
 -spec status() -> #{module() => {Owner :: pid(), loaded | waiting}} | {error, not_started}.
 status() -> call(status).
 
--doc "What stands in the table for a module that is woven now.".
+-doc "The original object code of a module that is woven now.".
 -spec original(module()) -> {ok, witness_weave:object()} | none.
 original(Module) ->
     case ets:whereis(?MODULE) =/= undefined andalso ets:lookup(?MODULE, Module) of
@@ -74,7 +74,7 @@ call(Request) ->
         exit:{noproc, _} -> {error, not_started}
     end.
 
-%% The timer that runs while modules wait, and how long it runs next.
+%% The timer that runs while modules wait, and its next delay.
 -type state() :: {none | reference(), pos_integer()}.
 
 -doc false.
@@ -85,7 +85,7 @@ init([]) ->
     _ = [monitor(process, Owner) || Owner <- owners()],
     {ok, timer({none, ?FIRST_RETRY})}.
 
-%% That an owner has ended may be known to a caller before it is known here.
+%% A caller may know that an owner has ended before this process does.
 -doc false.
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(Request, _From, State) ->
@@ -108,7 +108,7 @@ handle_info({timeout, Timer, retry}, {Timer, Delay}) ->
 handle_info(_, State) ->
     {noreply, State}.
 
-%% Witness is stopped, and nobody tries again.
+%% Witness is stopped, so there is no further attempt.
 -doc false.
 -spec terminate(term(), state()) -> ok.
 terminate(_, _) -> lists:foreach(fun release/1, owners()).
@@ -163,8 +163,8 @@ available(#{module := Module, woven := Woven, original := Original}) ->
         {[], _, _} -> {error, {differs, Module}}
     end.
 
-%% They are in the table before they are loaded: should this process be killed in between, what is not loaded is
-%% forgotten.
+%% Modules are in the table before they are loaded. If this process is killed in between, entries of modules that are not loaded
+%% are deleted.
 put_in_place(Prepared) ->
     maybe
         ok ?= all_of(fun(#{module := Module}) -> unused(Module) end, Prepared),
@@ -192,7 +192,7 @@ all_of(Check, [Prepared | Rest]) ->
         Error -> Error
     end.
 
-%% The digest of what is loaded.
+%% The digest of the loaded module.
 loaded(Module) ->
     case erlang:module_loaded(Module) of
         true -> Module:module_info(md5);
@@ -213,7 +213,7 @@ release(Owner) ->
 
 restore_all(Modules) -> [Woven || Woven <- Modules, not restored(Woven)].
 
-%% What others have loaded or deleted since is theirs.
+%% A version that other code has loaded or deleted since is left alone.
 restored(#woven{module = Module, md5 = Md5, file = File, original = Original}) ->
     case loaded(Module) of
         Md5 ->

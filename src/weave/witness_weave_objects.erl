@@ -2,8 +2,8 @@
 -moduledoc """
 The object code in folders, read once, and what is known of it.
 
-To take two hundred files apart takes longer than to read them. What follows from their contents alone is therefore kept in the folder
-of woven code, under the digest of them all: `CacheDir/folders/KEY`. Where that cannot be written, it is found again each time.
+To parse two hundred files takes longer than to read them. So what follows from their contents alone is kept in the folder
+of woven code, under the digest of them all: `CacheDir/folders/KEY`. If that cannot be written, it is computed again each time.
 """.
 
 -export([read/2, digest/1]).
@@ -11,13 +11,13 @@ of woven code, under the digest of them all: `CacheDir/folders/KEY`. Where that 
 -export_type([folder/0]).
 
 -doc """
-A folder: its modules, with their files and what is in these, in the order of their names; the digest of all that; the exported
-functions of those modules that load native functions, in order; the digest of each (`digest/1`).
+A folder: its modules, with their files and contents, in the order of their names; the digest of all that; the exported
+functions of those modules that load native functions, in order; the digest of each module (`digest/1`).
 """.
 -type folder() :: #{dir := file:filename(), objects := [{module(), {file:filename(), binary()}}], contents := string(),
                     natives := [mfa()], digests := [{module(), binary()}]}.
 
-%% Raised when something else is kept.
+%% Must be increased when the kept data changes.
 -define(FORMAT, 2).
 
 -doc "Reads folders.".
@@ -51,7 +51,7 @@ natives(Objects) ->
                                   {ok, {_, [{exports, Exports}]}} <- [beam_lib:chunks(Binary, [exports])],
                                   {F, A} <- Exports, F =/= module_info]).
 
-%% Names stand in a file as they are, unless all of it is compressed. So few files have to be taken apart.
+%% A file contains names in plain text, unless all of it is compressed. So few files have to be parsed.
 loads_nif(Module, Binary) -> may_name(~"load_nif", Binary) andalso imports_load_nif(Module, Binary).
 
 may_name(Name, <<"FOR1", _/binary>> = Binary) -> binary:match(Binary, Name) =/= nomatch;
@@ -64,8 +64,8 @@ imports_load_nif(Module, Binary) ->
     end.
 
 -doc """
-A digest of what a module does, woven or not. `code:module_md5/1` leaves out the debug information, of which woven code is made. Where a
-module was compiled, and with which options, is not in it: both may differ between two builds of the same source.
+A digest of what a module does, woven or not. `code:module_md5/1` leaves out the debug information, of which woven code is made. This
+digest leaves out where a module was compiled, and with which options: both may differ between two builds of the same source.
 """.
 -spec digest(binary()) -> binary().
 digest(Binary) ->
@@ -75,7 +75,7 @@ digest(Binary) ->
     end,
     erlang:md5(term_to_binary({code:module_md5(Binary), Source})).
 
-%% What is no such term stays as it is.
+%% Any other content stays as it is.
 source(Chunk) when is_binary(Chunk) ->
     try witness_event_external:decode(Chunk) of
         {debug_info_v1, erl_abstract_code, {Forms, _}} when length(Forms) >= 0 -> placeless(Forms);

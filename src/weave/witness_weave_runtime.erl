@@ -2,13 +2,13 @@
 -moduledoc """
 What woven code calls: the behaviour of a run-time module.
 
-`received/1` and `sent/2` stand beside what the code does anyway, `entry/3` before what a function does, and every other
-function stands in the place of a call and does it. What these have in common: while the process is not observed, the
-result, the class and reason of an exception, and the effects are those of the call that they stand for. Frames of the
-run-time module in a stack trace are the only difference.
+`received/1` and `sent/2` are called in addition to what the code does, and `entry/3` before what a function does. Every other
+function replaces a call and does it. While the process is not observed, all of them preserve the
+result, the class and reason of an exception, and the effects of the call that they replace. The only difference is frames of the
+run-time module in a stack trace.
 
-The functions that stand for a call are given it as module, function and arguments, evaluated in the order of the code.
-Which calls have which class says the table of the plan (`witness_weave_calls`). A run-time module has the functions that its
+A function that replaces a call gets it as module, function and arguments, evaluated in the order of the code.
+The table of the plan says which calls have which class (`witness_weave_calls`). A run-time module needs the functions that its
 plan can lead to.
 """.
 
@@ -27,7 +27,7 @@ plan can lead to.
 -callback sleep(module(), atom(), [term()]) -> term().
 
 -doc """
-The message was sent, by `!` or `erlang:send/2`; where sends are announced, it is sent to a process of this node next. The
+The message was sent, by `!` or `erlang:send/2`. If sends are announced, it is sent next, to a process of this node. The
 result is ignored.
 """.
 -callback sent(To :: term(), Msg :: term()) -> term().
@@ -36,51 +36,51 @@ result is ignored.
 -callback received(Msg :: term()) -> term().
 
 -doc """
-A `receive` that is replaced wants a message: `[Msg]`, or `timeout` when its time is over. `Match(Bound, Msg)` says
-whether one of its clauses matches; `none`: it has no clauses. The `receive` stands in `module()`.
+A `receive` that is replaced asks for a message: the result is `[Msg]`, or `timeout` when its time is over. `Match(Bound, Msg)` says
+whether one of its clauses matches; `none`: it has no clauses. `module()` contains the `receive`.
 """.
 -callback take(module(), Match :: fun((Bound :: tuple(), Msg :: term()) -> boolean()) | none, Bound :: tuple(), Time :: term()) ->
     [Msg :: term()] | timeout.
 
--doc "`self()`, where receives are replaced.".
+-doc "`self()`, if receives are replaced.".
 -callback self() -> pid().
 
--doc "The stack trace of an exception that was caught, as the program sees it, where receives are replaced.".
+-doc "The stack trace of a caught exception, as the program sees it, if receives are replaced.".
 -callback stack([term()]) -> [term()].
 
--doc "What `catch` has made of an exception, where receives are replaced.".
+-doc "The value that `catch` has made of an exception, if receives are replaced.".
 -callback caught(term()) -> term().
 
 -doc "The time of an `after` is over, and no message was taken. The result is ignored.".
 -callback timeout() -> term().
 
 -doc """
-A `receive` begins that may wait for so long, which is the result. Nothing comes in between; where `Time` is none, the `receive` fails.
+A `receive` starts that may wait for `Time`, which is the result. No code runs in between. If `Time` is invalid, the `receive` fails.
 """.
 -callback waits(Time) -> Time when Time :: term().
 
--doc "A `receive` has found no message that it takes, and waits for one next, for this time, if that is one.".
+-doc "A `receive` has found no message that it takes. It waits for one next, for this time, which may be invalid.".
 -callback blocks(Time :: term()) -> Blocked :: term().
 
 -doc "The same `receive` has taken a message, or its time is over. The result is ignored.".
 -callback wakes(Blocked :: term()) -> term().
 
 -doc """
-An entry function was called in a process that has no entry under the plan's key in its dictionary. `go`: it goes on in
+An entry function was called in a process without an entry under the plan's key in its dictionary. `go`: the function goes on in
 its body; otherwise `V` is its value, and the body is not run.
 """.
 -callback entry(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
 
 -doc """
-`!`, `send` and `send_nosuspend` of `erlang`, where the code does not send by itself. Where sends are replaced or announced: to what is no
-process of this node, or may be none.
+`!`, `send` and `send_nosuspend` of `erlang`, if the code does not send by itself. If sends are replaced or announced: to a receiver that
+is not, or may not be, a process of this node.
 """.
 -callback send(module(), atom(), [term()]) -> term().
 
--doc "Functions that spawn a process and tell its identifier.".
+-doc "Functions that spawn a process and return its identifier.".
 -callback spawn(module(), atom(), [term()]) -> term().
 
--doc "`erlang:spawn_request`, whose child is known only when it replies.".
+-doc "`erlang:spawn_request`. Its child is known only from the reply.".
 -callback spawn_request(module(), atom(), [term()]) -> term().
 
 -doc "Functions that spawn a process and wait until it has started, with results like `{ok, Pid}`.".
@@ -89,25 +89,25 @@ process of this node, or may be none.
 -doc "A request to a server, and its reply.".
 -callback call(module(), atom(), [term()]) -> term().
 
--doc "A message to a server that is not replied to.".
+-doc "A message to a server, without a reply.".
 -callback cast(module(), atom(), [term()]) -> term().
 
 -doc "The reply of a server.".
 -callback reply(module(), atom(), [term()]) -> term().
 
--doc "A request whose reply is fetched later, and the fetching.".
+-doc "A request with a reply that is fetched later, and the function that fetches it.".
 -callback request(module(), atom(), [term()]) -> term().
 
 -doc "Functions that show or delete the whole process dictionary.".
 -callback dictionary(module(), atom(), [term()]) -> term().
 
 -doc """
-Functions after which the process waits for a message. `hibernate/3` throws the stack away, and with it what `entry/3` has put there;
+Functions after which the process waits for a message. `hibernate/3` discards the stack, and with it the frame of `entry/3`;
 `hibernate/0` returns.
 """.
 -callback hibernate(module(), atom(), [term()]) -> term().
 
--doc "Functions of the VM whose result depends on more than their arguments. The number is that of the plan's table.".
+-doc "Functions of the VM with a result that depends on more than their arguments. The number is that of the plan's table.".
 -callback result(Number :: non_neg_integer(), module(), atom(), [term()]) -> term().
 
 -doc "A call of class `result` that makes a reference has returned this. The result is ignored.".
@@ -122,13 +122,13 @@ Functions after which the process waits for a message. `hibernate/3` throws the 
 -doc "Functions that act on other processes and return what follows from their arguments.".
 -callback effect(module(), atom(), [term()]) -> term().
 
--doc "`exit/1` and `raise/3` of `erlang`, which the process may end by, where the code does not do so by itself.".
+-doc "`exit/1` and `raise/3` of `erlang`, which may end the process, if the code does not call them by itself.".
 -callback leave(module(), atom(), [term()]) -> no_return().
 
--doc "One of these comes next. The result is ignored.".
+-doc "The code calls one of these next. The result is ignored.".
 -callback leaving(Function :: atom(), Args :: [term()]) -> term().
 
--doc "What is done here is no step of the process.".
+-doc "A call that is not a step of the process.".
 -callback unseen(module(), atom(), [term()]) -> term().
 
 -doc "`erlang:make_fun/3`.".
@@ -140,28 +140,28 @@ Functions after which the process waits for a message. `hibernate/3` throws the 
 -doc "`erlang:prepare_loading/2` and `erlang:load_module/2`, by which all code is loaded.".
 -callback load(module(), atom(), [term()]) -> term().
 
--doc "Functions that show or read the digest of code by which the VM tells funs apart (`m:witness_weave_funs`).".
+-doc "Functions that show or read the digest of code by which the VM distinguishes funs (`m:witness_weave_funs`).".
 -callback digest(module(), atom(), [term()]) -> term().
 
--doc "`prim_eval:'receive'/2`, with which `erl_eval` takes messages.".
+-doc "`prim_eval:'receive'/2`, with which `erl_eval` receives messages.".
 -callback wait(module(), atom(), [term()]) -> term().
 
 -doc "Functions that show or change the token of sequential tracing.".
 -callback token(module(), atom(), [term()]) -> term().
 
--doc "A call whose module or function is known only now; it may be of any class, or of none. In tail position.".
+-doc "A call with a module or function that is known only now; it may be of any class, or of none. In tail position.".
 -callback apply(module(), atom(), [term()]) -> term().
 
--doc "A fun in the place of `fun Module:Function/Arity`: where calls of it have a class, one that does them so.".
+-doc "A fun in the place of `fun Module:Function/Arity`. If calls of that function have a class, the fun does them so.".
 -callback function(module(), atom(), arity()) -> function().
 
--doc "A callback of an OTP behaviour was called in a process with the plan's key in its dictionary; result as for `entry/3`.".
+-doc "A callback of an OTP behaviour was called (`init/1` only with the plan's key in the dictionary); result as for `entry/3`.".
 -callback callback(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
 
 -doc "`init/1` of an OTP behaviour's callback module, which is an entry, in a process without the key; result as for `entry/3`.".
 -callback init(module(), Args :: [term()]) -> go | {done, V :: term()}.
 
--doc "A fun of this arity that does something with the list of its arguments: what `c:function/3` gives.".
+-doc "A fun of this arity that calls a function with the list of its arguments; `c:function/3` returns it.".
 -spec calling(0..20, fun(([term()]) -> term())) -> function().
 calling(0, Do) -> fun() -> Do([]) end;
 calling(1, Do) -> fun(A) -> Do([A]) end;

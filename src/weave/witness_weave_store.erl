@@ -1,20 +1,20 @@
 -module(witness_weave_store).
 -moduledoc """
-Files of the folder of woven code: each is whole, or is not there, whoever dies while it is written, and however many write it.
-What cannot be done is thrown: `{file, File, Reason}`.
+Files of the folder of woven code. Each is complete or missing, even if a writer dies, and however many write it.
+An operation that fails throws `{file, File, Reason}`.
 """.
 
 -include_lib("kernel/include/file.hrl").
 
 -export([folder/1, write/2, put_file/2, read/1, term/1, size/1, temporary/1, done/2, digest/1]).
 
--doc "Makes a folder, for this user alone.".
+-doc "Makes a folder that only this user can access.".
 -spec folder(file:filename()) -> ok.
 folder(Dir) ->
     done(filelib:ensure_path(Dir), Dir),
     done(file:change_mode(Dir, 8#700), Dir).
 
--doc "Writes a file under another name first. No two write to the same one.".
+-doc "Writes a file under another name first, which no other writer uses.".
 -spec write(file:filename(), iodata()) -> ok.
 write(File, Bytes) ->
     Temporary = temporary(File),
@@ -27,11 +27,11 @@ write(File, Bytes) ->
             throw(Thrown)
     end.
 
--doc "Writes a file that nobody else knows of yet.".
+-doc "Writes a file that no other process uses yet.".
 -spec put_file(file:filename(), iodata()) -> ok.
 put_file(File, Bytes) -> done(file:write_file(File, Bytes), File).
 
--doc "What is in a file.".
+-doc "The contents of a file.".
 -spec read(file:filename()) -> binary().
 read(File) ->
     case file:read_file(File, [raw]) of
@@ -39,7 +39,7 @@ read(File) ->
         {error, Reason} -> throw({file, File, Reason})
     end.
 
--doc "The term in a file. One that is damaged is as good as none.".
+-doc "The term in a file. A damaged file is treated as a missing one.".
 -spec term(file:filename()) -> {ok, term()} | none.
 term(File) ->
     case file:read_file(File, [raw]) of
@@ -47,7 +47,7 @@ term(File) ->
         {error, _} -> none
     end.
 
--doc "The size of a file. Asked without the file server, as there may be hundreds.".
+-doc "The size of a file. It does not use the file server, as there may be hundreds of files.".
 -spec size(file:filename()) -> non_neg_integer() | none.
 size(File) ->
     case file:read_file_info(File, [raw, {time, posix}]) of
@@ -55,16 +55,16 @@ size(File) ->
         _ -> none
     end.
 
--doc "Another name.".
+-doc "A unique temporary name.".
 -spec temporary(file:filename()) -> file:filename().
 temporary(File) ->
     lists:flatten(io_lib:format("~ts.~ts.~w", [File, os:getpid(), erlang:unique_integer([positive])])).
 
--doc "What was to be done with a file.".
+-doc "Checks the result of an operation on a file, and throws if it failed.".
 -spec done(ok | {error, file:posix() | badarg | terminated | system_limit}, file:filename()) -> ok.
 done(ok, _) -> ok;
 done({error, Reason}, File) -> throw({file, File, Reason}).
 
--doc "A name for what is made from a term.".
+-doc "A name from the digest of a term.".
 -spec digest(term()) -> string().
 digest(Term) -> binary_to_list(binary:encode_hex(erlang:md5(term_to_binary(Term, [deterministic])), lowercase)).

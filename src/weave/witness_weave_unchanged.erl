@@ -3,7 +3,7 @@
 Modules that weaving does not change.
 
 A third of the modules of `kernel` and `stdlib` sends nothing, receives nothing, and calls no function that has a row. Their object
-code serves as it is: all that is added is the attribute `witness_weave`, which says that the module was looked at. That is as
+code is used as it is. Only the attribute `witness_weave` is added, which says that the module was checked. That is as
 good as compiling it again, since the compiler would make the same code, and it takes no time.
 
 The digest of a module (`code:module_md5/1`) covers neither attributes nor debug information, so it stays that of the
@@ -12,7 +12,7 @@ original.
 
 -export([forms/2, marked/2]).
 
--doc "Whether woven forms are the original ones, but for the attribute.".
+-doc "Whether woven forms are the original ones, except for the attribute.".
 -spec forms([erl_parse:abstract_form()], [erl_parse:abstract_form()]) -> boolean().
 forms(Forms, Woven) -> Forms =:= [Form || Form <- Woven, not is_mark(Form)].
 
@@ -27,7 +27,7 @@ marked(Original, Runtime) ->
     Marked.
 
 marked_chunk({"Attr", Bytes}, Runtime) ->
-    %% It was read from the code path, and makes the names that loading the module would make.
+    %% The chunk was read from the code path, and contains the atoms that loading the module would make.
     {"Attr", term_to_binary([{witness_weave, [Runtime]} | binary_to_term(Bytes)])};
 marked_chunk(Chunk, _) ->
     Chunk.

@@ -2,19 +2,19 @@
 -moduledoc """
 The report of a run: one HTML file that opens anywhere, without a server or a network.
 
-A report is opened before the run, so that nothing runs whose report could not be written; it is given each verdict as
-it falls, and written when the run has ended. It tells the violations, and takes a bounded amount of memory, however
+A report is opened before the run, so that a run does not start if its report cannot be written. It gets each verdict when
+it is reached, and is written when the run has ended. It shows the violations, and takes a bounded amount of memory, however
 many they are:
 
-- they are grouped by property and *place*: the action of the specification that decided, and the function that the
-  process was spawned with. Every violation is counted in its group, and there are at most 1,000 groups; what comes
-  beyond is counted with others of its property;
-- the first 50 of a group have their explanation while all that is kept takes less than 6 MB;
-- of the others it is told who it was and what event decided, while it takes less than 10 MB;
-- the first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide
+- Violations are grouped by property and *place*: the action of the specification that decided, and the function that the
+  process was spawned with. Every violation is counted in its group. There are at most 1,000 groups; violations beyond
+  that are counted with others of their property.
+- The first 50 of a group have their explanation while all that is kept takes less than 6 MB.
+- The others have their process and the deciding event, while all that is kept takes less than 10 MB.
+- The first 3 of a group have their explanation in any case, up to 14 MB: many violations of one kind must not hide
   that there is another.
 
-What is left out is counted, and the page says so.
+The page says how many violations were left out.
 
 ```erlang
 1> {ok, Report} = witness_web:open("report", #{specs => ["calc.hml"]}).
@@ -22,7 +22,7 @@ What is left out is counted, and the page says so.
 3> {ok, "report/report.html"} = witness_web:write(Result, Report).
 ```
 
-The table of a report belongs to the process that has opened it, and goes with it.
+The table of a report belongs to the process that has opened the report, and is deleted when that process ends.
 """.
 
 -export([open/2, add/2, write/2]).
@@ -34,8 +34,8 @@ The table of a report belongs to the process that has opened it, and goes with i
                       sources := [witness_web_data:json()]}.
 
 -doc """
-How the run has ended. `code` is the exit code, `sentence` says the result, `facts` are the rows of the summary, and
-`subject` is what was run or read.
+How the run has ended. `code` is the exit code, `sentence` is the result in words, `facts` are the rows of the summary, and
+`subject` is the command or the file.
 """.
 -type result() :: #{code := 0..3, sentence := unicode:chardata(),
                     facts := [{Label :: unicode:chardata(), unicode:chardata()}],
@@ -43,7 +43,7 @@ How the run has ended. `code` is the exit code, `sentence` says the result, `fac
 
 -define(FILE_NAME, "report.html").
 -define(GROUPS, 1000).
-%% How many of each group are kept in which way, while all that is kept takes less than so many bytes.
+%% How many violations of each group are kept in which way, while all that is kept takes less than this number of bytes.
 -define(EXPLAINED, 50).
 -define(EXPLAINED_BYTES, 6_000_000).
 -define(BRIEF_BYTES, 10_000_000).
@@ -51,8 +51,8 @@ How the run has ended. `code` is the exit code, `sentence` says the result, `fac
 -define(BYTES, 14_000_000).
 
 -doc """
-Opens a report in a folder, which is made where there is none. `specs` are the files of the specifications, which are
-read now; `page` is another file of the page than the one that was built (`assets/build`). An error is text for
+Opens a report in a folder, which is made if it does not exist. `specs` are the files of the specifications, which are
+read now; `page` is a file that replaces the built page (`assets/build`). An error is text for
 people.
 """.
 -spec open(Folder :: file:filename(), #{specs := [file:name_all()], page => file:filename()}) ->
@@ -66,7 +66,7 @@ open(Folder, #{specs := Specs} = Options) ->
                sources => [witness_web_data:source(Spec) || Spec <- Specs]}}
     end.
 
--doc "Adds a verdict. All but violations are in the summary only.".
+-doc "Adds a verdict. Verdicts other than violations are in the summary only.".
 -spec add(witness:verdict(), report()) -> ok.
 add(#{verdict := no} = Verdict, #{table := Table}) ->
     {Order, Count} = counted(group(Verdict, Table), Verdict, Table),
@@ -102,7 +102,7 @@ kept(Count, Bytes, Verdict) when Count =< ?FIRST, Bytes < ?BYTES; Count =< ?EXPL
 kept(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
 kept(_, _, _) -> none.
 
--doc "Writes the report, in the place of one that is there; its file. An error is text for people.".
+-doc "Writes the report, and replaces an existing one. Returns its file. An error is text for people.".
 -spec write(result(), report()) -> {ok, file:filename()} | {error, unicode:chardata()}.
 write(Result, #{file := File, page := Page, table := Table, sources := Sources}) ->
     Groups = lists:keysort(1, [{Order, Group, Count, Told}

@@ -9,14 +9,14 @@ after a change.
 3> {ok, "out/report.html"} = witness_web_bench:write("out", [After, Before]).
 ```
 
-What the page draws is computed here, by the functions that the tables of `witness bench` are made with.
+The data of the page is computed here, by the functions that also make the tables of `witness bench`.
 """.
 
 -export([read/1, write/2, write/3, sound/1]).
 
 -export_type([measured/0]).
 
--doc "What was measured, as the page has it, and whether each benchmark has a result that is sound.".
+-doc "What was measured, in the form for the page, and whether each benchmark has a result that is sound.".
 -opaque measured() :: {Sound :: boolean(), witness_web_data:json()}.
 
 -define(FILE_NAME, "report.html").
@@ -46,8 +46,8 @@ source(Folder, Text) ->
         {error, Problem} -> {error, [Folder, ~"/experiment.json: ", Problem]}
     end.
 
-%% The modes of the rows are those that count, and adapters of other tools need not be there; the arrivals that were
-%% used lie in the folder.
+%% The rows determine the modes, so adapters of other tools need not be installed. The arrivals that were used are
+%% in the folder.
 experiment(Source, Folder) ->
     Shapes = case Source of
         #{~"shapes" := [_ | _] = Given} -> [copied(Shape) || Shape <- Given];
@@ -67,7 +67,7 @@ copied(#{~"file" := _, ~"shape" := Name} = Shape) ->
     end;
 copied(Shape) -> Shape.
 
-%% With the loading time that was found, if it was to be found.
+%% With the loading time that was found, if the experiment asks to fit it.
 loaded(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store) ->
     case witness_bench_capacity:saved(Store) of
         {ok, T} -> Experiment#{model := Model#{~"t" := T}};
@@ -84,7 +84,7 @@ platform(Store) ->
         {error, Problem} -> {error, [~"platform.json: ", Problem]}
     end.
 
-%% Files of samples and of response times are read line by line, and numbers are all that they may have.
+%% Files of samples and of response times are read line by line, and may contain numbers only.
 data(Source, Experiment, Rows, Store) ->
     Raw = #{samples => fun(Id) -> lines(~"samples", Id, fun witness_bench_store:sampled/2, Store) end,
             histogram => fun(Id) -> lines(~"responses", Id, fun witness_bench_store:histogram/2, Store) end},
@@ -106,7 +106,7 @@ sound({Sound, _}) -> Sound.
 write(Folder, Measured) -> write(Folder, Measured, built).
 
 -doc """
-Writes the report into a folder: of one experiment, or of one and what it is compared with. `Page` is as of
+Writes the report of one experiment, or of one and the experiment that it is compared with, into a folder. For `Page` see
 `witness_web:open/2`. An error is text for people.
 """.
 -spec write(file:filename(), [measured(), ...], built | file:filename()) ->

@@ -1,10 +1,10 @@
 -module(witness_web_bench_data).
 -moduledoc """
-What the page of a benchmark's report is given: from the rows of an experiment, its samples and its response times to
+The data for the page of a benchmark's report: from the rows of an experiment, its samples and its response times to
 JSON. The page has the same types, in `assets/src/bench-data.ts`.
 
 Long series are thinned: a time line to its maxima within 250 stretches of time, response times to their quantiles, the
-arrivals to sums over at most 200 stretches. So the size of a page does not follow that of the raw data.
+arrivals to sums over at most 200 stretches. So the size of a page does not depend on the size of the raw data.
 """.
 
 -export([measured/4]).
@@ -19,7 +19,7 @@ arrivals to sums over at most 200 stretches. So the size of a page does not foll
 
 -doc """
 An experiment, with the value of its file, and what was measured. Throws
-`{damaged, File}` where samples have no numbers; what `Raw` throws is passed on.
+`{damaged, File}` if samples have no numbers; exceptions of `Raw` are passed on.
 """.
 -spec measured(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(),
                [witness_bench_result:row(), ...], raw()) -> #{atom() => witness_web_data:json()}.
@@ -44,7 +44,7 @@ measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, h
       paper_growth => witness_bench_papers:growth(),
       paper_variability => witness_bench_papers:variability()}.
 
-%% What is told apart in a drawing.
+%% The properties that distinguish series in a drawing.
 series(Of) ->
     Texts = #{Key => text(Text) || Key := Text <- maps:with([shape, variant, mode, analysis], Of)},
     maps:merge(Texts, maps:with([n], Of)).
@@ -76,7 +76,7 @@ growth(Metric, #{slope := Slope, r2 := R2, points := Points} = Growth) ->
 
 %% --- load shapes ----------------------------------------------------------------
 
-%% At the largest step of each, by the seed of the first row.
+%% The arrivals of each series at its largest step, by the seed of the first row.
 arrivals(Experiment, Rows) ->
     Largest = [lists:last(lists:sort(fun(#{n := A}, #{n := B}) -> A =< B end, Of))
                || Of <- witness_bench_result:groups(fun(#{shape := S, variant := V}) -> {S, V} end, Rows)],
@@ -88,7 +88,7 @@ arrivals(Experiment, Rows) ->
         {ok, #{t := T, shape := Shape, period_ms := Period, seed := Seed}} <- [witness_bench_model:parse(Json)],
         Order <- [witness_bench_shape:order(Shape, N, T, witness_bench_random:stream(shape, Seed))]].
 
-%% Sums over stretches of units of time, each with where it begins, in parts of the whole.
+%% Sums over stretches of units of time. Each has its start and its end, as fractions of the whole.
 stretched(Order) ->
     Units = length(Order),
     Length = max(1, ceil(Units / ?STRETCHES)),
@@ -127,7 +127,7 @@ number(Column, Sample) ->
 
 %% --- response times ---------------------------------------------------------------
 
-%% All repetitions of a combination at its largest step together.
+%% All repetitions of a combination at its largest step, merged.
 responses(Rows, Histogram) ->
     Cells = witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
     Largest = #{{S, V} => lists:max([N || #{n := N, shape := S1, variant := V1} <- Rows, S1 =:= S, V1 =:= V])
@@ -145,7 +145,7 @@ merged(Histograms) ->
                          end, #{}, lists:append(Histograms)),
     [{Low, High, Count} || {{Low, High}, Count} <- lists:sort(maps:to_list(Counts))].
 
-%% Those of the text are of the system itself.
+%% Only the response times of the untraced system are fitted.
 fits(~"untraced", Buckets) ->
     Fits = witness_bench_evaluate:best_fit(Buckets),
     [#{family => atom_to_binary(element(1, D)), parameters => [element(2, D), element(3, D)], d => Distance,

@@ -1,10 +1,10 @@
 -module(witness_web_data).
 -moduledoc """
-What the page of a report is given: pure functions from what a run tells to JSON.
+The data for the page of a report: pure functions from the results of a run to JSON.
 
 All text is cut, on one line and free of control characters and of those that change the direction of text
-(`witness_text:clean/1`, `m:witness_event`). The JSON stands within a `<script>` of the page: `encode/1` writes every
-character that could mean something to HTML or end a line of JavaScript as an escape, wherever the text comes from.
+(`witness_text:clean/1`, `m:witness_event`). The JSON is inside a `<script>` of the page. So `encode/1` escapes every
+character that has a meaning in HTML or ends a line of JavaScript, wherever the text comes from.
 
 The page has the same types, in `assets/src/data.ts`.
 """.
@@ -13,15 +13,15 @@ The page has the same types, in `assets/src/data.ts`.
 
 -export_type([json/0, group/0]).
 
--doc "Maps, lists, numbers, texts, `null`, and what was encoded before.".
+-doc "Maps, lists, numbers, texts, `null`, and JSON that is encoded already.".
 -type json() :: #{atom() => json()} | [json()] | number() | boolean() | null | binary() | {encoded, binary()}.
 
--doc "What violations are grouped by: their property, and the place.".
+-doc "The key by which violations are grouped: their property, and the place.".
 -type group() :: #{spec := binary(), name := binary() | undefined, place := term()}.
 
 -define(TERM, 2000).          % characters of an event, as with --json
--define(VALUE, 400).          % of a bound value
--define(BRIEF, 200).          % of an event without its explanation
+-define(VALUE, 400).          % characters of a bound value
+-define(BRIEF, 200).          % characters of an event without its explanation
 -define(FORMULA, 4000).
 -define(SOURCE, 262_144).     % bytes of a specification that are shown
 -define(ESCAPES, [{~"<", ~"\\u003c"}, {~">", ~"\\u003e"}, {~"&", ~"\\u0026"},
@@ -30,14 +30,14 @@ The page has the same types, in `assets/src/data.ts`.
 -doc "The value as JSON that is harmless within a `<script>` element of HTML.".
 -spec encode(json()) -> binary().
 encode(Value) ->
-    %% Outside of strings JSON has none of these characters, and within them an escape means the same.
+    %% Outside strings JSON has none of these characters, and inside them an escape means the same.
     lists:foldl(fun({Char, Escape}, Json) -> binary:replace(Json, Char, Escape, [global]) end,
                 iolist_to_binary(json:encode(Value, fun encode/2)), ?ESCAPES).
 
 encode({encoded, Json}, _) -> Json;
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
--doc "When a report is written, and by what.".
+-doc "The time when a report is written, and the versions of Witness and Erlang/OTP.".
 -spec written() -> #{atom() => json()}.
 written() ->
     _ = application:load(witness),
@@ -62,7 +62,7 @@ covered(#{spec := Spec, name := Name, actions := Actions}) ->
       actions => [#{line => Line, column => Column, text => text(Text), decides => known(Decides), taken => Taken}
                   || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}.
 
--doc "A specification, by the name that verdicts have for it; its first part, where it is large.".
+-doc "A specification, by its name in verdicts. A large one is cut to its first part.".
 -spec source(file:name_all()) -> #{atom() => json()}.
 source(File) ->
     {Text, Cut} = case file:read_file(File) of
@@ -73,7 +73,7 @@ source(File) ->
     #{file => text(File), cut => Cut,
       lines => [text(string:trim(Line, trailing, "\r")) || Line <- binary:split(Text, ~"\n", [global])]}.
 
--doc "What a violation is grouped by.".
+-doc "The group of a violation.".
 -spec group(witness:verdict()) -> group().
 group(#{spec := Spec, name := Name, source := Source, signature := Signature, info := Info}) ->
     Action = case Source of
@@ -89,7 +89,7 @@ function({Module, Function, Args}) -> {Module, Function, length(Args)}.
 -spec property(#{spec := binary(), name := binary() | undefined}) -> #{atom() => json()}.
 property(#{spec := Spec, name := Name}) -> #{spec => text(Spec), name => text(Name)}.
 
--doc "What is the same for all violations of a group; one of them.".
+-doc "The data that all violations of a group share, from one of them.".
 -spec place(group(), witness:verdict()) -> #{atom() => json()}.
 place(#{place := others}, _) ->
     (elsewhere())#{says := ~"in other places, of which there are too many to tell apart"};

@@ -1,10 +1,10 @@
 -module(witness_web_history).
 -moduledoc """
-What the page of a report is given of the history of a run (`m:witness_history`). Functions, reasons and properties stand once,
-and are named by their numbers: there may be ten thousand processes.
+The data for the page of a report about the history of a run (`m:witness_history`). There may be ten thousand processes, so each
+function, reason and property is listed once, and referred to by its number.
 
-Times are milliseconds since the run began; of a log those since its first event, where each birth and end has its time, and
-otherwise the places in the log. The page has the same types, in `assets/src/data.ts`.
+Times are milliseconds since the run began. For a log they are milliseconds since its first event, if each birth and end has its
+time; otherwise they are places in the log. The page has the same types, in `assets/src/data.ts`.
 """.
 
 -export([json/1]).
@@ -13,7 +13,7 @@ otherwise the places in the log. The page has the same types, in `assets/src/dat
 
 -define(COLUMNS, [events, processes, monitors, violations, gaps]).
 
--doc "Of a run whose history was not kept, or was lost with what kept it, `null`.".
+-doc "`null` if the history of the run was not kept, or was lost because its process has ended.".
 -spec json(witness:summary()) -> witness_web_data:json().
 json(#{history := #{tree := Tree, course := Course, lost := Lost} = History} = Summary) ->
     #{processes := Processes, groups := Groups, monitors := Monitors, violations := Left} = Tree,
@@ -50,7 +50,7 @@ place(undefined) -> null;
 place({_, undefined}) -> null;
 place({_, Place}) -> Place.
 
-%% When a log was read says nothing of it.
+%% The time when a log was read says nothing about the events in it.
 monitor_time(#{log := true}, _) -> fun(_) -> null end;
 monitor_time(#{}, Time) -> Time.
 

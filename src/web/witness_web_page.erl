@@ -1,22 +1,22 @@
 -module(witness_web_page).
 -moduledoc """
-The page of a report: one HTML file with its script and its style in it, made from `assets/` by `assets/build`, and
-the data put into it.
+The page of a report: one HTML file that contains its script and its style, made from `assets/` by `assets/build`. This module puts
+the data into it.
 
 Its content security policy allows its own script and style, by their hashes, and nothing else: nothing is fetched.
-The data stands in a `<script>` of type `application/json`, which no browser runs, in the place of a mark.
+The data replaces a mark in a `<script>` of type `application/json`, which no browser runs.
 """.
 
 -export([read/1, writable/1, write/3]).
 
 -export_type([page/0]).
 
--doc "A page without data: what stands before the data, and behind it.".
+-doc "A page without data: the text before the data, and the text after it.".
 -opaque page() :: {binary(), binary()}.
 
 -define(MARK, ~"@WITNESS-DATA@").
 
--doc "Reads a page, or the one that was `built`. An error is text for people.".
+-doc "Reads a page, or the `built` one. An error is text for people.".
 -spec read(built | file:filename()) -> {ok, page()} | {error, unicode:chardata()}.
 read(built) ->
     case code:priv_dir(witness) of
@@ -49,7 +49,7 @@ writable(File) ->
         {error, Reason} -> problem(Folder, Reason)
     end.
 
--doc "Writes the page with its data, which nobody but its owner may read: it holds what processes say to each other.".
+-doc "Writes the page with its data. Only its owner may read it: it contains the messages of processes.".
 -spec write(file:filename(), Json :: binary(), page()) -> ok | {error, unicode:chardata()}.
 write(File, Json, {Before, After}) ->
     with_temporary(File, fun(Device, Temporary) ->
@@ -60,7 +60,7 @@ write(File, Json, {Before, After}) ->
         end
     end).
 
-%% A report is there as a whole or not at all, and is readable by others at no time.
+%% A report is complete or missing, and other users can never read it.
 with_temporary(File, Write) ->
     Temporary = File ++ [$. | os:getpid()] ++ [$- | integer_to_list(erlang:unique_integer([positive]))],
     Written = maybe
