@@ -90,7 +90,7 @@ sources(N) ->
 how_often() ->
     witness_setting:number("WITNESS_AGREEMENT_RUNS", ?RUNS).
 
-%% The verdicts of what was added are not looked at, except that it cannot be violated.
+%% The verdicts of the added monitors are not compared, but none of them may be `no'.
 more_specifications_change_nothing(Config) ->
     System = proplists:get_value(system, Config),
     %% Two groups do this for the same system at the same time.
@@ -107,7 +107,7 @@ agree(#{name := Name}, Expected, Results) ->
     Wrong = [{Source, I, R} || {I, {Source, R}} <- lists:enumerate(Results), R =/= Expected],
     ?assertEqual({Name, Expected, []}, {Name, Expected, lists:sublist(Wrong, 5)}).
 
-%% One file that reads the same processes, and one whose group is the whole tree.
+%% One file reads the same processes; the group of the other file is the whole tree.
 more_specifications(#{name := Name, specs := Specs, system := {M, F, A}}, Dir) ->
     Whole = ["[_ <- _, _] max X.([_ ? _] X and [_:_ ! _] X and [_ -> _, _] X and [_ <- _, _] X and [_ ** _] X).\n"],
     Same = [["more_", integer_to_list(I), ": with ", Signature, " check ", Whole]

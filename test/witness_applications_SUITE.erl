@@ -1,6 +1,6 @@
 -module(witness_applications_SUITE).
 -moduledoc """
-Applications that none of us wrote, under real traffic on loopback, each in a VM of its own and over both sources.
+Applications of other authors, under real traffic on loopback, each in a VM of its own and over both sources.
 
 What the monitors have found is compared with what the clients were told: as many processes with whole traces, requests,
 transactions and replies as the clients have made; and what the clients were told is the same as without Witness.
@@ -91,7 +91,7 @@ mnesia_transactions(Config) ->
                                 [{{?MODULE, teller, 2}, transactions}, {{mnesia_sp, init_proc, 4}, transactions}]),
     Transactions = ?CLIENTS * ?REQUESTS,
     ?assertEqual(Transactions, Sum + Aborted),
-    %% Mnesia has transactions of its own, for its schema. The clients' are told by who they are of.
+    %% Mnesia has transactions of its own, for its schema. A transaction of a client has the client's process in its slice.
     Tellers = [P || #{process := P, signature := {?MODULE, teller, _}} <- maps:get(verdicts, Run)],
     Own = [Verdict || #{name := ~"begun_and_done", verdict := Verdict, slice := [{_, {tid, _, P}}]} <- maps:get(verdicts, Run),
                       lists:member(P, Tellers)],
@@ -124,7 +124,7 @@ elixir_supervisors(Config) ->
                          {{'Elixir.Registry.Partition', init, 1}, partition}]),
     ?assertEqual({[{{Name, paid, 10}, 10} || Name <- lists:seq(1, ?CLIENTS)],
                   [{Name, paid, 0} || Name <- lists:seq(101, 100 + Broken)]}, Result),
-    %% Of each customer four prices and the payment; of what breaks a price, one without an answer, and a payment.
+    %% For each customer: four prices and the payment. For each broken cart: a price, a call without an answer, and a payment.
     ?assertEqual(#{{~"each_call_is_answered", yes} => 5 * ?CLIENTS + 2 * Broken, {~"each_call_is_answered", no} => Broken,
                    {~"a_cart_is_paid", yes} => ?CLIENTS + Broken, {~"a_cart_is_paid", no} => Broken,
                    {~"a_customer_opens_one_cart", yes} => ?CLIENTS}, properties(Run)),
@@ -227,7 +227,7 @@ in_peer(Fun) ->
         peer:stop(Peer)
     end.
 
-%% The last one of each property, with its explanation: what was not expected is told with its reason.
+%% The last violation of each property, with its explanation.
 violations(#{verdicts := Verdicts}) ->
     #{Name => Verdict || #{name := Name, verdict := no} = Verdict <- Verdicts}.
 
@@ -250,7 +250,7 @@ sum(Maps) -> lists:foldl(fun(Map, Sum) -> maps:merge_with(fun(_, A, B) -> A + B 
 
 folder(Config) -> proplists:get_value(priv_dir, Config).
 
--doc "Starts an application and lets clients loose on it; what they were told.".
+-doc "Starts an application and runs the clients against it; what they were told.".
 alone(App, Traffic) ->
     {ok, _} = application:ensure_all_started(App),
     traffic(App, Traffic).
@@ -299,7 +299,7 @@ http({Folder, Clients, Requests}) ->
     ok = inets:stop(httpd, Server),
     sum([#{Code => 1} || Code <- Codes]).
 
-%% A client has its answer before the server's process ends. One that is stopped meanwhile ends as it can: what it uses goes with it.
+%% Clients get their answers before the server's processes end. If the server is stopped meanwhile, these lose what they use.
 until_ended(Function) ->
     Refs = [monitor(process, P) || P <- processes(), proc_lib:translate_initial_call(P) =:= Function],
     lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end, Refs).
@@ -355,7 +355,7 @@ echo(Socket) ->
             told(closed)
     end.
 
--doc "Tellers who all add to the same account, and change their mind now and then: the account, and how often they did.".
+-doc "Tellers add to the same account, and abort now and then: the sum of the account, and the number of aborts.".
 mnesia({Tellers, Transactions}) ->
     {atomic, ok} = mnesia:create_table(account, [{ram_copies, [node()]}]),
     Aborted = clients(teller, [[N, Transactions] || N <- lists:seq(1, Tellers)]),

@@ -1,7 +1,7 @@
 -module(witness_attach_SUITE).
 -moduledoc """
-Attaching to what runs already: nothing is missed from then on, nobody is observed twice, nothing is left behind, and
-another trace session of the node sees all of its own events.
+Attaching to a running system: no later event is missed, no process is observed twice, nothing is left behind, and another
+trace session of the node sees all of its own events.
 
 `make attach-races` attaches 10,000 times (`WITNESS_ATTACH_CYCLES`).
 """.
@@ -23,7 +23,7 @@ init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
     Config.
 
-%% What a case leaves behind would make groups of the next one incomplete: their parents have ended.
+%% Processes that a case leaves behind would make groups of the next one incomplete, since their parents have ended.
 end_per_testcase(_, _) ->
     Left = [P || P <- processes(), {?MODULE, _, _} <- [witness_event_signature:running(P)]],
     [begin
@@ -48,7 +48,7 @@ a_process_is_observed_from_the_mark_on(_) ->
                   {send, P, Self, {P, Child}, _}, {recv, P, Self, stop, _}, {exit, P, normal, _}], trace(P)),
     ?assertMatch([{init, Child, P, {?MODULE, child, []}, _}, {exit, Child, normal, _}], trace(Child)).
 
-%% What has been delivered when the mark falls is nobody's, though the process takes it later.
+%% A message that was delivered before the process is attached to is no event, even if the process takes it later.
 messages_of_the_past_are_no_events(_) ->
     P = spawn_link(?MODULE, late, []),
     P ! {self(), 1},
@@ -71,7 +71,7 @@ a_name(_) ->
     #{monitored := 1} = await(Run),
     ?assertMatch([{attached, P, _, _}, {recv, P, _, stop, _}, {exit, P, normal, _}], trace(P)).
 
-%% Its application master and supervisors belong to it; what others have started does not.
+%% The application master and the supervisors belong to it; what other processes have started does not.
 an_application(_) ->
     Table = witness_attach_system:start(),
     Run = attach([{application, witness_attach_system}]),
@@ -131,8 +131,8 @@ a_group_has_the_workers_that_a_supervisor_has_started(Config) ->
          witness_attach_system:finish(Table)
      end || Target <- [witness_attach_top, witness_attach_pool]].
 
-%% Random trees, whose processes are spawned in every way. One of two specifications cuts processes out of its groups; what
-%% it names is there in the other one. Each process sends one mark, which is a violation of each group that reads it.
+%% Random trees; their processes are spawned in every way. The second specification takes the processes that it names out of
+%% its groups; they are in the groups of the first. Each process sends one mark, which violates each group that reads it.
 a_group_has_every_descendant_that_runs(Config) ->
     Group = "with witness_attach_SUITE:root() group per P over P : _ ! mark monitor [P : _ ! mark] ff. ",
     Texts = [Group, Group ++ "with witness_attach_SUITE:cut() none. with witness_attach_SUITE:named() check [_ ? never] ff."],
@@ -158,7 +158,7 @@ a_group_has_every_descendant_that_runs(Config) ->
          [ended(P) || P := _ <- All]
      end || Seed <- lists:seq(1, 80)].
 
-%% Each of them may be spawned by any of those before.
+%% The parent of each new process is any process of the tree.
 grown(0, Tree) -> Tree;
 grown(N, Tree) ->
     Parent = some(Tree),
@@ -175,13 +175,13 @@ is_member(P, Map, Tree) ->
         #{P := {_, Parent}} -> Map =:= 1 andalso is_member(Parent, Map, Tree)
     end.
 
-%% The slices are those of the processes that were read.
+%% The slices of the violations are the processes that were read.
 members(Map, Told) ->
     Name = integer_to_binary(Map),
     lists:sort([P || #{verdict := no, slice := [{_, P}], spec := Spec} <- Told,
                      filename:rootname(filename:basename(hd(binary:split(Spec, ~":")))) =:= <<"attach", Name/binary>>]).
 
-%% The spawner is not chosen: what it has spawned before it is on is found as its child.
+%% The spawner is not a target: what it has spawned before it is on is found as its child.
 a_group_has_every_child_of_a_busy_descendant(Config) ->
     Root = member(root),
     Idle = [born(Root, plain, spawn) || _ <- lists:seq(1, 3000)],
@@ -198,7 +198,7 @@ a_group_has_every_child_of_a_busy_descendant(Config) ->
     ?assertEqual(lists:sort(Marked), members(1, told())),
     [ended(P) || P <- Marked].
 
-%% Its parent is gone, and nothing tells whose child that was.
+%% The parent of the orphan has ended, and nothing tells which process had spawned that parent.
 an_orphan_makes_groups_inconclusive(Config) ->
     Text = "with witness_attach_SUITE:root() group over _ : _ ! mark check [_ : _ ! mark] ff.",
     Root = member(root),
@@ -211,12 +211,12 @@ an_orphan_makes_groups_inconclusive(Config) ->
     [Warning] = [W || #{code := orphan, text := W} <- Warnings],
     ?assertMatch({_, _}, binary:match(Warning, list_to_binary(pid_to_list(Orphan)))),
     ?assertMatch([{inconclusive, {gap, orphan}}], [{V, Why} || #{verdict := V, reason := Why} <- told()]),
-    %% What is for single processes does not depend on it.
+    %% A specification for single processes does not depend on it.
     Single = specified("with witness_attach_SUITE:root() over _ : _ ! mark check [_ : _ ! mark] ff.", Root, Config),
     mark(Root),
     {ok, #{outcome := violated}} = witness:stop(Single),
     ended(Orphan),
-    %% An ancestor that is in no group shows that it is none of the group's.
+    %% An ancestor outside of every group shows that the orphan does not belong to the group.
     Stranger = member(plain),
     Gone = born(Stranger, plain, proc_lib),
     _ = born(Gone, plain, proc_lib),
@@ -330,7 +330,7 @@ a_killed_owner_leaves_nothing(_) ->
 
 %% --- races ----------------------------------------------------------------------------
 
-%% Many processes are switched on before the one that has the last number, which spawns all the time.
+%% Many processes are switched on before the spawner, which has the last number and spawns all the time.
 children_of_a_busy_process_are_not_missed(_) ->
     Table = witness_attach_system:start(),
     Master = application_controller:get_master(witness_attach_system),
@@ -365,8 +365,8 @@ spawning(Tester, Kind) ->
 
 children(Spawner) -> receive {child, Spawner, P} -> [P | children(Spawner)] after 0 -> [] end.
 
-%% A tree of supervisors whose workers are busy, crash and are started again, while it is attached to and left. A second
-%% session watches the workers all the time.
+%% A tree of supervisors with busy workers, which crash and are started again, while runs attach to it and end. A second
+%% session traces the workers all the time.
 races(_) ->
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),
@@ -416,7 +416,7 @@ cycles(N, Driver, Table) ->
     0 = some(10 - N rem 7, Driver),
     cycles(N - 1, Driver, Table).
 
-%% So many rounds are waited for; the others go on while the run ends.
+%% Waits for so many rounds; the others go on while the run ends.
 some(0, _) -> 0;
 some(N, Driver) -> receive {driven, Driver} -> some(N - 1, Driver) end.
 
@@ -432,7 +432,7 @@ driven(Table, Last) ->
             end, Last, lists:seq(1, Rounds)))
     end.
 
-%% The other session counts the answers of each worker, which must end where the worker says that it ends.
+%% The other session checks the numbers of each worker's answers: none is missing, up to the one at which the worker crashes.
 beside(Roots) ->
     Self = self(),
     Tracer = spawn_link(fun() ->

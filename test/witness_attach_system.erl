@@ -1,7 +1,7 @@
 -module(witness_attach_system).
 -moduledoc """
-An application for attaching to: two supervisors, one below the other, whose workers a driver keeps busy, ends and has
-started again. Workers are numbered in a table in the order in which they began.
+An application to attach to: two supervisors, one below the other. A driver keeps their workers busy and crashes them; the
+supervisor starts them again. Workers are numbered in a table in the order in which they began.
 """.
 -behaviour(application).
 -behaviour(supervisor).

@@ -1,5 +1,5 @@
 -module(witness_behaviour_custom).
--moduledoc "A behaviour on `gen` of its own: its processes call a callback module, and nobody weaves either of them.".
+-moduledoc "A behaviour on `gen` of its own: its processes call a callback module; neither module is woven.".
 
 -export([start/2, init_it/6]).
 

@@ -1,7 +1,6 @@
 -module(witness_behaviour_observed).
 -moduledoc """
-A system that is monitored inline, by a monitor that writes down every event in the table in which its processes write
-down what they do themselves.
+A system that is monitored inline. Its monitor logs every event in the table in which the processes log what they do.
 """.
 -behaviour(witness_monitor).
 
@@ -10,8 +9,8 @@ down what they do themselves.
 -define(WAIT_MS, 30_000).
 
 -doc """
-Runs the fun, with a table, in a system whose modules are woven: for each process with one of the signatures its
-events, and what it has written down by itself (`{logged, self()}`), and the verdicts. Messages of events are `{recv,
+Runs the fun, with a table, as a system of woven modules. For each process with one of the signatures it returns the
+events, and what the process has logged itself (`{logged, self()}`); and the verdicts. Messages of events are `{recv,
 Message}` and `{send, To, Message}`, others `{init, Signature}`, `{fork, Child, Signature}`, `{exit, Reason}`.
 """.
 -spec gather([module()], [mfa()], fun((ets:table()) -> term())) -> {#{pid() => {[term()], [term()]}}, [map()]}.

@@ -1,10 +1,10 @@
 -module(witness_behaviour_server).
 -moduledoc """
-A `gen_server` that does what it is asked to, and writes down what it is given and what it sends, in the order in
-which it is: what another observer of it is compared with.
+A `gen_server` that performs its requests. It logs what it receives and sends, in order; tests compare the log with what
+another observer reports.
 
 A request is `{Do, Return}`: a list of what to do, and how to return. `Do` has `{tell, Term}` (sends it to the sink),
-`answer` (replies to those who were kept waiting) and `{local, cast | info, Do}` (calls its own callback).
+`answer` (replies to the callers that wait) and `{local, cast | info, Do}` (calls its own callback).
 """.
 -behaviour(gen_server).
 
@@ -42,7 +42,7 @@ handle_info({Do, Return} = Message, State) ->
 
 handle_continue(Do, State) -> {noreply, acted(Do, State)}.
 
-%% Nobody else has an old version of this state.
+%% No old version of this state exists, so there is nothing to convert.
 code_change(_, State, Do) -> {ok, acted(Do, State)}.
 
 terminate(_, #{last := Last} = State) ->

@@ -1,7 +1,7 @@
 -module(witness_behaviour_systems).
 -moduledoc """
 Systems of OTP's behaviours that are watched in every mode, each a function with one argument. What they do does not
-depend on when: whoever is asked answers before anything else happens, unless the name says otherwise.
+depend on timing: each request is answered before anything else happens, unless the name says otherwise.
 """.
 -behaviour(gen_server).
 
@@ -41,7 +41,7 @@ cluster(_) ->
     ok = gen_server:call(Server, {stop, {shutdown, done}}),
     gone(Server).
 
-%% Requests that are put off until the state is another.
+%% Requests that are postponed until the state changes.
 machine(Mode) ->
     Log = ets:new(?MODULE, [public, ordered_set]),
     {ok, Machine} = gen_statem:start_link(witness_behaviour_machine, {Log, self(), {Mode, []}}, []),
@@ -160,7 +160,7 @@ failing(_) ->
     ignore = gen_server:start(?MODULE, ignore, []),
     ok.
 
-%% A behaviour that nobody knows calls this module.
+%% A behaviour that Witness does not know calls this module.
 custom(_) ->
     {ok, Process} = witness_behaviour_custom:start(?MODULE, server),
     Process ! timeout,
@@ -172,14 +172,14 @@ asked(_) ->
     none = sys:get_state(Server),
     ended(Server).
 
-%% A state machine whose callback returns nonsense.
+%% The callback of a state machine returns nonsense.
 erring(_) ->
     Log = ets:new(?MODULE, [public, ordered_set]),
     {ok, Machine} = gen_statem:start(witness_behaviour_machine, {Log, self(), {handle_event_function, []}}, []),
     ok = gen_statem:cast(Machine, {1, message, [{{return, nonsense}, []}]}),
     gone(Machine).
 
-%% A reply that comes when nobody waits for it any more.
+%% A reply that comes after `gen_server:wait_response/2' has timed out.
 late(_) ->
     {ok, Server} = gen_server:start(?MODULE, server, []),
     ok = gen_server:cast(Server, block),

@@ -89,7 +89,7 @@ tracers_and_memory_follow_the_load(Config) ->
 
 an_interrupted_experiment_goes_on(Config) -> goes_on(Config, ~"interrupted", fun(Port) -> witness_command:signal_group(Port, "INT") end, 3).
 
-%% The tool and the shell that started it, at once.
+%% The tool and the shell that started it are killed at once.
 a_killed_experiment_goes_on(Config) ->
     goes_on(Config, ~"killed", fun(Port) -> witness_command:signal_group(Port, "KILL") end, 128 + 9).
 
@@ -135,7 +135,7 @@ another_tool_is_measured_beside_ours(Config) ->
     #{exit := 0, stdout := Text} = witness(Config, ["bench", "--pa", adapter(Config, 0), File]),
     contains(Text, [~"\n  bench_adapter  sequence"]).
 
-%% The tool of another make says that a trace was wrong.
+%% Another tool reports that a trace was wrong.
 an_unsound_benchmark_gives_no_result(Config) ->
     File = experiment(Config, ~"unsound", #{~"modes" => [~"untraced", #{~"adapter" => ~"bench_adapter"}]}),
     Pa = adapter(Config, 1),
@@ -146,7 +146,7 @@ an_unsound_benchmark_gives_no_result(Config) ->
     #{exit := 3} = witness(Config, ["bench", "--pa", Pa, File]),
     #{exit := 0} = witness(Config, ["bench", "--again", "--pa", adapter(Config, 0), File]).
 
-%% A tool that watches nothing, and whose monitors give so many verdicts `no'.
+%% A tool that observes nothing, and reports so many verdicts `no'.
 adapter(Config, No) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "adapter" ++ integer_to_list(No)),
     ok = filelib:ensure_path(Folder),

@@ -1,5 +1,5 @@
 -module(witness_bench_collector_tests).
--moduledoc "Samples of a node: what they say, when they end, and that nobody waits for anybody.".
+-moduledoc "Samples of a node: their contents, when they end, and that the collector and the probe do not wait for each other.".
 -include_lib("eunit/include/eunit.hrl").
 
 -define(EVENT, 30_000).
@@ -16,7 +16,7 @@ rows_have_what_was_measured_test() ->
     {Holder, Held} = spawn_monitor(fun() -> Large = binary:copy(<<1>>, 50_000_000), Self ! holds, receive {go, _} -> Large end end),
     receive holds -> ok after ?EVENT -> error(not_held) end,
     ok = witness_bench_collector:probe(fun() -> Self ! asked, #{events => 17, tracers => 5, gaps => 2} end, C),
-    %% Who is asked for the second time has told of the first one.
+    %% When the probe is asked for the second time, its first answer is recorded.
     [receive asked -> ok after ?EVENT -> error(not_asked) end || _ <- [1, 2]],
     %% A sample has seen it; in the last one it is gone.
     Holder ! {go, now},
@@ -78,7 +78,7 @@ samples_are_half_an_interval_apart_test() ->
     %% Rows are rounded to a thousandth.
     [?assert(T1 - T0 > 1.9985, {T0, T1}) || {T0, T1} <- lists:zip(lists:droplast(Planned), tl(Planned))].
 
-%% A process that computes all the time keeps one scheduler busy, and the other ones are not.
+%% A process that computes all the time keeps one scheduler busy, and not the others.
 utilisation_is_that_of_the_schedulers_test_() ->
     {timeout, 60, fun() ->
         M = witness_bench_response:new(#{}),

@@ -167,7 +167,7 @@ laptop_takes_about_twenty_minutes_test() ->
 
 %%% How many repetitions
 
-%% Rows of one cell whose response times are given, all else steady.
+%% Rows of one cell with these response times; all else is steady.
 rows(Times) -> rows(Times, 10).
 
 rows(Times, N) ->
@@ -179,7 +179,7 @@ batches_follow_the_coefficient_of_variation_test() ->
     Rule = {batches, #{batch => 3, most => 9, points => 1}},
     Wanted = fun(Rows) -> witness_bench_schedule:wanted(Rule, Rows) end,
     ?assertEqual(3, Wanted([])),
-    %% One batch says nothing of how it would move.
+    %% One batch does not show how the coefficient would move.
     ?assertEqual(6, Wanted(rows([10, 10, 10]))),
     ?assertEqual(6, Wanted(rows([10, 10, 10, 10, 10, 10]))),
     ?assertEqual(9, Wanted(rows([10, 10, 10, 10, 10, 11]))),
@@ -467,7 +467,7 @@ samples(Samples) ->
 
 squeezed(Text) -> re:replace(Text, ~B" +", ~" ", [global, {return, binary}]).
 
-%% Without anything that would tell whose machine it is.
+%% Without anything that identifies the machine.
 the_platform_is_told_without_names_test() ->
     {ok, Host} = inet:gethostname(),
     Facts = witness_bench_platform:facts(false),

@@ -1,7 +1,7 @@
 -module(witness_bench_idler).
 -moduledoc """
-A system whose idle times are known: a server that answers at once, and a client that waits before each request. The
-server is idle at least as long, and never longer than it lives.
+A system with known idle times: a server that answers at once, and a client that waits before each request. The server is
+idle at least as long, and never longer than it lives.
 
 It is a module of its own because it is woven and restored, and a fun of the original code cannot be called in the moment in
 which it is restored.

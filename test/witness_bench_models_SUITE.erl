@@ -106,7 +106,7 @@ mode(inline, Model) -> #{instrument => inline, weave => witness_bench_model:modu
 mode(central, _) -> #{instrument => central};
 mode(Source, _) -> #{source => Source}.
 
-%% Whom the master has created, and whom it has asked for what, is what was planned, whoever watches.
+%% The workers that the master creates, and the requests that it sends to each, are those of the plan, in every mode.
 every_mode_has_the_same_workload(Config) ->
     Model = model(#{~"shape" => ~"burst"}),
     {_, Verdicts} = watched(Model, witness_bench_recorder, none, Config),
@@ -156,7 +156,7 @@ missed_turns_are_made_up(_) ->
      end || {Send, Receive} <- [{0.001, 0.9}, {0.9, 0.001}, {0.001, 0.001}, {1, 1}],
             Model <- [model(#{~"n" => 10, ~"w" => 10, ~"pr_send" => Send, ~"pr_recv" => Receive})]].
 
-%% Where no trial fails, and all are there, each is sent its whole batch as it has its turn.
+%% If no trial fails and all members are there, each is sent its whole batch in its turn.
 requests_are_sent_by_turn(_) ->
     Model = model(#{~"pr_send" => 1, ~"creation_deviation" => 0, ~"n" => 50, ~"t" => 1, ~"period_ms" => 1}),
     {_, Verdicts} = watched(Model, witness_bench_recorder, none, [{mode, evm}]),
@@ -198,7 +198,7 @@ dropped_events_are_found(_) ->
     [?assertEqual({no, Signature, lists:nth(I, Events)}, {verdict(Signature, P, without(I, Events)), Signature, lists:nth(I, Events)})
      || {Signature, P, Events} <- Traces, I <- lists:seq(1, length(Events)), not of_a_crash(lists:nth(I, Events), Events)].
 
-%% How far the master got with a worker that crashes, and the worker itself, nothing tells.
+%% If a worker crashes, no event tells how far the master got with it, nor how far the worker got.
 of_a_crash({send, _, Worker, {_, {chunk, _, _, _}}, _}, Events) -> crashed(Worker, Events);
 of_a_crash({recv, _, _, {Worker, {ack, _, _, _}}, _}, Events) -> crashed(Worker, Events);
 of_a_crash({recv, _, _, {_, {chunk, _, _, _}}, _}, Events) -> element(3, lists:last(Events)) =:= crash;

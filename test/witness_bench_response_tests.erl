@@ -57,7 +57,7 @@ one_in_ten_is_looked_at_test() ->
     ?assertEqual(2 * N, Messages),
     ?assert(abs(Count - N div 10) < 650).
 
-%% Who sends few requests: that the first of each were the same would be no sample.
+%% Many processes with one request each: if their streams were the same, all of these requests or none would be sampled.
 streams_differ_test() ->
     M = witness_bench_response:new(#{}),
     Processes = 20_000,
@@ -73,9 +73,9 @@ requests_left(N, L) ->
     {Stamp, L1} = witness_bench_response:start(L),
     requests_left(N - 1, witness_bench_response:stop(Stamp, L1)).
 
-%% The text: the mean of one message in ten is within 1.4 % of that of all. Here of response times whose deviation is
-%% half of their mean, as those of a log-normal distribution of this kind are; the standard error is then 0.5 % of 90,000
-%% responses, of which 9,000 are in the sample.
+%% The text: the mean of one message in ten is within 1.4 % of the mean of all. The deviation of the response times here is
+%% half of their mean, as with a log-normal distribution of this kind. The standard error is then 0.5 % of 90,000 responses,
+%% of which 9,000 are in the sample.
 the_sample_is_within_the_error_of_the_text_test_() ->
     {timeout, 60, fun() ->
         Times = log_normal(90_000),
@@ -92,7 +92,7 @@ the_sample_is_within_the_error_of_the_text_test_() ->
         ?assert(abs(Mean - Exact) < 0.014 * Exact)
     end}.
 
-%% Of seconds, so that what the test itself takes is nothing.
+%% The times are seconds, so that what the test itself takes is negligible.
 log_normal(N) ->
     {Times, _} = lists:mapfoldl(fun(_, Random) ->
                                     {X, Next} = rand:normal_s(Random),
@@ -105,7 +105,7 @@ who_ends_without_closing_is_told_of_test() ->
     in_processes([fun() -> ok = requests(3, M) end, fun() -> _ = requests_left(2, witness_bench_response:open(M)) end]),
     ?assertMatch(#{response := #{count := 5, unclosed := 2}, messages := 6}, witness_bench_response:summary(M)).
 
-%% Whose turn ends between reading the row and replacing it finds another one there.
+%% If a process is preempted between reading the row and replacing it, another process may have replaced the row.
 who_ends_at_the_same_time_is_not_lost_test() ->
     M = witness_bench_response:new(#{sample => 1.0}),
     in_processes([fun() -> lists:foreach(fun(_) -> ok = requests(1, M) end, lists:seq(1, 2000)) end || _ <- lists:seq(1, 8)]),
@@ -138,7 +138,7 @@ nothing_is_sent_test() ->
 
 traced() -> receive T when element(1, T) =:= trace -> [T | traced()] after 0 -> [] end.
 
-%% As on another node, where the counters are none.
+%% On another node the counters do not exist.
 measures_of_another_node_measure_nothing_test() ->
     M = witness_bench_response:new(#{sample => 1.0}),
     Elsewhere = setelement(2, M, 'another@node'),

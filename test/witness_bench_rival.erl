@@ -3,7 +3,7 @@
 A tool of another make, as a user would put it beside the modes of Witness (`m:witness_bench_adapter`): one process that
 gets all events from the VM's tracing and keeps a monitor for each process.
 
-Its options plant what may go wrong: `lose`: each so many events one is lost, and nobody told; `gaps`: and that is told;
+Its options plant faults. `lose`: each so many events one is lost, and not reported; `gaps`: so many gaps are reported;
 `forget`: monitors of so many processes are not started; `silent`: no verdicts are given; `started`, `found`: what
 callbacks return in place of what they should; `fault`: `start`, `await`, `hang`, `halt`, `kill` or `stop` (of the whole
 VM, by a signal) or `crash`. `pid_file` names a file into which the number of the VM is written.

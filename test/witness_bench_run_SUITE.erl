@@ -126,7 +126,7 @@ a_rival_that_loses_events_is_unsound(_) ->
     {error, {unsound, _} = Reason} = here(rival(#{lose => 500})),
     ?assertMatch({match, _}, re:run(witness_bench_run:format_error(Reason), "^the trace was not sound: [{]")).
 
-%% Then each verdict is still one on what was not missing.
+%% It still gives a result: each verdict is about events that were not missing.
 a_rival_that_tells_of_gaps_is_not(_) ->
     {ok, #{gaps := 3, sound := false}} = here(rival(#{gaps => 3})),
     {ok, #{gaps := 7, sound := false}} = here(rival(#{gaps => 3, forget => 4})).
@@ -180,7 +180,7 @@ a_rival_that_fails_is_an_error_and_leaves_nothing(_) ->
     ?assertEqual({error, {mode, ~"the rival does not start"}}, here(rival(#{fault => start}))),
     ?assertEqual({error, {mode, ~"the rival has lost its way"}}, here(rival(#{fault => await}))),
     ?assertMatch({error, {failed, {rival, [_ | _]}}}, here(rival(#{fault => crash}))),
-    %% Nobody goes on to sample, write or wait.
+    %% No process goes on to sample, write or wait.
     ok = until(fun() -> [P || P <- processes() -- Before, not is_tool(P)] =:= [] end).
 
 %% --- what goes wrong -------------------------------------------------------------
@@ -189,7 +189,7 @@ what_crashes_is_an_error(_) ->
     {ok, Checked} = witness_bench_run:check(#{}),
     Subject = #{system => fun(_) -> {erlang, exit, [crash]} end, modules => [], signatures => [], processes => unknown},
     ?assertEqual({error, {system, crash}}, measured(Subject, Checked)),
-    %% A monitor that crashes is nothing that the system does.
+    %% The crash of a monitor is not an error of the system.
     {ok, Idle} = witness_bench_run:check(#{mode => outline_evm, options => #{timestamps => false}, analysis => idle_time}),
     Server = #{system => fun(Measures) -> {?IDLER, measured, [Measures]} end, modules => [?IDLER],
                signatures => [#{signature => {?IDLER, server, 1}, role => member}], processes => unknown},
@@ -200,7 +200,7 @@ what_crashes_is_an_error(_) ->
 the_limit_of_time_strikes_here(_) ->
     ?assertEqual({error, {timeout, 300}}, here((rival(#{fault => hang}))#{timeout => 300})).
 
-%% Whoever measures, samples, writes and waits in its place.
+%% The processes that measure, sample, write and wait in place of the caller end with it.
 a_caller_that_dies_leaves_nothing(Config) ->
     Before = processes(),
     Self = self(),
@@ -210,7 +210,7 @@ a_caller_that_dies_leaves_nothing(Config) ->
     exit(Caller, kill),
     [receive {'DOWN', Ref, process, _, _} -> ok after ?EVENT -> ct:fail(left) end || Ref <- Refs].
 
-%% What the rival leaves is its own.
+%% The rival's own process does not count as left behind; it is killed here.
 is_tool(P) ->
     case process_info(P, current_function) of
         {_, {witness_bench_rival, tool, 4}} -> exit(P, kill), true;
@@ -230,13 +230,13 @@ a_vm_that_hangs_is_ended(Config) ->
     ?assertMatch({timeout, _}, Reason),
     ?assertNot(is_alive(Pid)).
 
-%% It sees nothing of the end of its input.
+%% A stopped VM does not notice the end of its input.
 a_vm_that_stands_still_is_killed(Config) ->
     {Reason, Pid} = failed(#{fault => stop}, 2000, Config),
     ?assertMatch({timeout, _}, Reason),
     ?assertNot(is_alive(Pid)).
 
-%% On a machine where a VM needs longer than that to come to its fault, it is given more.
+%% If a VM needs longer than the limit to reach its fault, it gets more time.
 failed(Fault, Timeout, Config) ->
     File = filename:join(?config(priv_dir, Config), "pid"),
     _ = file:delete(File),
@@ -261,7 +261,7 @@ tell_and_wait(File) ->
     ok = file:rename(File ++ ".new", File),
     receive never -> ok end.
 
-%% What only the operating system knows is asked for again and again.
+%% Facts that only the operating system knows are polled.
 until(Is) ->
     case Is() of
         true -> ok;

@@ -237,9 +237,9 @@ asking(Ids) ->
      end || Id <- Ids],
     ok.
 
-%% --- whom ------------------------------------------------------------------------
+%% --- which processes are read ----------------------------------------------------
 
-%% With the whole node in scope, those that run already are traced for what they spawn.
+%% With the whole node in scope, processes that run already are traced for what they spawn.
 whoever_there_was_before_is_not_read(Config) ->
     Spec = write(before, "nobody: per Id over _ ? {said, Id} check [_ ? _] ff.\n", Config),
     Old = spawn(fun echo/0),
@@ -300,7 +300,7 @@ a_tracer_that_dies_is_told(Config) ->
     ?assert(is_process_alive(Root)),
     exit(Root, kill).
 
-%% The system does what it did; the run ends when its patience has.
+%% The system does what it did; the run ends at its drain limit.
 a_monitor_that_never_returns_ends(Config) ->
     Test = self(),
     {Run, Root} = start_gated(#{drain => 100, on_verdict => fun(#{reason := R}) -> Test ! {reason, R} end}, Config),
@@ -355,14 +355,14 @@ large() ->
 
 hears(_) -> receive _ -> ok end.
 
-%% The tracer waits for a gate, and the system does not: what comes has no room. Whoever is undecided is told so, a
+%% The tracer waits for a gate, and the system does not, so events exceed the limit. Undecided monitors end with a gap, a
 %% verdict that had fallen stands, and the system goes on.
 too_much_is_a_gap_and_no_crash(Config) ->
     Spec = write(much, "first: per Id over _ ? {ask, Id} check [_ ? _] ff.\n", Config),
     {Run, Root} = start_gated(#{memory => 1 bsl 22, specs => [Spec]}, Config),
     {_, Open} = await_gate(),
     Root ! {flood, 100},
-    %% Over the VM's messages the tracer is ended while it waits.
+    %% Over `evm' the tracer is ended while it waits.
     ok = case source(Config) of
         native -> receive {flooded, Root} -> Open(), ok end;
         evm -> Root ! {flood_on, 1000}, ok
@@ -379,8 +379,8 @@ too_much_is_a_gap_and_no_crash(Config) ->
     ?assert(is_process_alive(Root)),
     exit(Root, kill).
 
-%% A system whose first process says that it is there, and floods itself when it is told to. Its monitor holds up the
-%% tracer with the first event.
+%% The first process of the system reports that it runs, and floods itself when it is told to. Its monitor blocks the tracer
+%% at the first event.
 start_gated(More, Config) ->
     ok = flush(),
     Given = #{system => {?MODULE, root, [self()]}, instrument => central, source => source(Config), log => false,
@@ -410,7 +410,7 @@ flood(N) ->
     Message = {ask, lists:seq(1, 10_000)},
     [begin self() ! Message, receive Message -> ok end end || _ <- lists:seq(1, N)].
 
-%% Who waits, and what lets it go on.
+%% The tracer that waits at the gate, and a function that lets it go on.
 await_gate() ->
     receive {at_gate, Tracer} -> {Tracer, fun() -> Tracer ! open end} end.
 
@@ -436,7 +436,7 @@ specifications_are_replaced(Config) ->
     ?assertEqual([{Old, 10, 1}, {New, 51, 2}], lists:keysort(3, Found)),
     {ok, _} = witness:stop(Run).
 
-%% The third version has the name of the first, whose monitor has ended, and reads what that did not.
+%% The monitor of the first version has ended. The third version has its module name, and reads what the first did not.
 names_of_modules_are_used_again(Config) ->
     Head = "v: with witness_central_SUITE:sayer() ",
     File = write(again, [Head, "over _ ? {say, _} check [_ ? _] ff.\n"], Config),

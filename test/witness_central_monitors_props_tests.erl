@@ -1,8 +1,8 @@
 -module(witness_central_monitors_props_tests).
 -moduledoc """
-The monitors of central monitoring, as data, against the definition: each says of a random interleaving what it would
-say alone of what it is about. That is the projection to its process; or all of it; or, for one slice of what is about all
-processes, the projection to the value. Events held back come in the order of their stamps, or the monitor has a gap.
+The monitors of central monitoring, as data, against the definition. On a random interleaving, each monitor reports what
+it would report alone on its own events: the projection to its process, the whole trace, or, for one slice of a monitor of
+all processes, the projection to the value. Events held back come in the order of their stamps, or the monitor has a gap.
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -69,7 +69,7 @@ prop_values([_, _, All]) ->
                 end, numbers())
             end).
 
-%% Late: an event of another process is given when a later one may have been released.
+%% Too early: with a window of 1, an event may come after a later event of another process was released.
 prop_held_back([First, Second, All]) ->
     ?FORALL({Trace, Delays, Batches}, {trace(), list(integer(0, 12)), list(integer(1, 9))},
             begin
@@ -88,7 +88,7 @@ same(Expected, Found) ->
     io:format(user, "~nexpected ~p~nfound ~p~n", [Expected -- Found, Found -- Expected]),
     false.
 
-%% A verdict may have fallen before somebody knew that an event was late; then it is told that one was.
+%% The outcome is the same, or it says that an event was late.
 same_or_late(Same, Same) -> true;
 same_or_late(_, {_, _, #{reason := {gap, late}}}) -> true;
 same_or_late(Expected, Found) -> same([Expected], [Found]).

@@ -82,7 +82,7 @@ a_sequence_is_one_that_agrees_with_births_test() ->
         ?assertMatch(#{~"type" := ~"message", ~"from" := 2, ~"to" := 3, ~"count" := 1, ~"text" := null}, json:decode(Json))
     end).
 
-%% Who takes a message of a process that is born later comes later, however processes stand.
+%% A message is taken only after its sender was spawned, whatever the order of the processes in the recording.
 nobody_takes_a_message_of_one_that_is_not_born_test() ->
     Processes = [{birth(1, 0, "<0.1.0>"), [timeout, timeout, {content, a}, {spawn, 3}, {from, 3}]},
                  {birth(2, 0, "<0.2.0>"), [{from, 3}, {content, b}]},
@@ -95,7 +95,7 @@ nobody_takes_a_message_of_one_that_is_not_born_test() ->
         ?assertEqual({null, 1}, hd(Messages))
     end).
 
-%% What would end a label, or begin something else, stands there as an entity.
+%% Text that would end a label, or begin something else, is written as an entity.
 a_label_of_a_sequence_says_nothing_else_test() ->
     with_processes([{birth(1, 0, "<0.1.0>"), [{content, 'end'}, {content, ~"a;b#c\nd%%e"}]}], fun(Dir) ->
         {0, Text} = shown([Dir, "--sequence"]),

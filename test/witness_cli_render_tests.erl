@@ -165,7 +165,7 @@ actions(Decides, Lines) ->
     [#{line => Line, column => 5, text => <<"_ ? {request, ", (integer_to_binary(Line))/binary, "}">>, decides => D,
        taken => false} || D <- Decides, Line <- lists:seq(1, Lines)].
 
-%% People read a sentence; terms are for reasons that nobody has foreseen.
+%% Each known reason has a sentence; an unknown one is shown as a term.
 each_gap_says_what_was_missed_test_() ->
     [fun() ->
          Text = witness_text_verdict:reason(#{reason => {gap, Why}}),

@@ -24,8 +24,8 @@ run(Config, Program, Arguments) ->
     #{exit => Status, stdout => Output, stderr => Error}.
 
 -doc """
-Starts a program whose standard error goes to a file. A port cannot tell the two outputs apart, so a shell sends one of
-them there. A signal that this VM ignores would be ignored by the program too, if it were not reset.
+Starts a program with its standard error in a file. A port cannot tell the two outputs apart, so a shell redirects one of
+them. The program would ignore each signal that this VM ignores, so the shell resets them.
 """.
 -spec start(proplists:proplist(), file:filename(), file:filename(), [unicode:chardata()]) -> port().
 start(Config, Errors, Program, Arguments) ->

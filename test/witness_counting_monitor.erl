@@ -1,5 +1,5 @@
 -module(witness_counting_monitor).
--moduledoc "A monitor for tests whose every step has an effect: it counts the events that it is given.".
+-moduledoc "A monitor for tests: every step has an effect, since it counts the events that it is given.".
 -behaviour(witness_monitor).
 
 -export([init/3, handle_event/2, handle_end/2]).

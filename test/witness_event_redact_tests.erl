@@ -45,7 +45,7 @@ nothing_of_the_input_is_shown_test_() ->
                                   [{numtests, 1000}, {to_file, user}]))
     end}.
 
-%% However large or deep, not much of it is looked at.
+%% However large or deep a term is, only a bounded part of it is read.
 the_work_is_bounded_test() ->
     Deep = lists:foldl(fun(_, T) -> {T, T} end, ~"x", lists:seq(1, 200)),
     Wide = list_to_tuple(lists:duplicate(16, [list_to_tuple(lists:duplicate(16, ~"x")) || _ <- lists:seq(1, 8)])),

@@ -55,7 +55,7 @@ defects() ->
      {'A3.51', Each, 34, {still_routed, 3, -2}},
      {'A5.17', Apart, 15, {lost, {fork, 2, 3, {shared, 3, 2}, 3}, 1, -2}}].
 
-%% Nobody sees Q send: it is off at T:P and not yet on at T:Q.
+%% No tracer sees Q send: it is off at T:P and not yet on at T:Q.
 what_happens_between_clear_and_trace_is_lost_test() ->
     {violation, What, Path, _} = search(?PQ, [{q, single}], ideal, #{mend => all() -- ['A5.17']}),
     ?assertMatch({lost, {exit, 2, normal, 3}, 1, -2}, What),

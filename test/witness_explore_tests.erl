@@ -89,7 +89,7 @@ way() ->
      %% R is claimed, and handed over; Q's tracer has nothing left to do
      {lend, -2, -3}, {go, -2}, {go, -2}, {mail, -3, -2}, {go, -2}, {go, -2}, {go, -2}, {act, 3},
      {mail, -2, -1}, {event, -2, 2}, {event, -2, 2}, {event, -2, 3}, {event, -2, 3}, {go, -2},
-     %% it is lent again, for S, whose child T is older than that
+     %% it is lent again, for S; T, the child of S, is older than that
      {mail, -3, -2}, {mail, -3, -2}, {event, -3, 3}, {act, 3}, {event, -3, 3}, {lend, -3, -2},
      {go, -3}, {go, -3}, {mail, -2, -3}, {go, -3}, {act, 4}, {go, -3}, {go, -3}, {act, 5},
      {event, -3, 4}, {event, -3, 4}, {mail, -2, -3}, {mail, -2, -3}, {event, -3, 5}, {event, -3, 5},

@@ -39,7 +39,7 @@ init_per_group(_, Config) -> [{load, {flat, [300, 100, 10]}} | Config].
 
 end_per_group(_, _) -> ok.
 
-%% What dies has to die before everything is decided.
+%% The victim has to die before everything is decided.
 longer(Config) -> case proplists:get_value(source, Config) of native -> 12; evm -> 3 end.
 
 init_per_testcase(_, Config) ->
@@ -79,7 +79,7 @@ events_are_lost(Config, Victims) ->
     ?assertMatch([#{code := tracer_lost}], [W || W = #{code := tracer_lost} <- Warnings]),
     ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
 
-%% That of the load's first process, which lives longest: its two monitors have a gap, and nobody else.
+%% The tracer of the load's first process, which lives longest. Its two monitors have a gap, and no others.
 the_tracer_of_a_partition_dies(Config) ->
     Before = processes(),
     Monitors = #{monitors => [the_loads(), {{witness_load, '_', '_'}, {?MODULE, load}}]},
@@ -97,7 +97,7 @@ a_runner_dies(Config) ->
 every_runner_dies(Config) ->
     runners_die(Config, fun(Runners) -> Runners end).
 
-%% A killed runner makes its own verdict inconclusive and no other. Bounded monitors have none, so it is not theirs.
+%% A killed runner makes its own verdict inconclusive and no other. Bounded monitors have no runner, so they are unaffected.
 runners_die(Config, Victims) ->
     #{summary := {ok, Summary}, verdicts := Verdicts, victims := Killed} =
         in_time(fun() ->
@@ -258,8 +258,8 @@ run(Config, Options, Victims) ->
     clean(Before),
     #{summary => Summary, verdicts => Verdicts, victims => Killed}.
 
-%% Who is killed when everything has been decided takes no verdict along (the run may still call itself untrusted):
-%% then it is tried again.
+%% If the victims are killed when everything has been decided, no verdict is lost (the run may still be untrusted): then the
+%% run is tried again.
 in_time(Run) ->
     case Run() of
         #{summary := {ok, #{gaps := 0, verdicts := #{no := 0, inconclusive := 0}}}} -> in_time(Run);

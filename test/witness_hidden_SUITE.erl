@@ -95,7 +95,7 @@ other_flags_are_nothing(Config) ->
     ?assertEqual([{worker, yes, undefined}], Verdicts),
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
-%% A process of the node that nobody watches.
+%% A process of the node that no monitor watches.
 who_is_not_watched_may_hide(Config) ->
     Server = spawn_link(fun Loop() -> receive {From, hide} -> hide(), From ! hidden, Loop(); stop -> ok end end),
     {Verdicts, Summary} = run(Config, fun() ->
@@ -107,7 +107,7 @@ who_is_not_watched_may_hide(Config) ->
     ?assertEqual([{worker, yes, undefined}], Verdicts),
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
-%% Another one of the same kind is not taken for hidden.
+%% An attached process of the same signature that does not hide is not taken for hidden.
 who_has_hidden_before_it_is_attached(_) ->
     Self = self(),
     Attached = [spawn(?MODULE, worker, [fun() -> Flag(), Self ! {self(), ready}, receive stop -> ok end end])
@@ -123,7 +123,7 @@ who_has_hidden_before_it_is_attached(_) ->
     ?assertMatch(#{outcome := untrusted}, Summary),
     told(1, Summary).
 
-%% Of a process of OTP the VM does not even say what it is: nobody knows whether it should have a monitor.
+%% The VM does not even report the signature of a hidden process of OTP: it is unknown whether it should have a monitor.
 who_has_hidden_in_the_node_is_told_of(_) ->
     Self = self(),
     P = proc_lib:spawn(fun() -> hide(), Self ! {self(), ready}, receive stop -> ok end end),

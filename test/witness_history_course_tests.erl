@@ -1,9 +1,9 @@
 -module(witness_history_course_tests).
--moduledoc "How a run went: bounded, and over all of it, however long it is.".
+-moduledoc "The samples of a run: their number is bounded, and they cover all of it, however long it is.".
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% Whoever asks follows the interval.
+%% Adds so many samples, each one interval after the one before.
 course(Count) ->
     {Course, _} = lists:foldl(fun(I, {Course, Now}) ->
         {witness_history_course:add({Now, #{events => I}}, Course), Now + witness_history_course:interval(Course)}
@@ -21,7 +21,7 @@ samples_are_bounded_and_reach_from_the_beginning_to_the_end_test_() ->
          ?assert(length(Samples) =< 400),
          ?assertEqual(lists:usort(Times), Times),
          {Last, #{events := Count}} = lists:last(Samples),
-         %% Nowhere is there a hole of more than two of the intervals that it has come to.
+         %% No gap between samples is longer than two of the final intervals.
          Gaps = lists:zipwith(fun erlang:'-'/2, tl(Times), lists:droplast(Times)),
          ?assert(hd(Times) =< 2 * witness_history_course:interval(Course)),
          ?assert(lists:max(Gaps) =< 2 * witness_history_course:interval(Course), {Last, lists:max(Gaps)})

@@ -64,7 +64,7 @@ claims() -> [Key || {{witness_inline_registry, _} = Key, _} <- persistent_term:g
 options(Config, More) ->
     maps:merge(#{instrument => inline, weave => [?S], log => false, source => proplists:get_value(source, Config)}, More).
 
-%% A function as the first process, whose events are gathered.
+%% A function as the first process; its events are gathered.
 observing(Config, Function, Args) ->
     options(Config, #{system => {?S, Function, Args}, monitors => [{{?S, Function, length(Args)}, {?M, events}}]}).
 
@@ -80,7 +80,7 @@ finished(Options) ->
     {ok, _} = witness:stop(Run),
     {Summary, Verdicts}.
 
-%% What a monitor that gathers them says that the events of its process were.
+%% The verdict of a monitor that gathers the events of its process.
 watched(Config, Function, Args) -> watched(Config, Function, Args, events).
 
 watched(Config, Function, Args, Arg) ->
@@ -141,7 +141,7 @@ a_child_that_nobody_knows_is_a_gap(Config) ->
                  watched(Config, spawner, [self(), untold])),
     ?assertMatch({spawned, untold, _}, told()).
 
-%% A fun is monitored, too, whose signature names it.
+%% A fun is monitored, too, if a monitor names its signature.
 a_fun_is_an_entry(Config) ->
     #{info := [_, {fork, _, _, {?S, Name, []}, _} | _]} = watched(Config, spawner, [self(), 'fun']),
     {spawned, _, _} = told(),
@@ -176,7 +176,7 @@ processes_outside_of_the_tree_are_not_observed(Config) ->
     end || Scope <- [tree, node]],
     ?assertEqual([[sleeper], [echo, sleeper]], Verdicts).
 
-%% Code that is loaded while a process runs it sees that process; but it was not born in it.
+%% A process that runs when woven code is loaded goes on in that code, but it was not born in it.
 what_was_born_before_is_not_observed(Config) ->
     Old = spawn(?S, echo, [1]),
     Ask = fun(P, N) -> P ! {ask, self(), what}, ?assertEqual({answer, what, N}, told()) end,
@@ -225,7 +225,7 @@ who_is_ended_while_it_waits_is_judged_to_its_end(Config) ->
     ?assertMatch({#{outcome := ok, gaps := 0, events := 3, coverage := [#{actions := [#{taken := false}, #{taken := true}]}]},
                   #{verdict := yes}}, {Summary, V}).
 
-%% A process that is said not to have sent a number has not sent it, wherever it was when a signal ended it; and one that waited is judged.
+%% If a verdict says that a process has not sent a number, it has not, wherever a signal ended it. One that waited is judged.
 nobody_is_judged_by_less_than_it_did(Config) ->
     Property = fun(N) -> io_lib:format("n~w: with witness_inline_system:numbers(_) over _ : _ ! _ monitor max X.([_ : _ ! {number, _, ~w}] ff "
                                        "and [_ : _ ! {number, _, M} when M =/= ~w] X).\n", [N, N, N]) end,
@@ -236,7 +236,7 @@ nobody_is_judged_by_less_than_it_did(Config) ->
          Told = [receive {sent, P, Last, Waited} -> {P, Last, Waited} end || _ <- lists:seq(1, 1000)],
          Sent = #{P => Last || {P, Last, _} <- Told},
          ?assertEqual(Monitored, length(Verdicts)),
-         %% Nothing is missing of one that waited.
+         %% A process that waited misses no event.
          Waiting = #{P => [] || {P, _, true} <- Told},
          ?assertEqual([], [V || #{verdict := inconclusive, process := P} = V <- Verdicts, is_map_key(P, Waiting)]),
          ?assertEqual(500, length([P || #{verdict := yes, name := ~"n9", process := P} <- Verdicts, is_map_key(P, Waiting)])),
@@ -258,7 +258,7 @@ servers_that_their_supervisor_ends_are_judged(Config) ->
          ?assertMatch({How, ok, 0, [_]}, {How, Outcome, Gaps, [V || #{verdict := yes} = V <- Verdicts]})
      end || How <- [waits, hibernates]].
 
-%% It has said that it waits, and goes on unseen.
+%% The process has said that it waits, and goes on unseen.
 a_dictionary_that_is_deleted_between_callbacks_is_a_gap(Config) ->
     Spec = spec(Config, "forgets.hml", "with witness_inline_supervised:init({server, _}) over _ ? call(_, _)\n"
                                        "monitor [_ ? call(_, _)] [_ ? call(_, _)] ff."),
@@ -266,7 +266,7 @@ a_dictionary_that_is_deleted_between_callbacks_is_a_gap(Config) ->
         finished((options(Config, #{system => {witness_inline_supervised, forgets, []}, specs => [Spec]}))#{weave := [witness_inline_supervised]}),
     ?assertMatch({untrusted, 1, [#{verdict := inconclusive, reason := {gap, dictionary}}]}, {Outcome, Gaps, Verdicts}).
 
-%% Where nobody is to see the others one by one.
+%% The verdicts on the others are counted and not kept (`max_verdicts').
 who_is_killed_among_many_is_found(Config) ->
     Run = started(options(Config, #{system => {?S, crowd, [self(), 2000]}, max_verdicts => 0,
                                     monitors => [{{?S, worker, 2}, {?M, events}}]})),
@@ -279,7 +279,7 @@ who_is_killed_among_many_is_found(Config) ->
                    processes := 2001}, Summary),
     {ok, _} = witness:stop(Run).
 
-%% Those in between have ended, and none of them is woven.
+%% The processes between the first and the last have ended, and none of them is woven.
 the_tree_ends_with_its_last_process(Config) ->
     [begin
          Run = started(options(Config, #{system => {?MODULE, lineage, [self(), How]},
@@ -336,7 +336,7 @@ the_death_of_the_owner_restores_the_code(Config) ->
     receive {'DOWN', Ref, process, Owner, killed} -> ok end,
     _ = down(Run),
     until(fun() -> ?S:module_info(md5) =:= Original andalso claims() =:= [] end),
-    %% Its monitor reports to nobody, and is gone.
+    %% Its monitor has no run to report to, and is gone.
     ?assert(is_process_alive(P)),
     P ! wake,
     normal = case down(P) of noproc -> normal; Reason -> Reason end.
@@ -377,7 +377,7 @@ two_runs_with_modules_of_their_own(Config) ->
     {ok, #{verdicts := #{yes := 1}, outcome := ok, monitored := 1}} = witness:await(First, 60_000),
     [{ok, _} = witness:stop(Run) || Run <- [First, Second]].
 
-%% What nobody loads has one run at a time, too.
+%% A module that was woven when it was compiled, and is not loaded again, has one run at a time, too.
 two_runs_of_what_was_compiled_so(Config) ->
     with_module(Config, witness_inline_compiled, [], fun() ->
         ?assertEqual(all, witness_inline:entries(witness_inline_compiled)),
@@ -401,7 +401,7 @@ two_runs_of_what_was_compiled_so(Config) ->
         end
     end).
 
-%% What runs have claimed is theirs until they end.
+%% The modules that a run has claimed stay claimed until it ends, also if the registry dies.
 the_registry_comes_back(Config) ->
     Run = started((observing(Config, sleeper, [self()]))#{scope => node}),
     {sleeping, P} = told(),
@@ -434,7 +434,7 @@ parts_of_a_test(Config) ->
     ?assertEqual(violation, Why),
     ?assertNotEqual(nomatch, string:find(Lines, "never_bad")).
 
-%% Both watch all that the other one watches.
+%% Each run observes all processes that the other one observes.
 beside_an_outline_run(Config) ->
     System = {witness_load, flat, [self(), 50, 10, 5]},
     Monitors = [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
@@ -508,16 +508,16 @@ crashes_of_monitors_stay_theirs(Config) ->
          {Bad, Good} = lists:partition(fun(#{verdict := V}) -> V =:= inconclusive end, Verdicts),
          [?assertMatch(#{reason := {crashed, _}}, V) || V <- Bad],
          ?assert(length(Bad) >= 1),
-         %% One that meddles with the dictionary takes those beside it along.
+         %% A monitor that changes the dictionary may crash the other monitors of its process.
          [?assertMatch(#{verdict := yes, info := [_, _, _, _, _, _, _, _]}, V) || V <- Good],
          ?assertEqual(length([events, Crash, events] -- Alone), length(Verdicts))
      end || Crash <- Crashing, Alone <- [[], [events, events]]].
 
-%% What the monitor would send is an event of the process that nobody has seen.
+%% What a monitor sends is not an event of its process.
 a_monitor_cannot_do_what_is_an_event(Config) ->
     Self = self(),
     V = watched(Config, worker, [2, normal], {does, recv, fun() -> ?S:sends(Self, from_the_monitor) end}),
-    %% It knows itself that it runs: its own deeds are none of the process's.
+    %% While the monitor runs, what it does is not an event of the process.
     ?assertMatch(#{verdict := yes, info := [_, _, _, _, _, _]}, V),
     [?assertMatch({sent, _, from_the_monitor}, told()) || _ <- [1, 2]].
 
@@ -560,7 +560,7 @@ ends_after_hibernation_are_seen(Config) ->
                   {exit, P, slept_well, _}], Events),
     {ok, _} = witness:stop(Run).
 
-%% As much as after few, which is what the monitor keeps.
+%% The space is that after few calls: only what the monitor keeps.
 ten_million_calls_take_no_space(Config) ->
     [Few, Many] = [begin
         {_, [#{verdict := yes}]} =
@@ -602,7 +602,7 @@ explanations_are_those_of_outline_mode(Config) ->
     ?assertMatch(#{verdict := no, name := ~"never_three", steps := [_, _, _, _, _, _], source := #{line := 2}}, Inline),
     ?assertEqual(Outline, Inline).
 
-%% Without what differs: who it was, and the sender of a message, which the process does not know.
+%% Without what differs: the process, and the sender of a message, which the process does not know.
 anonymous(#{process := P, steps := Steps} = V) ->
     Event = fun({recv, _, _, M, T}) -> {recv, p, undefined, M, T};
                ({init, _, _, S, T}) -> {init, p, undefined, S, T};
@@ -655,7 +655,7 @@ groups_are_refused_with_their_place(Config) ->
     Text = unicode:characters_to_binary(witness:format_error(Reason)),
     ?assertMatch({_, _}, binary:match(Text, ~"grouped.hml:2: a group reads several")).
 
-%% Its processes would not be monitored, and nobody would know.
+%% Its processes would not be monitored, without a warning.
 who_is_named_has_to_be_woven(Config) ->
     Both = [{{M, worker, 2}, {?M, events}} || M <- [?S, witness_inline_elsewhere]],
     {error, Reason} = witness:start(options(Config, #{system => {?S, worker, [1, normal]}, monitors => Both})),
@@ -689,7 +689,7 @@ versions(Config, Module, Options) ->
     true = code:add_pathz(Dir),
     {Dir, Second}.
 
-%% The verdict on a process whose module is upgraded while it runs, which goes on in the new version.
+%% The verdict on a process that goes on in the new version when its module is upgraded.
 upgraded(Config, Module, Options) ->
     {Dir, Second} = versions(Config, Module, Options),
     Run = started((options(Config, #{system => {Module, loop, []}, monitors => [{{Module, loop, 0}, {?M, events}}]}))

@@ -140,7 +140,7 @@ the_down_of_a_call_is_seen(Config) ->
             when is_pid(P), M =:= Tag orelse M =:= tl(Tag)> <_ ** normal> tt.
         """).
 
-%% The shop of `witness_applications_SUITE', whose customers are tasks and whose carts break. The tasks run a fun of that module.
+%% The shop of `witness_applications_SUITE': customers are tasks, and carts break. The tasks run a fun of that module.
 elixir(Config) ->
     case os:find_executable("elixir") of
         false -> {skip, "there is no elixir on the path"};
@@ -163,7 +163,7 @@ elixir(Config) ->
             ?assertEqual(Outline, Inline)
     end.
 
-%% What runs their functions is woven by itself.
+%% The modules that run their functions are woven without being named.
 agents_and_tasks(Config) ->
     case os:find_executable("elixir") of
         false -> {skip, "there is no elixir on the path"};

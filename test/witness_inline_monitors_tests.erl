@@ -1,7 +1,7 @@
 -module(witness_inline_monitors_tests).
 -moduledoc """
-Monitors that run in a process say what the same monitors say as machines, with the same steps, whatever the events and
-whenever the run looks: also where one of them has a verdict, crashes, is stopped or asked for its state in between.
+Monitors that run in a process say what the same monitors say as machines, with the same steps. That holds whatever the
+events are and whenever the run looks, also if a monitor has a verdict, crashes, is stopped or is asked for its state.
 """.
 -behaviour(witness_monitor).
 -include_lib("proper/include/proper.hrl").
@@ -76,7 +76,7 @@ inline(Args, Explain, Events, Ending, Does) ->
     {Told, [{_, _, _, none, _}], Count} = inline(Args, Explain, Events, Ending, Does, 1),
     {Told, Count}.
 
-%% The monitors only compute, but for their marks, so they may be taken for any of the kinds that there are.
+%% The monitors only compute, but for their marks, so they may be prepared as any of the kinds of `does'.
 inline(Args, Explain, Events, Ending, Does, Each) ->
     Taken = fun(Prepared) -> Prepared#{does := Does} end,
     in_process([{?MODULE, Arg} || Arg <- Args], Taken, Explain, Events, Ending, Each).
@@ -174,8 +174,8 @@ kind({Kind, _, _, M, _}) -> {Kind, M}.
 
 %% --- a process that a signal ends ------------------------------------------------
 
-%% What a process leaves when it waits is enough to go on with its monitors: they say what they would have said of its end in the
-%% process, but for the steps of one that is alone. If it did not wait, nobody says more than that something is missing.
+%% What a process leaves when it waits is enough to go on with its monitors. They say what they would have said of its end in
+%% the process, but for the steps of a monitor that is alone. If the process did not wait, they say only that events are missing.
 what_a_process_leaves_is_what_its_monitors_knew_test_() ->
     {timeout, 120, ?_assert(proper:quickcheck(as_left(), [{numtests, 400}, {to_file, user}]))}.
 
@@ -188,7 +188,7 @@ a_birth_that_decides_is_given_once_test() ->
     ?assertEqual([what(machine(Arg, 12, lists:duplicate(9, {send, {1, 0}}), complete)) || Arg <- Args],
                  [what(Found) || Found <- plain(Told, length(Args))]).
 
-%% Only who has seen the process end knows the reason. Properties that do not look at it are judged without; one that does is not.
+%% The reason is known only if the end was seen. A property that does not read the reason is judged without it; others are not.
 a_reason_that_is_not_known_is_missed_by_whom_it_matters_to_test() ->
     Text = ~"""
         quiet: with m:f() check [_ <- _, _] max X.([_ : _ ! bad] ff and [_ : _ ! M when M =/= bad] X).
@@ -256,14 +256,14 @@ is_no_more(Found, Decided) ->
 
 %% --- effects ---------------------------------------------------------------------
 
-%% The states that are explained are computed once more, but not by whom that would have an effect.
+%% The states that are explained are computed once more, unless that would repeat an effect.
 an_effect_is_not_repeated_test_() ->
     [{atom_to_list(Ending), fun() ->
         Seen = counters:new(1, []),
         Events = lists:duplicate(100, {recv, {1, 0}}),
         {Told, _, _} = in_process([{witness_counting_monitor, Seen}], fun(Prepared) -> Prepared end, 20, Events, Ending, 1),
         ?assertMatch([{verdict, 1, #{steps := [_ | _]}}], Told),
-        %% The birth, too, and the end, which is not given to who is asked.
+        %% The birth counts, too, and so does the end, which is not given to a monitor that is asked for its state.
         ?assertEqual(case Ending of complete -> 102; asked -> 101 end, counters:get(Seen, 1))
     end} || Ending <- [complete, asked]].
 
@@ -327,7 +327,7 @@ marks_are_those_of_the_monitor_that_has_set_them_test() ->
     ?assertEqual([[2#110]], Covered([Late])),
     ?assertEqual([[2#100], [2#110]], Covered([Early, Late])).
 
-%% --- what nobody is to see by itself ---------------------------------------------
+%% --- satisfied monitors in the note ----------------------------------------------
 
 a_monitor_that_is_satisfied_is_in_the_note_test() ->
     Satisfied = {whole, all, never, never},

@@ -129,7 +129,7 @@ is_act(cast, Event) -> element(1, Event) =:= send andalso element(4, Event) =:= 
 is_act(spawn, Event) -> element(1, Event) =:= fork;
 is_act(_, Event) -> element(1, Event) =:= send andalso element(4, Event) =:= sent.
 
-%% One calls the module that does not act before, others nothing else.
+%% One worker calls the library through the module that does not act; the others do not call that module.
 a_library_that_is_not_woven_is_a_gap(Config) ->
     ok = compiled(Config, [debug_info]),
     unseen([?SYSTEM], [{plain, send} | every()]).
@@ -160,7 +160,7 @@ a_module_that_is_loaded_later_is_a_gap(Config) ->
     ?assertMatch([#{verdict := inconclusive, reason := {gap, {not_woven, ?LIBRARY}}}], witness:verdicts(Run)),
     {ok, _} = witness:stop(Run).
 
-%% The first process, which nobody monitors, calls the library: it makes the fun.
+%% The first process, which has no monitor, calls the library, which makes the fun.
 what_does_not_act_and_calls_of_others_are_no_gap(Config) ->
     [begin
          ok = compiled(Config, Options),

@@ -4,14 +4,14 @@
 
 -export([run/1, forgets/0, start_link/1, init/1, handle_call/3, handle_cast/2]).
 
--doc "Starts both, calls the server, and has the supervisor end in good order.".
+-doc "Starts the supervisor and the server, calls the server, and stops the supervisor.".
 run(How) ->
     {ok, Supervisor} = supervisor:start_link(?MODULE, {supervisor, How}),
     [{server, Server, worker, _}] = supervisor:which_children(Supervisor),
     pong = gen_server:call(Server, ping),
     ok = gen_server:stop(Supervisor).
 
--doc "A server whose dictionary is deleted between two calls, and which is ended while it waits after that.".
+-doc "Deletes the dictionary of a server between two calls, and kills the server while it waits after that.".
 forgets() ->
     {ok, Tokens, _} = erl_scan:string("fun(State) -> erase(), State end."),
     {ok, Exprs} = erl_parse:parse_exprs(Tokens),

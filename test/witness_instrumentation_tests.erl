@@ -1,5 +1,5 @@
 -module(witness_instrumentation_tests).
--moduledoc "What a source is told of the processes that somebody names.".
+-moduledoc "The names of processes that a source gets from specifications and monitors.".
 -include_lib("eunit/include/eunit.hrl").
 
 names_say_what_can_be_told_of_a_pattern_test() ->
@@ -21,7 +21,7 @@ names_say_what_can_be_told_of_a_pattern_test() ->
         witness_spec:unload(Map)
     end.
 
-%% The names of a specification allow every signature that it matches: what a source leaves out is nobody's.
+%% The names of a specification allow every signature that it matches, so a source leaves out only what no specification matches.
 whatever_matches_has_a_name_test_() -> {timeout, 60, fun whatever_matches_has_a_name/0}.
 
 whatever_matches_has_a_name() ->

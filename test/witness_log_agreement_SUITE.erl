@@ -118,7 +118,7 @@ compared_verdict(#{reason := Reason, event := Event, steps := Steps} = Verdict) 
                  event := case Event of undefined -> undefined; _ -> untimed(Event) end,
                  steps := [untimed(Step) || Step <- Steps]}).
 
-%% Over `evm' what carries a time depends on who reads it.
+%% Over `evm' the reader of an event decides whether it carries a time.
 untimed(#{event := Event} = Step) -> Step#{event := setelement(tuple_size(Event), Event, untimed)}.
 
 comparable(F) when is_function(F) ->
@@ -240,7 +240,7 @@ logged(Text, File) ->
         _ -> ok
     end.
 
-%% Each process that was alive has a gap, so whoever is monitored is undecided.
+%% Each process that was alive has a gap, so the monitored ones are undecided.
 incomplete(P, Reason, Word, File, {ok, Summary}) ->
     #{outcome := untrusted, warnings := Warnings} = Summary,
     [Text] = [Text || #{code := log_incomplete, text := Text} <- Warnings],
@@ -251,7 +251,7 @@ incomplete(P, Reason, Word, File, {ok, Summary}) ->
     ?assertEqual(Gaps, lists:nthtail(length(Items) - length(Gaps), [Item || {_, Item} <- Items])),
     ?assertMatch([{gap, _, Reason, unknown, undefined}, {gap, _, Reason, unknown, undefined}], Gaps),
     Patient = #{specs => [], monitors => [{{?MODULE, waiting, 1}, {witness_sys_faulty, undecided}}]},
-    %% The gaps of a log are counted, whoever reads them.
+    %% The gaps of a log are counted, even those that no monitor reads.
     {[#{verdict := inconclusive, process := P, reason := {gap, Reason}}], #{outcome := untrusted, gaps := 2, missing := [_, _]}} =
         offline(Patient, File, #{}).
 

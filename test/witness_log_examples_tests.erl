@@ -1,5 +1,5 @@
-%% The programs of `examples/logs' log themselves, causally, and their specification tells a mistake. One whose language
-%% is not there is left out.
+%% The programs of `examples/logs' log themselves, causally, and their specification finds a mistake. A program is left out
+%% if its language is not installed.
 -module(witness_log_examples_tests).
 -include_lib("eunit/include/eunit.hrl").
 

@@ -158,7 +158,7 @@ gunzipped(Bytes, I, Text) ->
 fed({more, More, I}, Text) -> fed(witness_log_inflate:feed(~"", I), <<Text/binary, (iolist_to_binary(More))/binary>>);
 fed({done, More, I}, Text) -> {I, <<Text/binary, (iolist_to_binary(More))/binary>>}.
 
-%% A frame of one byte, whose head asks for a window.
+%% A frame of one byte; its head asks for a window.
 a_window_of_more_than_128_mib_is_refused_without_memory_test() ->
     Frame = fun(Log) -> <<16#28, 16#b5, 16#2f, 16#fd, 0, ((Log - 10) bsl 3), 9, 0, 0, "a">> end,
     [begin

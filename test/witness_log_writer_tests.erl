@@ -134,7 +134,7 @@ what_was_written_before_the_opener_died_is_there_test_() ->
         ?assertEqual(Events, read(File, text))
     end).
 
-%% Waits until a log has ended whose opener is killed.
+%% Kills the process that opened a log, and waits until the log has ended.
 ended(Open) ->
     Self = self(),
     Opener = spawn(fun() -> Self ! {opened, Open()}, receive never -> ok end end),
@@ -156,7 +156,7 @@ what_is_closed_as_a_whole_is_there_or_is_not_test_() ->
         ok = witness_log_writer:write(events(), Log),
         ok = witness_log_writer:close_whole(Log),
         ?assertEqual(events(), read(File, text)),
-        %% A device stays.
+        %% A device is not deleted.
         Full = begun("/dev/full"),
         ok = witness_log_writer:write(events(), Full),
         ?assertMatch({error, _}, witness_log_writer:close_whole(Full)),

@@ -1,5 +1,5 @@
 -module(witness_monitor_idle_tests).
--moduledoc "Who is idle, against a list of pairs that is searched; and that nothing is kept of those who have ended.".
+-moduledoc "The idle slices, against a list of pairs that is searched; nothing is kept of slices that have ended.".
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 

@@ -34,7 +34,7 @@ tests({_, _, Properties}) ->
      {"what is only counted", fun() -> [counted_as_told(Property) || Property <- Properties] end},
      {"in any order", fun() -> [in_any_order(Property, Seed) || Property <- Properties, Seed <- lists:seq(1, 5)] end}].
 
-%% Each operation is a piece of work of its own.
+%% Each operation is given by itself.
 one_after_the_other({Monitor, _, Monitors}) ->
     Ops = lists:append([[{Id, What} || What <- Whats] || #{id := Id, whats := Whats} <- Monitors]),
     Lane = lane(Monitor),
@@ -46,7 +46,7 @@ one_after_the_other({Monitor, _, Monitors}) ->
     as_alone(Told, Covered, Ops, Monitors),
     gone(Lane).
 
-%% What is satisfied is missing from the outcomes and in the numbers, and nothing else differs.
+%% A shard that counts reports satisfied monitors as numbers and not as outcomes; nothing else differs.
 counted_as_told({Monitor, _, Monitors}) ->
     Ops = [numbered(Line, Op) || {Line, Op} <- lists:enumerate(
                lists:append([[{Id, What} || What <- Whats] || #{id := Id, whats := Whats} <- Monitors]))],
@@ -55,12 +55,12 @@ counted_as_told({Monitor, _, Monitors}) ->
     {All, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Telling),
     {Told, {Gone, Of, Slices, Vacuous, Undecided}, Covered} = answer(Ops, Counting),
     {Satisfied, Others} = lists:partition(fun({_, _, _, Outcome}) ->
-        %% Of the end of a monitor with slices its slices tell.
+        %% The slices of a monitor report its end.
         is_map(Outcome) andalso maps:get(verdict, Outcome, undefined) =:= yes
     end, All),
     {Ends, InSlices} = lists:partition(fun({_, _, Kind, _}) -> Kind =:= verdict end, Satisfied),
     Ended = lists:sort([Id || {_, Id, _, _} <- Ends]),
-    %% Vacuous is also what a monitor with slices says that has had none, which is told.
+    %% A monitor that had no slices is satisfied vacuously; that outcome is reported.
     None = [Told1 || {_, _, verdict, #{verdict := yes}} = Told1 <- Told],
     ?assertEqual(Others, Told -- None),
     ?assertEqual(#{}, Undecided),
@@ -71,7 +71,7 @@ counted_as_told({Monitor, _, Monitors}) ->
     gone(Telling),
     gone(Counting).
 
-%% Three monitors of each; now and then a new lane goes on, whose module is the other one.
+%% Three monitors of each; now and then a new shard goes on, with the other module.
 in_any_order({Monitor, Twin, Monitors}, Seed) ->
     rand:seed(exsss, Seed),
     Many = [M#{id := {Id, Copy}} || #{id := Id} = M <- Monitors, Copy <- [1, 2, 3]],
@@ -91,7 +91,7 @@ lanes(Ops, Lane, Monitor, Twin, {Told, _}) ->
         _ -> lanes(Later, Lane, Monitor, Twin, {Told ++ More, Covered})
     end.
 
-%% Data may lie in a file in the meantime.
+%% The data may be in a file in the meantime.
 moved(Lane, Monitor) ->
     Data = binary_to_term(term_to_binary(save(Lane))),
     stop(Lane),
@@ -293,7 +293,7 @@ who_is_gone_takes_no_memory_test_() ->
          {"decided", [recv({1, stop})], #{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, no, x}; (_) -> ok end}},
          {"sliced", [recv({2, x}), complete], #{slice => fun key/1, names => [~"Key"]}}]]}.
 
-%% What is saved is the lane as it is: it goes on, and so does the new one.
+%% Saving does not change a shard: it goes on, and so does the new one.
 a_saved_lane_goes_on_test() ->
     Monitor = {witness_monitor_runner_tests, #{ended => fun(_, Seen) -> {yes, [M || {recv, _, _, M, _} <- Seen]} end}},
     Old = lane(Monitor),
@@ -355,7 +355,7 @@ load(Data, Lane) ->
         {load_failed, Ref, Lane, Reason} -> {error, Reason}
     end.
 
-%% A lane whose monitors have all come to an end.
+%% Stops a shard that has no monitors left.
 gone(Lane) ->
     ?assertMatch({_, []}, save(Lane)),
     stop(Lane).

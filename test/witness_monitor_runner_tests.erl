@@ -226,7 +226,7 @@ an_event_that_comes_too_late_is_a_gap_test() ->
 
 %% --- partitions that are bounded -------------------------------------------------
 
-%% The test is the partition.
+%% The test acts as the partition.
 a_runner_takes_its_events_by_itself_test() ->
     {Runner, Ref} = start(#{ended => fun(complete, Seen) -> {yes, Seen} end}, #{take => take(empty)}),
     asks(Runner),
@@ -266,7 +266,7 @@ a_run_may_end_a_runner_that_takes_test() ->
     ok = witness_monitor_runner:gap(Runner, tracer_lost),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, tracer_lost}}, outcome(Runner)).
 
-%% All turns are the test's.
+%% The test has all turns.
 with_turns(Test) ->
     Run = spawn(fun() -> receive stop -> ok end end),
     Turns = witness_monitor_turns:start_link(Run, infinity),
@@ -284,13 +284,13 @@ whose_monitor_is_not_known_waits_for_a_turn_test() ->
     with_turns(fun(Turns, _, Give) ->
         {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{take => take(all, ok), turns => Turns}),
         receive {takes, gap, Runner} -> ok end,
-        %% What it is told of meanwhile is no gap.
+        %% The runner is notified while it waits, and finds no gap.
         Runner ! witness_data,
         receive {takes, gap, Runner} -> ok end,
         Give(),
         receive {takes, all, Runner} -> ok end,
         Runner ! {witness_batch, [recv(a)], open},
-        %% It is quick, and needs none any more.
+        %% The monitor is quick, and needs no turn any more.
         receive {takes, all, Runner} -> ok end,
         Runner ! {witness_batch, [recv(b)], complete},
         ?assertMatch(#{verdict := yes, info := 2}, outcome(Runner))
@@ -328,7 +328,7 @@ a_slow_monitor_gives_way_after_some_events_test() ->
         ?assertMatch(#{verdict := yes, info := 100}, outcome(Runner))
     end).
 
-%% Nothing is known by a birth alone, nor is what is known for ever.
+%% A birth alone does not show whether a monitor is quick, and a monitor may become slow or quick again.
 a_monitor_is_what_it_is_now_test() ->
     with_turns(fun(Turns, Ask, Give) ->
         Test = self(),
@@ -348,7 +348,7 @@ a_monitor_is_what_it_is_now_test() ->
         Is([], low),
         Read([recv(quick)]),
         Is([true], normal),
-        %% All turns are the test's again, and it needs none.
+        %% The test has all turns again, and the monitor needs none.
         Turn = Ask(),
         receive {Turn, turn} -> ok end,
         Read([recv(slow) || _ <- lists:seq(1, 64)]),
@@ -381,7 +381,7 @@ a_tracer_is_told_what_was_read_test() ->
     ok = witness_monitor_runner:complete(Runner),
     ?assertMatch(#{verdict := yes, info := 3}, outcome(Runner)).
 
-%% What it has said before it died counts.
+%% What the tracer said before it died counts.
 the_loss_of_its_tracer_is_a_gap_test() ->
     [begin
          {Tracer, Gone} = spawn_monitor(fun() -> receive {say, Words} -> Words() end, receive die -> ok end end),
@@ -393,7 +393,7 @@ the_loss_of_its_tracer_is_a_gap_test() ->
      end || {Say, Verdict, Reason} <- [{fun(_) -> ok end, inconclusive, {gap, tracer_lost}},
                                        {fun witness_monitor_runner:complete/1, yes, undefined}]].
 
-%% It is the monitor's own business whom it watches.
+%% A monitor may monitor processes itself; their ends are not that of the tracer.
 another_process_that_ends_is_no_tracer_test() ->
     Event = fun(_) -> spawn_monitor(fun() -> ok end), ok end,
     {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => self()}),
@@ -469,7 +469,7 @@ at_a_gap_and_at_a_stop_every_slice_that_is_alive_is_inconclusive_test() ->
          [#{verdict := yes, slice := [{~"Key", 7}]} | Others] = slices(Runner, 50),
          ?assertEqual([{inconclusive, Reason, N} || N <- lists:seq(1, 50), N =/= 7],
                       [{V, R, N} || #{verdict := V, reason := R, slice := [{~"Key", N}]} <- Others]),
-         %% Slices that would have begun after a gap are nobody's, so the monitor itself says that it missed them.
+         %% Slices that would have begun after a gap do not exist, so the monitor itself says that it missed them.
          case outcome(Runner) of
              #{slices := 50} -> ?assertEqual(stopped, Reason);
              #{verdict := inconclusive, reason := Why, slice := undefined} ->
@@ -488,7 +488,7 @@ beyond_the_bound_the_oldest_slice_goes_test() ->
                  slices(Runner, 2)),
     ?assertMatch(#{slices := 4}, outcome(Runner)).
 
-%% A slice that decides with its first event needs no room.
+%% A slice that decides with its first event does not count against `max_slices'.
 a_slice_that_does_not_live_displaces_nobody_test() ->
     {Runner, _} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, no, x}; (_) -> ok end}, #{max_slices => 1}),
     feed(Runner, [{1, a}, {2, stop}, {3, stop}]),

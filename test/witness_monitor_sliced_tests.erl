@@ -2,9 +2,9 @@
 -moduledoc """
 A monitor with slices says of each slice what a monitor without them says of the events of that slice alone.
 
-Random specifications from a small family, random traces. Which events a slice has is computed here from the definition:
-the first action of `over` that matches says whom an event is for; a slice begins with the first event of its value, has
-from then on those of its value and the unkeyed ones, and ends with its verdict.
+Random specifications from a small family, random traces. The test computes the events of a slice from the definition: the
+first action of `over` that matches an event gives its value. A slice begins with the first event of its value. From then
+on it has the events of its value and the unkeyed ones; it ends with its verdict.
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -15,7 +15,7 @@ from then on those of its value and the unkeyed ones, and ends with its verdict.
 sliced_monitors_agree_with_unsliced_ones_test_() ->
     {timeout, 300, ?_assert(proper:quickcheck(prop_slices(), [quiet, long_result, {numtests, 60}, {to_file, user}]))}.
 
-%% Of each reason the oldest ones are explained, also where a saved monitor goes on.
+%% For each reason the oldest slices are explained, also where a saved monitor goes on.
 undecided_slices_are_explained_up_to_a_bound_test_() ->
     {setup, fun() -> compile("with m:f(_) per V over _ ? {V, _} monitor max X.([_ ? {_, a}] X and [_ ? {_, b}] ff).") end,
      fun witness_spec:unload/1,
@@ -40,7 +40,7 @@ at_the_end(Map) ->
         ?assertMatch([#{steps := [_], reason := Reason} | _], Outcomes)
     end || {Reason, End} <- [{stopped, fun(A) -> witness_monitor_sliced:ended(stopped, A) end},
                              {{gap, late}, fun(A) -> witness_monitor_sliced:inconclusive({gap, late}, A) end}]],
-    %% What is decided is told, however many there are.
+    %% Decided slices are reported, however many there are.
     Ended = witness_monitor_sliced:ended(complete, S),
     ?assertEqual(250, length([yes || #{verdict := yes} <- Ended])),
     {ok, Violated, _} = witness_monitor_sliced:run([{recv, self(), undefined, {V, b}, V} || V <- lists:seq(1, 250)], S),
@@ -53,7 +53,7 @@ displaced(Map, Idle) ->
     {ok, Two, S2} = witness_monitor_sliced:run(received(61, 300), Loaded),
     ?assertEqual(lists:seq(1, 100), values(One ++ Two)),
     ?assertEqual([{undecided, max_slices, 190}], Two -- [O || O <- Two, is_map(O)]),
-    %% What it was saved without before has explained nothing.
+    %% A saved state without the last element loads, too: it has explained nothing.
     {ok, _} = witness_monitor_sliced:load(list_to_tuple(lists:droplast(tuple_to_list(Saved))), empty(Map, 10, Idle)),
     %% Each reason has its own examples, and a slice that is gone is not idle later.
     ?assertEqual(lists:seq(291, 300), values(witness_monitor_sliced:ended(stopped, S2))),

@@ -1,7 +1,7 @@
 -module(witness_monitor_turns_tests).
 -moduledoc """
-Turns of slow monitors: as many as schedulers, one monitor after the other, for each in the order in which they were asked
-for, whatever those do who have them.
+Turns of slow monitors. There are as many turns as schedulers, and the monitors take turns. The requests of one monitor are
+granted in their order, whatever the processes that have a turn do.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -20,7 +20,7 @@ with(Long, Test) ->
         receive {'DOWN', Monitor, process, Pid, Reason} -> ?assert(Reason =:= normal orelse Reason =:= killed) end
     end.
 
-%% Somebody who asks, tells when the turn has come, and keeps it until it is told to give it back.
+%% A process that asks for a turn, reports that it has it, and keeps it until it is told to give it back.
 asks(Monitor, Turns) -> asks(unknown, Monitor, Turns).
 
 asks(Pace, Monitor, Turns) ->
@@ -39,7 +39,7 @@ gives(Pid) ->
     Pid ! give,
     receive {gave, Pid} -> ok end.
 
-%% What was asked for before was heard.
+%% All requests that were sent before are handled.
 heard({Pid, _}) -> sys:get_state(Pid).
 
 waits(Pid, Turns) ->
@@ -47,7 +47,7 @@ waits(Pid, Turns) ->
     _ = heard(Turns),
     receive {has, Pid} -> error({has, Pid}) after 0 -> ok end.
 
-%% So many turns are nobody's, when those that were given have rested.
+%% Waits until so many turns are free, after those that were given back have rested.
 free(Count, Turns) ->
     case heard(Turns) of
         State when element(5, State) =:= Count -> ok;
@@ -74,7 +74,7 @@ in_the_order_in_which_they_were_asked_for_test() ->
         end, First, Others)
     end).
 
-%% However many ask for another one.
+%% However many requests of one monitor wait.
 each_monitor_in_its_turn_test() ->
     with(fun(Turns) ->
         [Has | _] = taken(0, Turns),
@@ -97,7 +97,7 @@ who_dies_has_no_turn_test() ->
         has(Two)
     end).
 
-%% Nor is it counted when it comes back.
+%% A turn that was kept too long is replaced, and is not counted when it is given back.
 who_keeps_a_turn_for_long_is_not_waited_for_test() ->
     with(10, fun(Turns) ->
         Keep = taken(0, Turns) ++ taken(0, Turns) ++ taken(0, Turns),
@@ -111,7 +111,7 @@ what_turns_out_to_be_quick_needs_no_turn_test() ->
         Monitor = {quick, none},
         [Has | _] = taken(0, Turns),
         Quick = asks(Monitor, Turns),
-        %% One of the same monitor that has seen itself to be slow.
+        %% A process of the same monitor that has found itself slow.
         Slow = asks(slow, Monitor, Turns),
         Other = asks(?SLOW, Turns),
         [waits(Pid, Turns) || Pid <- [Quick, Slow, Other]],
@@ -120,7 +120,7 @@ what_turns_out_to_be_quick_needs_no_turn_test() ->
         has(Quick),
         ?assert(?T:is_quick(Monitor, Turns)),
         ?assertNot(?T:is_quick(?SLOW, Turns)),
-        %% It has had none to give, and neither has who is heard later.
+        %% It has had no turn to give back, and neither has a process that asks later.
         gives(Quick),
         Late = asks(Monitor, Turns),
         has(Late),

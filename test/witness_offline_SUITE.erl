@@ -191,7 +191,7 @@ messages(P, State0) ->
         {recv(P, {Key, case Dice of 1 -> bad; _ -> good end}), S2}
     end, State, lists:seq(1, Count)).
 
-%% Whoever was forked takes part.
+%% A process takes part once it was forked.
 mixed([], _, Items, _) -> lists:reverse(Items);
 mixed(Active, Later, Items, State0) ->
     {N, State} = rand:uniform_s(min(10, length(Active)), State0),
@@ -469,7 +469,7 @@ bytes_of_other_encodings_are_refused(Config) ->
     #{exit := 3, stdout := Text} = check(Config, ["--skip-malformed", "--spec", "good.hml", "utf16.log"]),
     contains(Text, [~"left out"]).
 
-%% Those that the VM knows already count for nothing.
+%% Atoms that the VM knows already do not count.
 one_atom_too_many_is_refused(Config) ->
     Atoms = [["recv(<0.1.0>,never_heard_of_", integer_to_list(N), ")\n"] || N <- lists:seq(1, 11)],
     _ = write(Config, "atoms.log", [text(small()), text([begins(pid(5), undefined, {m, main, []})]),
@@ -555,7 +555,7 @@ outcomes_of_slices_survive_a_refusal(Config) ->
     #{exit := 2, stdout := Text} = check(Config, ["--spec", "slices.hml", "slices.log"]),
     contains(Text, [~"VIOLATION of not_thrice", ~"slice Key = 1\n", ~"at slices.log:4\n", ~"REFUSED"]).
 
-%% It stands in the log before what the same group did until the spawn of the process that has it.
+%% In the log the gap comes before events of the same group. It waits for the spawn of its process.
 a_gap_that_waited_ends_the_monitor(Config) ->
     Items = [begins(?M, undefined, {m, w, [1]}), {gap, pid(2), lost, unknown, undefined}]
         ++ [recv(?M, {K, good}) || K <- [1, 1, 1, 2]] ++ [fork(?M, pid(2), {m, x, []}), ends(pid(2)), ends(?M)],
@@ -592,7 +592,7 @@ long_lines_below_the_limit_take_bounded_memory(Config) ->
     {#{outcome := violated, lines := 69, events := 70}, Peak} = peak(Config, #{system => {log, {file, File}}}),
     below(1000, Peak).
 
-%% They wait for a spawn that never comes: of 1.6 GB a part is held, and copied by the garbage collector.
+%% The lines wait for a spawn that never comes. A part of the 1.6 GB is kept, and the garbage collector copies it.
 long_items_that_wait_take_bounded_memory(Config) ->
     File = path(Config, "waiting.log.gz"),
     Line = ["recv(<0.9.0>,\"", binary:copy(~"x", 1_000_000), "\")\n"],
@@ -610,7 +610,7 @@ a_gzip_bomb_takes_bounded_memory(Config) ->
     contains(Error, [~"bomb.log.gz:11: a line of at most", ~"has 500000000"]),
     below(250, Peak).
 
-%% Somebody takes the first verdict, and then nothing until no more of the log is read.
+%% The callback takes the first verdict, and blocks until no more of the log is read.
 a_slow_reader_of_verdicts_takes_bounded_memory(Config) ->
     Items = [[fork(?M, pid(N), {m, w, [N]}), recv(pid(N), {1, bad}), ends(pid(N))] || N <- lists:seq(2, 50_001)],
     File = write(Config, "verdicts.log", text(lists:flatten([begins(?M, undefined, {m, main, []}), Items]))),
@@ -634,7 +634,7 @@ memory_does_not_grow_with_the_log(Config) ->
     end || Events <- [rounds(Longest div 3), rounds(Longest)]],
     ct:pal("peaks in MB: ~w", [Peaks]),
     [{_, Short}, {_, Long}] = Peaks,
-    %% A heap of the reader may be one step larger or not. Who keeps three words of each event is found.
+    %% A heap of the reader may be one step larger or not. Keeping three words of each event would exceed the limit.
     ?assert(Long =< 1.2 * Short, Peaks).
 
 -define(WORKERS, 100).
@@ -707,7 +707,7 @@ slow(Given) ->
             {Lines, Run}
     end.
 
-%% Reading waits or is over when a look some time later shows nothing new.
+%% Reading waits or is over when the number of lines has not changed for 300 ms.
 stands(Run, Before) ->
     case witness:info(Run) of
         #{lines := Before} -> Before;
@@ -751,7 +751,7 @@ lives(File, Specs, Options = #{save := Position}, Before, Whole, Known, Deaths, 
         {more, First} ->
             Pid ! save,
             case More rem 3 of
-                %% The world never hears of what it is told now, so no position may be behind it.
+                %% What is reported now is never received, so no position may be after it.
                 0 -> turns(50, Pid), {more, First};
                 _ -> reports(More, Pid, First)
             end;
@@ -778,7 +778,7 @@ lives(File, Specs, Options = #{save := Position}, Before, Whole, Known, Deaths, 
             lives(File, Specs, Again, Before, Whole, Now, Deaths + 1, State)
     end.
 
-%% The server gets on with what it can do; it may come to its end.
+%% Lets the server do what it can; it may end.
 turns(0, _) -> ok;
 turns(Left, Pid) ->
     try sys:get_state(Pid) of
@@ -787,7 +787,7 @@ turns(Left, Pid) ->
         exit:_ -> ok
     end.
 
-%% In a log that is in order, so many verdicts fell before the position that one goes on from.
+%% In a log that is in order: the number of verdicts before the position at which the server goes on.
 before(Whole, #{from := Position}) ->
     {ok, #{line := Last}} = witness_outline_checkpoint:read(Position, ?IDENTITY),
     length([Line || #{line := Line} <- Whole, Line =< Last]);
@@ -860,7 +860,7 @@ until(Port, Count, Said) ->
 %% The last line may be a part of one.
 whole_lines(Output) -> iolist_to_binary([[Line, $\n] || Line <- lists:droplast(binary:split(Output, ~"\n", [global]))]).
 
-%% `bin/witness` is a shell, whose only child is the VM.
+%% `bin/witness` is a shell; its only child is the VM.
 kill_vm(Port) ->
     {os_pid, Shell} = erlang:port_info(Port, os_pid),
     Id = integer_to_list(Shell),

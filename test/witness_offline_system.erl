@@ -10,8 +10,8 @@ R:       init                            ? b, ? b          exit
 
 A log is any interleaving of the three lives: 27,720, with two messages that follow each other as one.
 
-The oracle (`arrived/2`, `expected/2`) knows only this: of what has come, and whose process is known, the earliest is
-next; a `fork` makes its child known; and the birth of a process comes first, from its fork where the log has none.
+The oracle (`arrived/2`, `expected/2`) knows only this: the earliest item of a known process that has come is next; a
+`fork` makes its child known; the birth of a process comes first, made from its fork where the log has none.
 """.
 -export([set_up_of/3, set_ups/0, name/1, lives/0, lives_without_births/0, items/1, logs/1, pid/1, signature/1]).
 -export([oracle/1, arrived/2, root/1, waits/1, expected/2, births_made/1, expected_of/2]).
@@ -24,7 +24,7 @@ next; a `fork` makes its child known; and the birth of a process comes first, fr
 -doc "One item, or two messages that follow each other (`items/1`).".
 -type event() :: atom().
 
-%% waits: what came, earliest first; known: whose items are delivered; born: of these, who has none yet, with its fork
+%% waits: what came, earliest first; known: processes with delivered items; born: those of them without an item yet, with the fork
 %% out: what was delivered, newest first
 -record(oracle, {waits = [] :: [{pos_integer(), witness_event:item()}],
                  known :: [pid()],
@@ -108,7 +108,7 @@ forked({_, {fork, _, C, _, _}} = Fork, O = #oracle{known = Known, born = Born}) 
     O#oracle{known = [C | Known], born = Born#{C => Fork}};
 forked(_, O) -> O.
 
--doc "The log has ended: who is the root of one that does not tell? The one process that nobody has spawned, P.".
+-doc "The log has ended. If it does not name the root, the root is P, the one process that no other has spawned.".
 -spec root(oracle()) -> oracle().
 root(O = #oracle{known = []}) -> delivered(O#oracle{known = [pid(p)]});
 root(O) -> O.

@@ -1,7 +1,7 @@
 -module(witness_operations_SUITE).
 -moduledoc """
-What whoever runs a system in production relies on: nothing of its contents leaves a redacted run, the logger is not
-flooded, telemetry counts everything, and the processes of Witness answer whoever asks them.
+What a system in production relies on: nothing of its contents leaves a redacted run, the logger is not flooded, telemetry
+counts everything, and the processes of Witness answer system messages.
 
 `telemetry` is no dependency: with `WITNESS_TELEMETRY`, a folder with the library's compiled modules, the real one is used,
 otherwise a module of its name, made here, that does as much as is needed.
@@ -128,7 +128,7 @@ init(_, _, Arg) -> {ok, {Arg, none}}.
 handle_event({recv, _, _, stop, _}, {crash, {Binary, _, _, _}}) -> error({oops, Binary});
 handle_event({exit, _, Reason, _}, {info, Secrets}) -> {verdict, no, {Reason, Secrets}};
 handle_event({exit, _, _, _}, {ended, _}) -> {verdict, no, undefined};
-%% Who looks at what else its process has must have one for itself.
+%% A monitor that reads other state of its process must have a process of its own.
 handle_event({exit, _, _, _}, {quiet, _}) -> {verdict, yes, get(nothing)};
 handle_event(_, State) -> {ok, State}.
 
@@ -367,7 +367,7 @@ first_modules(P) ->
         undefined -> []
     end.
 
-%% What they were to do while they are suspended is done later.
+%% What suspended processes had to do is done later.
 what_is_suspended_loses_nothing(Config) ->
     {Run, System} = load(Config),
     Suspended = [P || {P, Label} <- own(), Label =/= witness_run],

@@ -150,7 +150,7 @@ what_nobody_names_has_no_partition(_) ->
     ?assertEqual([], named([], fun() -> spawn(?MODULE, a, []), spawn(fun() -> ok end) end)),
     ?assertEqual([{?MODULE, b, []}],
                  named([{?MODULE, b, 0, false}], fun() -> [spawn(?MODULE, F, []) || F <- [a, b, c]], spawn(?MODULE, b, [1]) end)),
-    %% Callbacks of OTP are told in native code; what a fun or a supervisor is, is not.
+    %% Native code resolves callbacks of OTP, but neither funs nor supervisors.
     Started = fun() -> {ok, S} = gen_server:start(?MODULE, stop_at_once, []), S end,
     ?assertMatch([{?MODULE, init, [_]}], named([{?MODULE, init, 1, false}], Started)),
     ?assertEqual([], named([{?MODULE, init, 2, false}], Started)),
@@ -255,7 +255,7 @@ a_run_has_ended_with_its_last_process(_) ->
 
 %% --- names: native code and Erlang -----------------------------------------------
 
-%% What native code gives no partition must not be named by what Erlang makes of it.
+%% If native code gives a process no partition, no name may match the signature that Erlang resolves.
 what_native_code_leaves_out_has_no_name(_) ->
     Property = ?FORALL({Names, Raws}, {list(pattern()), vector(30, raw(3))},
         begin
@@ -276,7 +276,7 @@ by_erlang({M, F, Args}, Names) ->
     Matching = lists:filter(Of, Names),
     {Matching =/= [], lists:keymember(true, 4, Matching)}.
 
-%% A birth that native code is told of without any process.
+%% Tells native code of a birth, without any process.
 by_native(Session, Raw) ->
     ok = birth(Session, self(), Raw),
     Births = ?N:births(Session),
@@ -309,7 +309,7 @@ raw(Depth) ->
                {1, {erlang, apply, [a_fun(), arguments()]}},
                {4, {proc_lib, init_p, [self(), [], gen, init_it, generic()]}},
                {1, ?LET(MFA, Inner, {'Elixir.Task.Supervised', noreply, oneof([[a, b, c, MFA], [a, b, MFA], [a]])})},
-               %% Nobody writes these, but anybody can.
+               %% No library spawns with these, but any program can.
                {1, {proc_lib, init_p, odd_list()}}, {1, {erlang, apply, odd_list()}}, {1, {gen, init_it, odd_list()}},
                {1, {erts_internal, spawn_init, odd_list()}}]).
 
@@ -343,13 +343,13 @@ a_grouped_partition_is_causal(_) ->
         ?assertEqual([], misplaced(Events))
     end, [1, 64, 1000]).
 
-%% Everybody hears as much as it says.
+%% Each process receives as many messages as it sends.
 chat(N) ->
     Peers = receive {peers, All} -> All end,
     [begin P ! {said, self(), {K, P}}, receive never -> ok after 0 -> ok end end || K <- lists:seq(1, N div length(Peers)), P <- Peers],
     [receive {said, _, _} -> ok end || _ <- lists:seq(1, N)].
 
-%% Events whose cause does not stand before them.
+%% Events that do not come after their cause.
 misplaced(Events) -> misplaced(Events, #{}, []).
 
 misplaced([], _, Misplaced) -> lists:reverse(Misplaced);
@@ -374,7 +374,7 @@ misplaced([E | Events], Seen, Misplaced) ->
 
 %% --- batches ---------------------------------------------------------------------
 
-%% What it hears is all that is traced of it, and by its answer it has been.
+%% Only what a sink hears is traced, and it has been traced when the sink answers.
 sink() -> receive {hear, _, From} -> From ! heard, sink(); stop -> ok end.
 
 hear(P, Term) -> P ! {hear, Term, self()}, receive heard -> ok end.
@@ -455,7 +455,7 @@ consume(Handle, Me, Batches) ->
             end
     end.
 
-%% --- who reads -------------------------------------------------------------------
+%% --- consumers -------------------------------------------------------------------
 
 the_consumer_is_who_takes(_) ->
     Reader = #{session := Session} = open(sink_options(#{batch => 1})),
@@ -542,7 +542,7 @@ a_full_partition_has_a_gap(_) ->
     P ! stop,
     #{batches := [[]]} = partition(close(read(Read, fun ?READER:ended/1)), P).
 
-%% No call of native code makes a hundred thousand terms: what is left stays in hand, and is charged.
+%% No native call makes a hundred thousand terms. The rest stays in hand, and is charged.
 a_large_batch_comes_in_pieces(_) ->
     Reader = #{session := Session} = open(sink_options(#{flush => 60_000})),
     {P, R} = sink(Reader),
@@ -612,7 +612,7 @@ an_exit_that_was_not_reported_is_a_gap(_) ->
 
 %% --- memory ----------------------------------------------------------------------
 
-%% What buffers are said to take is what they take, or more: a few percent less at most.
+%% The accounted size of buffers is their real size or more, and at most a few percent less.
 sizes_are_not_too_small(_) ->
     try memory() of
         _ -> sizes()
@@ -688,7 +688,7 @@ deep_terms_do_no_harm(_) ->
     ?assertEqual(length(Terms), length(Heard)),
     ?assert(Terms =:= Heard).
 
-%% What shares its parts is small in a process, and would be as large as no memory in a message: a process may end with it.
+%% A term that shares its parts is small in a process. Copied into a message it would exceed any memory. A process may end with it.
 shared_terms_do_no_harm(_) ->
     Reader = open(#{}),
     P = born(Reader, fun() -> exit(lists:foldl(fun(_, T) -> {T, T} end, [], lists:seq(1, 100))) end),
@@ -697,7 +697,7 @@ shared_terms_do_no_harm(_) ->
 
 %% --- sessions --------------------------------------------------------------------
 
-%% Whoever was born has an end, and nobody is born without a partition that was announced.
+%% Each process that was born has an end, and none is born without a partition that was announced.
 close_while_processes_are_born(_) ->
     lists:foreach(fun(N) ->
         Reader = open(#{names => [{'_', '_', '_', N rem 3 =:= 0}]}),
@@ -715,7 +715,7 @@ close_while_processes_are_born(_) ->
         end, ?READER:partitions(Closed))
     end, lists:seq(1, 10)).
 
-%% One child after the other: more than that nobody could read.
+%% One child after the other: the reader could not follow more.
 spawning() ->
     {_, Ref} = spawn_monitor(fun() -> self() ! x end),
     receive {'DOWN', Ref, _, _, _} -> spawning() end.
@@ -741,7 +741,7 @@ many_sessions_at_once(_) ->
     [?assertMatch([[{init, _, P, {?MODULE, a, [1]}, _}, {exit, _, normal, _}]],
                   [events(Q) || Q <- ?READER:partitions(close(take_until(R, Complete)))]) || R <- Readers].
 
-%% However the owner dies, while processes are born.
+%% The session ends however its owner dies, while processes are born.
 a_session_ends_with_its_owner(_) ->
     lists:foreach(fun(How) ->
         P = spawn(fun Spawn() -> spawn(fun() -> self() ! x end), receive stop -> ok after 0 -> Spawn() end end),
@@ -762,7 +762,7 @@ a_session_ends_with_its_owner(_) ->
 
 %% --- code ------------------------------------------------------------------------
 
-%% New code takes over; that the old is purged harms nobody.
+%% New code takes over, and the purge of the old code does no harm.
 nothing_happens_to_a_run_when_the_code_is_replaced(_) ->
     Reader = open(#{}),
     P = born(Reader, fun() -> numbers(1) end),
@@ -790,7 +790,7 @@ numbers(N) ->
         numbers(N + 1)
     end.
 
-%% Nobody is traced any more. In a node of its own, since a module that is loaded again does not know older sessions.
+%% No process is traced any more. The test has a node of its own, since a module that is loaded again does not know older sessions.
 without_the_code_nothing_crashes(_) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
     ?assertEqual({[], badarg, 15}, peer:call(Peer, ?MODULE, delete_code, [])),
@@ -815,7 +815,7 @@ delete_code() ->
     #{status := complete} = Partition = partition(close(read(Next, fun ?READER:ended/1)), Q),
     {Info, Taken, length([x || {exit, _, _, _} <- events(Partition)])}.
 
-%% Whatever the processes do at that moment: the VM ends as it was told, and says what it says without tracing.
+%% The VM stops as it was told and prints what it prints without tracing, whatever its processes do at that moment.
 a_node_stops_while_it_is_traced(_) ->
     Quiet = node_that_stops("untraced"),
     ?assertMatch({0, _}, Quiet),
@@ -846,7 +846,7 @@ stop_node([How]) ->
 
 %% --- long ------------------------------------------------------------------------
 
-%% Each with a partition of its own, which is read to its end, not wanted, or forgotten.
+%% Each process has its own partition, which is read to its end, declared unread, or forgotten.
 short_lived_processes_leave_nothing(_) ->
     Count = number("WITNESS_NATIVE_PROCESSES", 200_000),
     Session = ?N:open(#{names => [{?MODULE, b, 1, false}]}),
@@ -863,7 +863,7 @@ short_lived_processes_leave_nothing(_) ->
     Launcher ! stop,
     ?READER:flush().
 
-%% Not all at the same time: who reads could not follow.
+%% Waits for every tenth child: the reader could not follow all at the same time.
 offspring(0) -> ok;
 offspring(N) ->
     {_, Ref} = spawn_monitor(?MODULE, b, [N]),
@@ -948,7 +948,7 @@ racing_session(Pool, Seed) ->
     exit(Switches, kill),
     rand:uniform(3) =:= 1 orelse ?N:close(Session).
 
-%% Switches processes on and off that others switch too.
+%% Switches processes on and off that other actors switch too.
 switch(Session, Pool, Seed) ->
     rand:seed(exsss, Seed),
     switch(Session, Pool).
@@ -989,7 +989,7 @@ sound(Handle) ->
     catch Class:Reason:Stack -> ?MODULE ! {failed, {Class, Reason, Stack}}
     end.
 
-%% Whose session is gone waits in vain, but not for long.
+%% If the session is gone, the consumer waits in vain, but only for 500 ms.
 takes(Handle, Next) ->
     case ?N:take(Handle) of
         empty -> receive witness_data -> takes(Handle, Next) after 500 -> ok end;

@@ -1,6 +1,6 @@
 -module(witness_trace_native_reader).
 -moduledoc """
-For tests: a session of `m:witness_trace_native` whose partitions are all read by the caller.
+For tests: a session of `m:witness_trace_native` in which the caller reads all partitions.
 """.
 
 -export([flush/0, open/1, session/1, born/2, spawned/5, read/2, take/1, close/1, ended/1, partition/2, partitions/1, children/1, events/1,

@@ -1,6 +1,6 @@
 -module(witness_trace_scripted).
 -moduledoc """
-A source of events whose events a test makes occur and has delivered, for real tracers.
+A source of events for real tracers: a test decides when events occur and when they are delivered.
 
 It behaves like the VM (`m:witness_trace_evm`), as the model in `m:witness_outline_core_props_tests` does. A process is
 on in any number of sessions. When an event of it occurs, it goes to each of them, newest session first, with growing
@@ -32,7 +32,7 @@ child occurs with the fork, and waits under the name that is given for it.
   | {deliver, Name :: term()}.
 
 %% sessions: of each process that lives, as {Tracer, Stamped}, newest first
-%% script: what is still to be played; waiting: who waits until it is
+%% script: what is still to be played; waiting: the callers that wait until it is
 -record(vm, {stamp = 0 :: integer(),
              tracers = [] :: [pid()],
              sessions = #{} :: #{witness_event:proc() => [{pid(), boolean()}]},
@@ -74,7 +74,7 @@ settle_rounds(Source, N) ->
     end, Pinged),
     settle_rounds(Source, N - 1).
 
--doc "The tracers in whose sessions a process is on.".
+-doc "The tracers with a session in which a process is on.".
 -spec sessions(pid(), witness_event:proc()) -> [pid()].
 sessions(Source, P) -> gen_server:call(Source, {sessions, P}).
 

@@ -1,9 +1,9 @@
 -module(witness_trust_SUITE).
 -moduledoc """
-A recording is data until somebody says otherwise: no code that it names runs unless this account has recorded it on this machine, or it is
-trusted; and whatever its files hold, they are read or refused, in bounded memory.
+A recording is data until its user trusts it: no code that it names runs unless this account has recorded it on this machine, or it is
+trusted. Whatever its files hold, Witness reads or refuses them in bounded memory.
 
-Every recording of these tests that somebody else could have made names a module that leaves a mark when it is loaded, and when it is called.
+If another account could have made a recording of these tests, it names a module that leaves a mark when it is loaded, and when it is called.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -58,11 +58,11 @@ compiled(Name, Text, Options, Config) ->
     {ok, _} = compile:file(Source, [{outdir, Dir} | Options]),
     Dir.
 
-%% --- who has recorded it ---------------------------------------------------------
+%% --- the account that recorded ---------------------------------------------------
 
 what_is_recorded_here_is_replayed(Config) ->
     [?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})) || Dir <- [bare(Config), whole(Config)]],
-    %% Where it lies does not matter.
+    %% The location of a recording does not matter.
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => copy(bare(Config), Config)})),
     %% Verdicts are sealed, too.
     Dir = file(".rec", Config),
@@ -86,7 +86,7 @@ what_is_no_longer_what_was_recorded_needs_trust(Config) ->
          ?assertMatch({Name, {error, _}}, {Name, witness_record_seal:verify(Dir)}),
          ?assertMatch({Name, {error, _}}, {Name, witness_replay:replay(#{dir => Dir})})
      end || {Name, Change} <- Changes],
-    %% What others may change could be changed after it was looked at.
+    %% A file that other accounts may change could be changed after the check.
     [begin
          Dir = copy(bare(Config), Config),
          ok = file:change_mode(filename:join(Dir, Name), 8#777),
@@ -141,7 +141,7 @@ a_recording_whose_vm_was_killed_is_sealed(Config) ->
     {ok, #{outcome := {ended, {vm, _}}}} = witness_record:await(Recording, 600_000),
     ?assertNot(filelib:is_regular(filename:join(Dir, "modules"))),
     ?assertEqual(ok, witness_record_seal:verify(Dir)),
-    %% What is put there later is not of the recording.
+    %% A file that is added later does not belong to the recording.
     ok = file:write_file(filename:join(Dir, "modules"), "x"),
     ?assertMatch({error, {file, _, _}}, witness_record_seal:verify(Dir)).
 
@@ -203,10 +203,10 @@ trust_lets_it_run(Config) ->
 code_that_cannot_be_woven_never_runs(Config) ->
     Dir = forged(bare(Config), Config),
     ?assertMatch({error, {unwoven, _}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
-    %% Without the modules that were loaded nothing is known of it, which is no licence.
+    %% Without the list of loaded modules nothing is known of the module, and it must not run either.
     ok = gone(filename:join(Dir, "modules")),
     ?assertMatch({error, {unwoven, _}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
-    %% Where the recording claims that it was never loaded, it is refused when a process comes to it.
+    %% If the recording claims that the module was never loaded, the replay refuses it when a process calls it.
     Silent = forged(bare(Config), Config),
     Files = witness_recording_forger:take_apart(Silent),
     ok = witness_recording_forger:put_together(Silent, witness_recording_forger:change(modules, fun(#{modules := Modules} = End) ->
@@ -214,10 +214,10 @@ code_that_cannot_be_woven_never_runs(Config) ->
     end, Files)),
     ?assertMatch({ok, #{outcome := diverged}}, witness_replay:replay(#{dir => Silent, trust => true, allow_changed => true})),
     unmarked(Config),
-    %% One with native functions is never woven. The log answers its functions; for anything else it would have to be loaded.
+    %% A module with native functions is never woven. The log has the results of its functions; anything else would need it loaded.
     ?assertMatch({ok, #{outcome := identical}}, native("native", "1 = witness_trusted_nif:value()", Config)),
     ?assertMatch({ok, #{outcome := diverged}}, native("native_info", "_ = witness_trusted_nif:module_info(module)", Config)),
-    %% One of OTP is loaded as it is.
+    %% A module of OTP is loaded as it is.
     ?assertMatch({ok, #{outcome := identical}},
                  native("native_otp", "_ = crypto:hash(sha256, []), crypto = crypto:module_info(module)", Config)).
 
@@ -237,8 +237,8 @@ native(Name, Body, Config) ->
     unmarked(Config),
     Replayed.
 
-%% The VM of a replay boots before anything that it loads is looked at. Whatever the folders of a recording have under these names, woven or not, it
-%% is never found.
+%% The replay VM boots before it checks what it loads. So it must never find what the folders of a recording have under these names,
+%% woven or not.
 names_of_otp_and_of_witness_are_theirs(Config) ->
     [begin
          Dir = copy(bare(Config), Config),
@@ -261,7 +261,7 @@ names_of_otp_and_of_witness_are_theirs(Config) ->
                                           {witness_log_recording, open, 2}],
             Options <- [[], [debug_info]]].
 
-%% Woven code is made of the debug information, which the digest that a module has of itself leaves out.
+%% Woven code is made of the debug information, and the module's own MD5 digest leaves that out.
 debug_information_that_was_exchanged_is_noticed(Config) ->
     Own = own(Config),
     Others = compiled("others", "-module(witness_trusted).\n-export([main/0]).\nmain() -> erlang:display(other).\n", [debug_info], Config),
@@ -285,7 +285,7 @@ debug_information_that_was_exchanged_is_noticed(Config) ->
     end, Dir),
     {error, {untrusted, _, #{modules := Listed}}} = witness_replay:replay(#{dir => Dir}),
     ?assertEqual([lists, witness_trusted], [Module || {Module, _} <- Listed]),
-    %% Where it was built, and with what options that change nothing, makes none.
+    %% The folder of the build, and options that change nothing, make no difference.
     {ok, Source} = file:read_file(filename:join(Own, "witness_trusted.erl")),
     Elsewhere = compiled("elsewhere", Source, [debug_info, {i, "/nowhere"}], Config),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => bare(Config), pa => [Elsewhere]})).
@@ -418,7 +418,7 @@ relative(Dir, Config) ->
 changed(Kind, Change, Dir) ->
     witness_recording_forger:put_together(Dir, witness_recording_forger:change(Kind, Change, witness_recording_forger:take_apart(Dir))).
 
-%% What an index says of sizes would be wrong.
+%% Without the index, since its sizes would be wrong.
 appended(Kind, Block, Dir) ->
     #{Kind := {Id, Blocks}} = Files = witness_recording_forger:take_apart(Dir),
     without_sizes(Kind, Dir, Files#{Kind := {Id, case Kind of order -> [Block]; _ -> Blocks ++ [Block] end}}).
@@ -495,7 +495,7 @@ recordings_that_are_mutated_run_nothing(Config) ->
     Counts = maps:map(fun(_, L) -> length(L) end, maps:groups_from_list(fun({Outcome, _}) -> Outcome end, Results)),
     Text = io_lib:format("~b mutations of seed ~b: ~p, at most ~b MB more memory", [length(Results), Seed, Counts, megabytes(Results)]),
     ct:pal("~ts", [Text]),
-    %% Some go as far as their events.
+    %% Some mutations are read as far as their events.
     ?assertMatch(#{ok := _, refused := _}, Counts),
     {comment, lists:flatten(Text)}.
 
@@ -524,7 +524,7 @@ harmless(Name, Dir, Config) ->
                           ["replay", "--step", "--command", "where", Dir]]],
     unmarked(Config).
 
-%% Everything that there is to read, and what would replay it: how far the events went, and by how many bytes the VM grew meanwhile.
+%% Reads everything, and starts what would replay it: how far the events went, and by how many bytes the VM grew meanwhile.
 read(Name, Dir, Config) ->
     Before = erlang:memory(total),
     Self = self(),
@@ -614,7 +614,7 @@ device(Printed) ->
 
 %% --- helpers ---------------------------------------------------------------------
 
-%% A copy whose folders are those of the module that leaves marks, and whose digests are right.
+%% A copy with the folders of the module that leaves marks, and with the right digests.
 forged(Source, Config) ->
     Dir = copy(Source, Config),
     Digest = witness_trusted_digest(other(Config)),

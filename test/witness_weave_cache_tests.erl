@@ -1,5 +1,5 @@
 -module(witness_weave_cache_tests).
--moduledoc "What was woven is found again as long as nothing is different, and whatever is on disk, what is given is right.".
+-moduledoc "The cache finds woven code again as long as nothing is different. Whatever is on disk, the code that it returns is right.".
 -include_lib("eunit/include/eunit.hrl").
 
 cache_test_() ->
@@ -22,7 +22,7 @@ woven_once(Dir) ->
     {[Ebin], [], 2} = prepared(Dir, plan()),
     [?assertEqual(witness_weave_recorder, runtime(Ebin, M)) || M <- [wc_a, wc_b]],
     ?assertEqual({[Ebin], [], 0}, prepared(Dir, plan())),
-    %% The time of a file means nothing, and where it lies neither.
+    %% Neither the time of a file nor its folder matters.
     {ok, _} = file:copy(filename:join(Dir, "ebin/wc_a.beam"), filename:join(Dir, "ebin/copy")),
     ok = file:rename(filename:join(Dir, "ebin/copy"), filename:join(Dir, "ebin/wc_a.beam")),
     ok = file:rename(filename:join(Dir, "ebin"), filename:join(Dir, "other")),
@@ -42,7 +42,7 @@ another_plan(Dir) ->
     {[First], [], 2} = prepared(Dir, plan()),
     {[Second], [], 2} = prepared(Dir, (plan())#{timeouts => true}),
     ?assertNotEqual(First, Second),
-    %% Native functions matter where they can be called.
+    %% Native functions matter only if the code can call them.
     {[Second], [], 0} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 1}}),
     write(Dir, wc_b, "f() -> wc_none:wc_none(1)."),
     {[Third], [], 1} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 1}}),
@@ -99,7 +99,7 @@ natives(Dir) ->
     ok = file:write_file(File, zlib:gzip(Plain)),
     ?assertMatch([#{natives := Natives}], read(Dir, "ebin")).
 
-%% What was used within a week stays, and so does everything up to the limit. All is looked at once a day.
+%% What was used within a week stays, and so does everything up to the limit. The cache checks all of it once a day.
 bounded(Dir) ->
     {[First], [], 2} = prepared(Dir, plan()),
     ok = age_file(looked(Dir), 2),
@@ -142,7 +142,7 @@ bounded_while_others_use_it(Dir) ->
      end || I <- lists:seq(1, 20)],
     ?assertEqual([], [F || F <- filelib:wildcard(filename:join([cache(Dir), "*", "*"])), lists:member($., filename:basename(F))]).
 
-%% As if nobody had used any of it for eight days.
+%% As if none of it had been used for eight days.
 age(Folder) ->
     lists:foreach(fun(File) -> age_file(File, 8) end, files(Folder)).
 

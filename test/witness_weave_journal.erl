@@ -16,7 +16,7 @@ stack traces reduced to functions and lines of the program.
 -doc """
 The journal of each process, with how it ended. `overdue` after ten seconds.
 
-`Start` starts the program, whose first process is the first that says that it was born.
+`Start` starts the program. Its first process is the first one that says that it was born.
 """.
 run(Start) ->
     ?TABLE = ets:new(?TABLE, [named_table, public, ordered_set]),
@@ -38,8 +38,8 @@ run(Start) ->
         ets:delete(?TABLE)
     end.
 
-%% A process is answered when it says that it was born, once its end is sure to be seen; and who has forked it then too,
-%% so that it cannot be ended by a link before it traps exits.
+%% When a process says that it was born, it is answered as soon as it is monitored. Its parent is answered only then, so that
+%% a link cannot end the child before it traps exits.
 wait(Ends, Waiting, Timer) ->
     case [P || P := End <- Ends, End =:= unborn orelse End =:= born] of
         [] ->
@@ -82,7 +82,7 @@ journals(Root, Ends) ->
     #{Name => {[plain(Entry, Names) || {P, Entry} <- Entries, P =:= Process], plain(ending(maps:get(Process, Ends)), Names)}
       || Process := Name <- Names}.
 
-%% Of a process that died before anybody asked, how it ended is not known.
+%% If a process died before it was monitored, its exit reason is not known.
 ending({ended, noproc}) -> unknown;
 ending({ended, Reason}) -> Reason.
 
@@ -106,7 +106,7 @@ plain(Term, Names) when is_tuple(Term) -> list_to_tuple(plain(tuple_to_list(Term
 plain(Term, Names) when is_map(Term) -> maps:from_list(plain(maps:to_list(Term), Names));
 plain(Term, _) -> Term.
 
-%% Functions of a run-time module stand below the first function of a process, and around calls that it does.
+%% Functions of a run-time module are below the first function of a process, and around calls that it makes.
 frames(Stack) ->
     Kept = lists:takewhile(fun({M, F, _, _}) -> not bottom(M, F) end, [frame(Frame) || Frame <- Stack]),
     [{M, F, Arity, Line} || {M, F, Arity, Line} <- Kept, not runtime(M), M =/= proc_lib].
@@ -166,7 +166,7 @@ forked(Child, Signature, Value) ->
     log({fork, Child, case Signature of Fun when is_function(Fun) -> signature(Fun); _ -> Signature end}),
     Value.
 
--doc "An effect, whose place among the others is part of what a program does.".
+-doc "An effect. Its place among the others is part of what a program does.".
 eff(Name, Value) ->
     write({effect, Name, Value}),
     Value.

@@ -1,5 +1,5 @@
 -module(witness_weave_keeper_tests).
--moduledoc "Woven modules are loaded for an owner and restored, whoever dies; no process ever is killed for that.".
+-moduledoc "Woven modules are loaded for an owner and restored, whichever process dies. No process is ever killed for that.".
 -include_lib("eunit/include/eunit.hrl").
 
 -export([sent/2, received/1, entry/3]).
@@ -129,7 +129,7 @@ woven_in_use() ->
     ?assertEqual(ok, witness_weave:load(woven([?B, ?A]), self())),
     ok = witness_weave:restore(self()).
 
-%% Nobody holds the fun on a heap, so the VM does not know that it is in use.
+%% No heap holds the fun, so the VM does not know that it is in use.
 stored_funs() ->
     Table = ets:new(funs, [public]),
     Made = fun() -> {Pid, Ref} = spawn_monitor(fun() -> ets:insert(Table, {made, ?A:version_fun()}) end),
@@ -154,7 +154,7 @@ taken_over() ->
     kill(Owner),
     {ok, Other} = witness_weave:prepare(object(?A), #{runtime => ?MODULE, entries => all}),
     ?assertEqual({error, {in_use, ?A}}, witness_weave:load([Other], self())),
-    %% By its name it is the original code that is woven again.
+    %% If the module is given by its name, its original code is woven again.
     {ok, Same} = witness_weave:prepare(?A, #{runtime => ?MODULE}),
     ?assertEqual(ok, witness_weave:load([Same], self())),
     ?assertEqual(#{?A => {self(), loaded}}, witness_weave_keeper:status()),
@@ -222,7 +222,7 @@ woven(Modules) ->
 
 object(Module) -> {Module, atom_to_list(Module), original(Module, 1)}.
 
-%% A loop that says which code it is in, and goes on in the newest if it is told to.
+%% A loop that says which code it runs, and goes on in the newest if it is told to.
 original(Module, Version) ->
     witness_weave_source:code(io_lib:format("""
         -module(~s).

@@ -106,7 +106,7 @@ faults() ->
         {"the dictionary shows what is not the program's", witness_weave_calls, "get_keys => {dictionary, [0, 1]},", ""},
         {"records are not woven", witness_weave, "witness_weave_expr:record_fields(Fields, Context)", "Fields"}]].
 
-%% The same with inline monitoring itself, whose monitors write down what they are given.
+%% The same with inline monitoring itself: the monitors write down what they are given.
 inline_monitors_are_given_what_programs_do() ->
     Dir = filename:join("/tmp", "witness_weave_" ++ os:getpid()),
     ok = filelib:ensure_path(Dir),
@@ -156,7 +156,7 @@ check(Weaver, Plan, Programs, Options) ->
 -doc "Prints a program, and what is wrong with it.".
 show(Tree, Judge) -> io:format(user, "~ts~n~tp~n", [witness_weave_program:source(Tree), Judge(Tree)]).
 
--doc "`ok`, or where the woven program is not the original one. A program in which a fault does not show is none to run.".
+-doc "`ok`, or where the woven program differs from the original one. If a faulty weaver makes the right code, the program is not run.".
 judge(Tree, Weaver) -> judge(Tree, Weaver, #{}).
 
 judge(Tree, Weaver, Additional) ->
@@ -202,16 +202,16 @@ run(Forms) ->
             {{not_compiled, Errors}, []}
     end.
 
-%% The compiler has faults of its own: it refuses, with a message of its last pass, what it has made itself of some programs with
-%% a `receive' within a key of a map. Nothing can be said of these.
+%% The compiler has faults of its own: for some programs with a `receive' within a key of a map, its last pass refuses its own code.
+%% Nothing can be said of these.
 refused({not_compiled, [{_, [_ | _] = Errors}]} = Original) ->
     case lists:all(fun({_, Pass, _}) -> Pass =:= beam_validator end, Errors) of
         true -> ok;
         false -> {Original, original}
     end.
 
-%% Of what is bound in an argument, or in a `receive`, and used later the compiler says what it is a part of. Of code that cannot be reached
-%% it says what it has not found out before.
+%% If a variable is bound in an argument or in a `receive` and used later, the compiler's warning says which expression it is a part of.
+%% In code that cannot be reached, the compiler warns of what it has not found out before.
 warned(Warnings) ->
     [case Warning of
          {Location, erl_lint, {export_var_subexpr, Name, _}} -> {Location, Name};
@@ -234,12 +234,12 @@ same({Journal, unknown}, {Woven, _}) -> equal(Journal, Woven);
 same({Journal, _}, {Woven, unknown}) -> equal(Journal, Woven);
 same(Original, Woven) -> equal(Original, Woven).
 
-%% The compiler leaves out a frame of a function that it knows not to go on, as in `f(X) -> 1 + g(spawn(...))' where `g/1'
-%% takes no process. Of what a call in its place gives it knows nothing: no frame is missing, and there may be more.
+%% If the compiler knows that a function does not go on, it leaves out its frame, as in `f(X) -> 1 + g(spawn(...))' where `g/1'
+%% takes no process. It knows nothing of the result of the woven call. So woven code has every frame, and may have more.
 %%
-%% Of a match that fails within what is sent, as in `self() ! ({a, 1} = f())', the compiler gives the line of what comes next,
-%% and of a `case' that is an argument the line where its expression ends. Woven it is its own, so the line of a failed match
-%% does not count.
+%% If a match fails within what is sent, as in `self() ! ({a, 1} = f())', the compiler gives the line of what comes next. For a
+%% `case' that is an argument, it gives the line where its expression ends. Woven code has the match's own line, so the line of
+%% a failed match does not count.
 equal({{Failed, A}, {stack, [{M, F, N, _} | Original]}}, {{Failed, B}, {stack, [{M, F, N, _} | Woven]}})
         when Failed =:= badmatch; Failed =:= case_clause ->
     equal(A, B) andalso among(Original, Woven);
@@ -254,7 +254,7 @@ among([Frame | Frames], [Frame | Woven]) -> among(Frames, Woven);
 among(Frames, [_ | Woven]) -> among(Frames, Woven);
 among(_, []) -> false.
 
-%% Where sends are replaced, those that the code does to processes of this node are not told.
+%% If sends are replaced, the run-time module is not told of those that the code makes to processes of this node.
 expected([{told, {send, _, _}} = Told, Said | Journal], Plan) -> [Told, Said | expected(Journal, Plan)];
 expected([{said, {send, To, _}} = Said | Journal], #{sends := replaced} = Plan) ->
     [Said || not is_process(To)] ++ expected(Journal, Plan);
@@ -264,7 +264,7 @@ expected([], _) -> [].
 is_process({_, Child}) -> is_integer(Child);
 is_process(To) -> To =:= root orelse To =:= process.
 
-%% What a process says follows at once on what the run-time module was told, but for its end, which it cannot say.
+%% What a process says directly follows what the run-time module was told. The exception is its end, which it cannot say.
 told(Journal, End) ->
     Events = [Entry || {Kind, _} = Entry <- Journal, Kind =:= told orelse Kind =:= said],
     pairs(Events, End).

@@ -39,7 +39,7 @@ calls_test_() ->
                 "apply(lists, M, P)", "element(1, M)", "?MODULE:spawn(M)"]}],
         Text <- Texts].
 
-%% Where a module has a function of the name of one that is imported by itself, that is meant.
+%% If a module has a function with the name of an auto-imported one, a local call means the module's own.
 own_functions_test_() ->
     Own = "-compile({no_auto_import, [spawn/1, send/2, get/0, hibernate/3]}).\nspawn(X) -> X.\nget() -> 0.\nhibernate(_, _, X) -> X.\n",
     [?_assertEqual(none, becomes(Own, Text)) || Text <- ["spawn(M)", "get()", "fun spawn/1", "hibernate(M, P, 1)"]]
@@ -115,7 +115,7 @@ functions_of_the_module_itself_test() ->
     Woven = witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE}),
     ?assertMatch([{function, "ets, lookup, 2"}, {result, _}], lists:sort(told(function(f, Woven)))).
 
-%% Whoever makes the record calls them.
+%% The code that makes the record calls them.
 defaults_of_records_test() ->
     Forms = witness_weave_source:forms("-module(a).\n-export([f/0]).\n-record(r, {a = make_ref(), b = make_ref() :: reference()}).\n"
                                        "f() -> #r{}.\n"),
@@ -123,7 +123,7 @@ defaults_of_records_test() ->
                     witness_weave:weave(Forms, (witness_record_calls:plan())#{runtime => ?MODULE})],
     ?assertMatch([{result, _}, {result, _}], told(Record)).
 
-%% Another process of this node is sent to by the code alone, and whatever else is not.
+%% To another process of this node the code sends by itself. For any other destination it calls the run-time module.
 announced_sends_test_() ->
     Plan = #{runtime => ?MODULE, sends => announced},
     [?_assertEqual([{sent, "@1, @2"}, {send, "erlang, send, [@1, @2]"}], woven_as(Text, Plan))
@@ -152,7 +152,7 @@ replaced_sends_test() ->
         forget()
     end.
 
-%% Before a `receive` that may wait, with what its time is.
+%% A `receive` that may wait is announced with its timeout.
 announced_waits_test_() ->
     Plan = #{runtime => ?MODULE, sends => announced, waits => true},
     [?_assertEqual({Text, Waits}, {Text, [Told || {F, _} = Told <- woven_as(Text, Plan), F =/= received, F =/= send]})
@@ -181,7 +181,7 @@ nothing_to_weave_test() ->
 
 %% --- what the compiler makes of it -----------------------------------------------
 
-%% All that could be warned of, in code of which the compiler does not warn.
+%% Code of which the compiler does not warn, with all that it could warn of after weaving.
 no_warnings_test() ->
     Text = ["""
         -module(witness_weave_case).
@@ -209,7 +209,7 @@ no_warnings_test() ->
     [?assertMatch({ok, _, _, []}, compile:noenv_forms(witness_weave:weave(Forms, (plan())#{entries => Entries}), Options))
      || Entries <- [[], all]].
 
-%% The compiler says for which receives it has a way around what was in the queue before the reference was made.
+%% The compiler says which receives skip what was in the queue before the reference was made.
 selective_receive_test() ->
     Text = """
         -module(witness_weave_case).
@@ -240,7 +240,7 @@ selective_receive_test() ->
     ?assertEqual([reserved_receive_marker, used_receive_marker, reserved_receive_marker, used_receive_marker],
                  Markers(Recorded)).
 
-%% Ten million turns in the space of ten: the stack is as large.
+%% Ten million turns need no more stack than ten.
 tail_calls_test_() ->
     {timeout, 300, fun() ->
         load(witness_weave:weave(loop(), (plan())#{entries => all})),
@@ -284,8 +284,8 @@ turns(N) ->
 
 id(Term) -> Term.
 
-%% The last part of a `try' is written twice by the compiler if it is small, and a function if it is large, which takes a
-%% number of those that funs are named by. Whatever its size, and that of one in it, funs keep their names.
+%% The compiler duplicates the last part of a `try' if it is small. If it is large, it becomes a function, which takes one of the
+%% numbers that name funs. Whatever the size of that part, and of one within it, funs keep their names.
 names_of_funs_test_() ->
     {timeout, 120, fun() ->
         Inner = [inner(Size) || Size <- lists:seq(0, 12)],
@@ -411,7 +411,7 @@ a_receive_in_a_record_is_refused_test() ->
     ?assertMatch({receive_in_record, ?M, {2, _}}, Reason),
     ?assertNotEqual(nomatch, string:find(witness_weave:format_error(Reason), "line 2")).
 
-%% What changes code stays, and what is for the one who compiles goes.
+%% Options that change code stay; those about files, reports and macros of the compilation go.
 options_test() ->
     Code = witness_weave_source:code("-module(witness_weave_case).\n-compile([warnings_as_errors, {inline, [{g, 1}]}, inline_list_funcs]).\n"
                                      "-export([f/0]).\nf() -> g(1).\ng(X) -> X.\n",

@@ -1,5 +1,5 @@
 -module(cli_library).
--moduledoc "A library for the tests of the command line: it receives for whoever calls it.".
+-moduledoc "A library for the tests of the command line: it receives for the process that calls it.".
 
 -export([await/0]).
 

@@ -50,7 +50,7 @@ multiply(N) ->
 
 tell(N) -> N rem 1000 =:= 0 andalso io:format("spawned~n").
 
-%% Until somebody reads the server: an interrupt before that ends a run without a monitor.
+%% Waits until a monitor reads the server: an interrupt before that ends a run without a monitor.
 watched() ->
     case [Run || Run <- processes(), proc_lib:get_label(Run) =:= witness_run, is_watching(witness_run:info(Run))] of
         [] -> erlang:yield(), watched();

@@ -1,7 +1,7 @@
 /*
  * Lanes, and the buffers of events: first one step at a time, then under threads. Writers make partitions of a lane that
  * live for a few events; the consumer of the lane must be told of each of them first, get its events in their order, and its
- * end last. It lets some go, has others go on by themselves, and dies now and then; a timer tells of what lies there.
+ * end last. It lets some go, moves others out, and dies now and then; a timer tells of what is listed.
  *
  *   lanes [SECONDS [SEED]]
  */
@@ -41,7 +41,7 @@ static wn_hub *hub(size_t memory, uint32_t events)
 
 static wn_budget births;
 
-/* A partition of a lane whose process has the number, with the events that come with it. */
+/* A partition of a lane, for the process with this number. */
 static wn_partition *born(wn_hub *of, wn_lane *lane, uint64_t number, outcome *o)
 {
     wn_partition *p = wn_partition_new(of, false);
@@ -91,7 +91,7 @@ static void takes_nothing(wn_lane *lane)
     CHECK(!wn_lane_take(lane, &p, &taken));
 }
 
-/* The consumer has nothing more to do with it. */
+/* The consumer is done with the partition. */
 static void gone(wn_lane *lane, wn_partition *p)
 {
     wn_lane_leave(lane, p);
@@ -106,7 +106,7 @@ static void tell_some(void *argument, uintptr_t consumer)
     *wanted = false;
 }
 
-/* `enough`: the tick lists so many that they are told of at once; `tells`: or what is listed is told of. */
+/* `enough`: the tick lists so many that it tells of them at once; `tells`: or it tells of what is listed. */
 static void ticked(wn_hub *of, wn_lane *lane, bool enough, bool tells)
 {
     uintptr_t consumer = NOBODY;
@@ -135,7 +135,7 @@ static size_t first_word(uintptr_t word)
     return word;
 }
 
-/* Whatever the sizes, entries come back whole and in order, and no more memory is taken than is said. */
+/* Whatever the sizes, entries come back whole and in order, and take no more memory than is accounted. */
 static void entries_come_back(void)
 {
     uint64_t random = 7;
@@ -252,7 +252,7 @@ static void a_lane_is_told_of_enough_or_by_the_timer(void)
     finish(of, &lane);
 }
 
-/* A gap takes events, but whoever reads must know of whom. */
+/* A gap replaces events, but not the birth: the consumer must know which process the gap is of. */
 static void a_birth_is_no_part_of_a_gap(void)
 {
     outcome o;
@@ -360,7 +360,7 @@ static void a_partition_moves_out(void)
     finish(of, &lane);
 }
 
-/* Of what a consumer knew nobody reads on; what it was not told of is the next one's. */
+/* Partitions that a consumer knew become unread; those that it was not told of are the next one's. */
 static void a_consumer_has_a_successor(void)
 {
     outcome o;
@@ -396,7 +396,7 @@ static void a_consumer_has_a_successor(void)
     finish(of, &lane);
 }
 
-/* A lane that nobody takes from any more frees what it has. */
+/* A lane without a consumer frees what it has. */
 static void what_is_left_of_a_lane_is_freed(void)
 {
     outcome o;
@@ -531,7 +531,7 @@ static bool check_taken(wn_taken *taken, uint64_t *number)
     return taken->end != WN_OPEN;
 }
 
-/* Who has moved out is read to its end at once. */
+/* A partition that has moved out is read to its end at once. */
 static void read_out(wn_partition *p, uint64_t number)
 {
     wn_taken taken;

@@ -1,8 +1,8 @@
 /*
  * Partitions beside a model of them: bytes are read as operations, and after each both must have the same.
  *
- * The model knows what the header promises, and no more. Memory is charged in grains whose size is the implementation's
- * affair, so within SLACK of a bound either answer is right, and the model follows the one that it got.
+ * The model knows what the header promises, and no more. Memory is charged in grains, and the implementation chooses
+ * their size. So within SLACK of a bound either answer is right, and the model follows the one that it got.
  *
  * With libFuzzer (clang -fsanitize=fuzzer) the bytes come from there. Otherwise `model [INPUTS [SEED]]` draws them.
  */
@@ -38,10 +38,10 @@ static struct {
     size_t memory, partition_limit, overhead;
     uint32_t batch, now;
     bool ticking;   /* between a wake-up and a tick that says there is nothing left */
-    size_t outside; /* taken from the budget by somebody else */
+    size_t outside; /* taken from the budget, but not by a partition */
     uint64_t next_event, taken;
     model models[PARTITIONS];
-    uintptr_t due[PARTITIONS]; /* whom the next tick has to tell */
+    uintptr_t due[PARTITIONS]; /* the consumers that the next tick has to tell */
 } world;
 
 static uint8_t byte(input *in)
@@ -85,7 +85,7 @@ static bool gap_tells(model *m, wn_reason reason, uint64_t missing)
     forget_events(m);
     m->end = WN_GAP;
     m->reason = reason;
-    /* Also of a gap that comes in the place of what it has been told of. */
+    /* The consumer is told also of a gap that replaces what it has been told of. */
     m->told = false;
     return must_tell(m);
 }
@@ -309,7 +309,7 @@ static void check_world(void)
         partitions++;
         batches += m->count > 0;
         EQUAL(wn_partition_is_unread(m->real), m->unread);
-        /* Nothing may lie there for ever: either the consumer has been told, or the timer runs. */
+        /* No event may wait for ever: either the consumer has been told, or the timer runs. */
         if (m->count > 0 && m->consumer && !m->told)
             CHECK(world.ticking);
     }

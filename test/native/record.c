@@ -2,7 +2,7 @@
  * The recorder's plain C: first one promise at a time, then under threads. What is taken is decoded here, by the
  * formats of docs/internals/record-native.md and not by the recorder's code, and compared with what was recorded.
  *
- * Whatever a process does follows from a seed, so who checks it does it once more. Under threads writers have
+ * Whatever a process does follows from a seed, so the check does it once more. Under threads writers have
  * processes that are born, record and end; one thread flushes, one takes, and one asks for processes that are not its
  * own.
  *
@@ -169,7 +169,7 @@ typedef struct {
     unsigned kind;
     uint64_t value; /* sender, child, call, mark */
     unsigned form;
-    uint64_t number; /* a result, whom a name stands for, a hash */
+    uint64_t number; /* a result, what a name stands for, a hash */
     const uint8_t *item;
     uint64_t size;
 } entry;
@@ -193,7 +193,7 @@ static uint64_t fixed64(const uint8_t **at, const uint8_t *end)
     return value;
 }
 
-/* One step; runs are told one by one, and `again` as the `from` that it stands for. False: there are no more. */
+/* One step. A run gives its steps one by one, and `again` gives the `from` that it repeats. False: there are no more. */
 static bool step(recording *r, trace *t, entry *e)
 {
     bytes *order = &t->stream[0];
@@ -584,7 +584,7 @@ static void runs_take_few_bytes(void)
     closed(r);
 }
 
-/* Whatever was done, and whenever somebody flushed meanwhile. */
+/* Whatever was done, and whenever a flush came meanwhile. */
 static void entries_are_those_that_were_recorded(void)
 {
     uint64_t random = 77;
@@ -690,7 +690,7 @@ static void without_memory_it_ends(void)
     closed(r);
 }
 
-/* Whoever flushes or not, and however few are taken at a time: what is taken can be decoded as it comes. */
+/* With or without flushes, and however few blocks are taken at a time: what is taken can be decoded as it comes. */
 static void data_and_births_are_taken_before_their_entries(void)
 {
     uint64_t random = 99;
@@ -821,7 +821,7 @@ static void *taker(void *argument)
     return NULL;
 }
 
-/* Asks for whomever there is, or was, or will be; none of them is his own. */
+/* Asks for processes that there are, or were, or will be; none of them is its own. */
 static void *stranger(void *argument)
 {
     uint64_t random = work.seed;

@@ -22,7 +22,7 @@
 #define WRITERS 4u
 #define PROCESSES 200u /* of a partition, for the numbers of events */
 #define MOST_EVENTS 300u
-#define PATIENCE 20 /* seconds: who waits longer was forgotten */
+#define PATIENCE 20 /* seconds: a thread that waits longer was forgotten */
 
 typedef enum { PROMPT, SLOW, ABSENT, LATE, WAITER, UNREADER, MODES } mode;
 
@@ -149,7 +149,7 @@ static void insert(const writer *w)
     wn_slot *slot = wn_table_slot(&world.table, w->process);
     wn_lock_take(&slot->lock);
     CHECK(wn_slot_find(slot, w->process) == NULL);
-    /* The first of a partition has its entry there. */
+    /* The first process of a partition is inserted as such. */
     CHECK(wn_slot_insert(slot, w->process, w->part->partition, w->number == 0) != NULL);
     wn_lock_give(&slot->lock);
 }
@@ -183,7 +183,7 @@ static bool fork_child(const writer *parent, writer *child, uint64_t *random)
     return born;
 }
 
-/* Somebody else ends the tracing of a process. */
+/* Another thread ends the tracing of a process. */
 static void take_out(uint64_t *random)
 {
     uintptr_t process = (uintptr_t)random_below(random, PARTS * PROCESSES) << 4 | 3;
@@ -267,7 +267,7 @@ static void read_batch(part *p, const wn_taken *taken)
         CHECK(number < PROCESSES);
         EQUAL(event >> 32 & 0xFFFFFF, p->next[number]);
         p->next[number]++;
-        /* What the process had seen stands before. */
+        /* What the process had seen comes before. */
         if (seen >> 56)
             CHECK(p->next[(seen >> 56) - 1] > (seen >> 32 & 0xFFFFFF));
     }
@@ -358,7 +358,7 @@ static void set_up(uint64_t seed)
         p->partition = wn_partition_new(world.hub, true);
         CHECK(p->partition && sem_init(&p->bell, 0, 0) == 0);
         p->first = 1 + random_below(&random, WRITERS);
-        /* Theirs are the first numbers: a thread that begins late would find them all taken by the children of others. */
+        /* They have the first numbers: a late thread would find all numbers taken by the children of others. */
         p->processes = p->first;
         for (uint32_t i = 0; i < p->first; i++)
             wn_partition_join(p->partition);
@@ -369,7 +369,7 @@ static void check_part(const part *p)
 {
     snprintf(doing, sizeof doing, "mode %d, end %d", (int)p->mode, (int)p->end.end);
     CHECK(p->taken <= p->added && p->added <= p->tried);
-    /* A gap, of which there is one at most, is told of also to whoever has been told and has not taken yet. */
+    /* A consumer that was told and has not taken yet is told also of a gap. There is at most one gap. */
     CHECK(p->tells <= p->takes + (p->end.end == WN_GAP || p->mode == UNREADER));
     if (p->mode == UNREADER && p->end.end == WN_OPEN)
         return;
@@ -383,7 +383,7 @@ static void check_part(const part *p)
     }
     CHECK(p->end.reason >= WN_OVERFLOW && p->end.reason <= WN_LOST);
     CHECK(p->taken + p->end.missing >= p->added && p->taken + p->end.missing <= p->tried);
-    /* Nobody has written any more when the gap was taken. */
+    /* No thread wrote any more when the gap was taken. */
     if (p->mode == LATE)
         EQUAL(p->taken + p->end.missing, p->tried);
 }
@@ -419,7 +419,7 @@ static void *tick_at_once(void *argument)
     }
 }
 
-/* Who is told adds the next event while the timer still makes up its mind to rest. */
+/* The thread that is told adds the next event while the timer still decides whether to rest. */
 static void no_wake_up_is_lost(void)
 {
     pthread_t timer;

@@ -10,7 +10,7 @@
 
 /* --- checks ---------------------------------------------------------------------- */
 
-/* What the test was doing, for whoever reads that it failed. */
+/* What the test was doing, for the message of a failure. */
 static const char *test_name = "";
 static _Thread_local char doing[200] = "";
 
@@ -80,7 +80,7 @@ static inline void batch_put(void **place, uint64_t event)
 
 #define NOBODY UINT64_C(0xBAD)
 
-/* What a call asked for, and whom to tell, or NOBODY. */
+/* What a call asked for, and the consumer to tell, or NOBODY. */
 typedef struct {
     bool done;
     unsigned todo;

@@ -80,7 +80,7 @@ static void tell_one(void *argument, uintptr_t consumer)
     *told = consumer;
 }
 
-/* All that is left of a hub and a partition whose consumer and only member are there. */
+/* Releases a hub and a partition with its consumer and only member; checks that nothing is left. */
 static void finish(wn_hub *of, wn_partition *p)
 {
     uintptr_t told = 0;
@@ -318,7 +318,7 @@ static void a_lost_event_is_a_gap(void)
     finish(of, p);
 }
 
-/* In each state: nothing is added, nobody is told, nothing is taken, no memory is kept. */
+/* In each state: nothing is added, no consumer is told, nothing is taken, no memory is kept. */
 static void unread_in_every_state(void)
 {
     enum { FRESH, EVENTS, TOLD, IN_HAND, COMPLETE, STOPPED, GAP, ENDED, STATES };
@@ -521,7 +521,7 @@ static void a_consumer_that_comes_while_the_timer_rests_is_told(void)
 
 /* --- references ------------------------------------------------------------------ */
 
-/* As at the end of a run: nobody takes, leaves, or looks for readers any more. */
+/* As at the end of a run: nothing takes, leaves, or looks for readers any more. */
 static void the_last_reference_frees_what_is_buffered(void)
 {
     wn_hub *of = hub(LARGE, LARGE, 1);
@@ -542,7 +542,7 @@ static void the_last_reference_frees_what_is_buffered(void)
     check_nothing_left();
 }
 
-/* Without a timer what is listed would have its last reference in the list. */
+/* Without a timer, the list would keep the last reference of what is listed. */
 static void a_drained_hub_keeps_nothing(void)
 {
     wn_hub *of = hub(LARGE, LARGE, 64);
@@ -632,7 +632,7 @@ static void a_partition_wants_what_its_consumer_wants(void)
     finish(of, p);
 }
 
-/* Names of processes are counted up: neighbours must not crowd in a few slots. */
+/* Names of processes are counted up: neighbours must not share a few slots. */
 static void tracees_are_spread_over_the_slots(void)
 {
     wn_table table;
@@ -663,7 +663,7 @@ static void nothing_is_named_without_patterns(void)
     wn_names_free(&names);
 }
 
-/* Compared with a look at each pattern in turn. */
+/* Compared with a linear search of the patterns. */
 static void names_are_those_of_the_patterns(void)
 {
     uint64_t seed = 3;

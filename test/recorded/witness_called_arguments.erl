@@ -1,9 +1,9 @@
 -module(witness_called_arguments).
 -moduledoc """
 Arguments of the calls that inline monitoring weaves (`m:witness_weave_calls`), as `m:witness_recorded_arguments` has those of recorded calls.
-Beside what is the same, an entry says of a call that only the process that has made the arguments can make it (`mine`).
+In addition, an entry can be marked `mine`: only the process that has made the arguments can make the call.
 
-Servers that are called are started by another process, so that the events of the process that calls are those of the call. They end with it.
+Another process starts the servers that are called, so that the caller's events are only those of the call. The servers end with the caller.
 """.
 -export([entries/1, failing/1, is_called/1, stack/1, seen/1]).
 -export([stays/1, told/2, told_by/2, both/1, ends/1, acks/2, acks_not/1, woken/0, error_0/0]).
@@ -298,14 +298,14 @@ wrong(I, Args) ->
     trapping(),
     lists:sublist(Args, I - 1) ++ [{witness_wrong} | lists:nthtail(I, Args)].
 
-%% A response to a request that is none would be waited for.
+%% With a wrong request, the call would wait for a response.
 waits({_, Function, Arity}, 1) when Function =:= receive_response; Function =:= wait_response -> Arity < 3;
 waits({gen, call, _}, 2) -> true;
 waits(_, _) -> false.
 
 -doc """
-Whether a call is made in this way. Where the function itself begins a process it is not woven, and what begins is the same
-whatever the arguments: some of them are enough.
+Whether a call is made in this way. If the function itself begins a process, the call is not woven, and what begins is the same
+whatever the arguments. So some of them are enough.
 """.
 is_called({MFA, N, Way}) ->
     N =:= 1 orelse witness_recorded_calls:is_woven(Way) orelse N =:= length(witness_recorded_calls:cases(?MODULE, MFA)).
@@ -355,7 +355,7 @@ begun(Behaviour, Name, Owner) ->
     {ok, Server} = apply(Behaviour, start, Name ++ [?SERVER, {Behaviour, Owner}, []]),
     Server.
 
-%% It has one child, which is dead so long as it is not started again.
+%% It has one child, which is dead until it is started again.
 supervisor() ->
     elsewhere(fun(Owner) ->
         {ok, Supervisor} = gen_server:start(supervisor, {self, ?SERVER, {supervisor, Owner}}, []),
@@ -366,7 +366,7 @@ supervisor() ->
 
 child(Id, Owner) -> #{id => Id, start => {?SERVER, child, [Owner]}}.
 
-%% It may end, and with it the link, before it is seen what there is.
+%% It may end, and with it the link, before the caller reads its links.
 task(M, F, Args) ->
     put(ending, true),
     put(answered, true),
@@ -394,15 +394,15 @@ freed() ->
             receive {'DOWN', Ref, process, Pid, _} -> ok end
     end.
 
-%% A server that is linked and does not start is no end of who starts it.
+%% A linked server that does not start must not end the process that starts it.
 trapping() -> process_flag(trap_exit, true).
 
-%% Where it is not waited for, it may start all the same.
+%% If the call does not wait for the start, the server may start all the same.
 starting() ->
     put(answered, true),
     trapping().
 
-%% Messages that come because of the call are waited for.
+%% `seen/1` waits for so many messages that come because of the call.
 expect(N) -> put(expected, N).
 
 %% They come to the process that makes the call.

@@ -56,7 +56,7 @@ note(Step) ->
             ok
     end.
 
--doc "The first thing that a process says: who has spawned it.".
+-doc "The first thing that a process notes: its parent.".
 born(Parent) ->
     true = ets:insert(?TABLE, {{born, self()}, Parent}),
     ok.
@@ -94,7 +94,7 @@ child(Pid) ->
     note({spawn, Pid}),
     Pid.
 
--doc "A message that nobody has sent.".
+-doc "A message that no process has sent.".
 bare(Msg) ->
     content(Msg),
     case Msg of
@@ -109,7 +109,7 @@ result(MFA, Value) ->
 
 either(Alternatives) -> note({either, Alternatives}).
 
--doc "How a process has ended, as somebody else has heard.".
+-doc "How a process has ended, as another process has heard.".
 ended(Pid, Reason) ->
     true = ets:insert(?TABLE, {{ended, Pid}, Reason}),
     ok.

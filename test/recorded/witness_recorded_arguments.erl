@@ -5,7 +5,7 @@ which they fail are the same for all.
 
 An entry is `{Value, Function, Args}`, or `{Value, Function, Arity, fun(() -> Args)}` where something has to be there first. `Value`
 says what is the same in every run: `same`, the value; `kind`, what kind of term it is; `some`, that there is one;
-`handle`, what is one of the VM that it is made in, also in a replay. The process that calls has made the
+`handle`, a handle of the VM in which it is made, also in a replay. The process that calls has made the
 arguments, and what it can see afterwards is what the call has done (`seen/1`).
 """.
 -export([entries/1, failing/1, only_failing/0, never/0, is_called/1, stack/1, seen/1]).
@@ -250,7 +250,7 @@ table() ->
 
 without_table() -> _ = [ets:delete(?TABLE) || ets:whereis(?TABLE) =/= undefined].
 
-%% As long as who has made it.
+%% Lives as long as the process that has made it.
 waiting() ->
     Owner = self(),
     spawn(fun() ->
@@ -397,7 +397,7 @@ only_failing() ->
 failing({_, _, 0}) -> [];
 failing({_, _, Arity} = MFA) -> [lists:duplicate(Arity, {witness_wrong}) || not lists:member(MFA, only_succeeding())].
 
-%% Functions that end the VM, or wait for ever, where their arguments are none.
+%% Functions that end the VM, or wait for ever, if their arguments are wrong.
 only_succeeding() ->
     [{erts_code_purger, purge, 1}, {erts_code_purger, soft_purge, 1}, {init, ensure_loaded, 1}, {init, get_argument, 1},
      {init, get_configfd, 1}, {init, notify_when_started, 1},
@@ -417,7 +417,7 @@ never() ->
      %% They are called when their module is loaded.
      {prim_buffer, on_load, 0}, {prim_file, on_load, 0}, {prim_net, on_load, 0}, {prim_net, on_load, 1}, {prim_socket, on_load, 0},
      {prim_socket, on_load, 1}, {zlib, on_load, 0},
-     %% They wait for messages of the VM that nothing here has it send; in `hibernate' it is the function that is called next that matters.
+     %% They wait for messages that the VM does not send here. Of `hibernate', only the function that is called next matters.
      {erlang, hibernate, 0}, {erlang, hibernate, 3}, {erts_internal, await_microstate_accounting_modifications, 3},
      {erts_internal, await_sched_wall_time_modifications, 2}, {erts_internal, gather_io_bytes, 2},
      {erts_internal, gather_microstate_accounting_result, 2}, {erts_internal, gather_sched_wall_time_result, 1},

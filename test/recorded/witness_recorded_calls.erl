@@ -18,7 +18,7 @@ told(Collector, Written, Arguments, Modules) -> Collector ! {outcomes, outcomes(
 -doc "For each function of these modules, number of its arguments, and way: what came of it.".
 outcomes(Written, Arguments, Modules) ->
     ok = logger:set_primary_config(level, none),
-    %% Frames that are added to a stack trace are to be no reason that others are cut off.
+    %% Frames that are added to a stack trace must not cut others off.
     _ = erlang:system_flag(backtrace_depth, 60),
     [{Key, shape(How, isolated(Written, Arguments, Key, I))}
      || {I, {M, _, _} = MFA} <- Written:rows(), lists:member(M, Modules),
@@ -46,25 +46,25 @@ one(Written, Arguments, {MFA, N, Way} = Key, I) ->
     {Way, Do} = lists:keyfind(Way, 1, ways(How)),
     Outcome = case Do({Written, I, Key}, MFA, Args) of
         {value, Value} when How =:= handle -> {value, kind(Value)};
-        %% The order of a dictionary depends on how many entries it has, also those that are not seen.
+        %% The order of a dictionary depends on the number of its entries, also of hidden ones.
         {value, [_ | _] = List} when element(1, MFA) =:= erlang, element(2, MFA) =:= erase orelse element(2, MFA) =:= get
                                      orelse element(2, MFA) =:= get_keys -> {value, lists:sort(List)};
         {Class, Reason, Stack} -> {Class, Reason, Arguments:stack(Stack)};
         Other -> Other
     end,
     Seen = Arguments:seen(Args),
-    %% What it has spawned is not ended by this.
+    %% The exit must not end what the process has spawned.
     {links, Links} = process_info(self(), links),
     _ = [unlink(Link) || Link <- Links],
     exit({outcome, Outcome, Seen}).
 
 %% --- ways ------------------------------------------------------------------------
 
-%% What is made for one process only it can use: its messages, and the one that wakes it.
+%% Only the process that made such arguments can use them: its messages, and the one that wakes it.
 ways(mine) -> written() ++ known_later();
 ways(_) -> written() ++ known_later() ++ first().
 
--doc "Whether the call stands in what is written, however it comes to be the call that it is.".
+-doc "Whether the call is in the text of a woven module, in whatever way.".
 is_woven(Way) -> lists:keymember(Way, 1, written() ++ known_later() ++ begun()).
 
 written() ->
@@ -127,7 +127,7 @@ first() ->
             end}]]
     ++ begun().
 
-%% A function that is written begins, and calls it last.
+%% The process begins with a function of the written module, which makes the call last.
 begun() ->
     [{Way, fun({Written, I, Key}, _, Args) -> Do(?MODULE, first, [Key, Written, I, Args]) end}
         || {Way, Do} <- [
@@ -147,7 +147,7 @@ first(_Key, Written, I, Args) -> Written:tail(I, Args).
 -doc false.
 sleeping(_Key, M, F, Args) -> erlang:hibernate(M, F, Args).
 
-%% It may have ended before it was monitored, and then nobody knows why.
+%% If it ended before it was monitored, its exit reason is not known.
 ended(Pid) ->
     Ref = monitor(process, Pid),
     receive {'DOWN', Ref, process, Pid, _} -> ended end.
@@ -171,12 +171,12 @@ requested(Ref, How) ->
 %% --- what is compared ------------------------------------------------------------
 
 shape(kind, {outcome, {value, Value}, Seen}) -> {outcome, {value, kind(Value)}, plain(Seen)};
-%% Whether the answer is the result or comes as a message may be seen there, too.
+%% The messages, too, may show whether the answer is the result or comes as a message.
 shape(some, {outcome, {value, _}, Seen}) -> {outcome, {value, some}, plain(Seen#{messages := some})};
 shape(_, Outcome) -> plain(Outcome).
 
 -doc """
-What is the same in every run. Identifiers are others in each VM, and so are the arguments in stack traces. The funs that stand for calls are others.
+What is the same in every run. Identifiers differ in each VM, and so do arguments in stack traces. The funs that replace calls differ, too.
 """.
 plain({M, F, Args, Info}) when is_atom(M), is_atom(F), is_list(Info) -> {M, named(F), arity(Args), [Line || {line, Line} <- Info]};
 plain([{M, F, _, Info} = Frame | Tail]) when is_atom(M), is_atom(F), is_list(Info) ->
@@ -187,14 +187,14 @@ plain(Map) when is_map(Map) -> #{plain(Key) => plain(Value) || Key := Value <- M
 plain(Term) when is_pid(Term); is_reference(Term); is_port(Term); is_function(Term) -> kind(Term);
 plain(Term) -> Term.
 
-%% Frames that are added to a stack trace are left out, and so is the function below them that is called once more.
+%% Leaves out the frames that are added to a stack trace, and the function below them that is called once more.
 below({M, F}, [{M, F, _, _} | Tail]) -> below({M, F}, Tail);
 below(Function, [{M, F, _, _} | Tail] = Frames) when is_atom(M), is_atom(F) ->
     case is_own(M, F) of true -> below(Function, Tail); false -> Frames end;
 below(_, Frames) -> Frames.
 
-%% The first function of a process stands in a stack trace where it is called once more, and one that fails in its last call, of a
-%% function of the VM, does not.
+%% If the first function of a process is called once more, it is in a stack trace. If a function fails in its last call, and that is
+%% of a function of the VM, it is not.
 is_own(?MODULE, first) -> true;
 is_own('Elixir.Agent.Server', run) -> true;
 is_own(Module, Function) ->

@@ -1,7 +1,7 @@
 -module(witness_recorded_checked).
 -moduledoc """
-A program whose processes do the same in every run, in the same order whether messages count when they come or when they are
-taken: a server, processes that were spawned with funs, by name and with timeouts.
+A program with processes that do the same in every run. The order is the same whether messages count when they come or when they
+are taken. It has a server, and processes that were spawned with funs, by name and with timeouts.
 """.
 -behaviour(gen_server).
 
@@ -29,7 +29,7 @@ forever() ->
     receive {_, 1} -> io:format("running~n") end,
     receive never -> ok end.
 
-%% Too much to stand in a birth.
+%% Too large for a birth.
 large() ->
     {Pid, Ref} = spawn_monitor(?MODULE, sized, [lists:seq(1, 5000), self()]),
     receive {sized, 5000} -> ok end,

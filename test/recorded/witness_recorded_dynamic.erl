@@ -6,7 +6,7 @@
 -export([functions/0, found/1, loaded/1, made/0]).
 -export([told/1]).
 
--doc "Sends and calls whose functions are values; timers that call; text that is evaluated; calls of this node by itself.".
+-doc "Sends and calls of functions that are values; timers that call; text that is evaluated; calls of this node by itself.".
 functions() ->
     Me = self(),
     Send = fun erlang:send/2,

@@ -1,7 +1,7 @@
 -module(witness_recorded_forward).
 -moduledoc """
-Messages that take another way than who sent them would expect: two of one server reach a resource in the other order, through
-two workers; and answers that come from whoever was asked in the end.
+Messages that take another way than their sender would expect: two of one server reach a resource in the other order, through
+two workers; and answers that come from the process that was asked in the end.
 """.
 -behaviour(gen_server).
 
@@ -11,8 +11,8 @@ two workers; and answers that come from whoever was asked in the end.
 -define(ROUNDS, 5).
 
 -doc """
-How they came, round after round. The worker that gets the first of two waits for time to pass: in a replay it does not, and would be the
-first one.
+The order in which requests came, round after round. The worker that gets the first of two waits for time to pass. In a replay it does
+not wait, and would be the first one.
 """.
 reversed() ->
     Self = self(),
@@ -46,7 +46,7 @@ resource(To, N, Order) ->
             resource(To, N - 1, [Request | Order])
     end.
 
--doc "Who asks is answered by the last one of a chain, in the order in which they are done.".
+-doc "The last server of a chain answers requests, in the order in which they are done.".
 forwarded() ->
     {ok, Front} = gen_server:start_link(?MODULE, none, []),
     Chain = lists:foldl(fun(_, Server) ->
@@ -67,7 +67,7 @@ answers(Ids, Answers) ->
 
 init(Next) -> {ok, Next}.
 
-%% Whoever is last has others answer, one for each.
+%% The last server has other processes answer, one for each request.
 handle_call(Request, Client, Next) -> handle_cast({forwarded, Request, Client}, Next).
 
 handle_cast({forwarded, {ask, N}, Client}, none) ->

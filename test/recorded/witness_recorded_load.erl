@@ -1,7 +1,7 @@
 -module(witness_recorded_load).
 -moduledoc """
-Pairs of processes that write to each other as fast as they can, and somebody who looks how much memory that takes: that
-of the VM, and what the recorder holds until it is written.
+Pairs of processes that write to each other as fast as they can, and a process that samples how much memory that takes: that
+of the VM, and what the recorder buffers until it is written.
 """.
 
 -export([run/3, held_up/2]).
@@ -9,7 +9,7 @@ of the VM, and what the recorder holds until it is written.
 -define(SAMPLE, 100).            % milliseconds
 -define(ROUNDS, 5_000).
 
--doc "So many pairs for so many seconds, or until the recording has ended; what was seen goes to a file.".
+-doc "So many pairs for so many seconds, or until the recording has ended; the samples go to a file.".
 run(Pairs, ended, File) -> load(Pairs, ended, File);
 run(Pairs, Seconds, File) -> load(Pairs, erlang:monotonic_time(millisecond) + 1000 * Seconds, File).
 
@@ -31,7 +31,7 @@ ping(Pong, Until, N) when N rem ?ROUNDS =:= 0, N > 0 ->
     end;
 ping(Pong, Until, N) -> round(Pong, Until, N).
 
-%% Most of what is recorded is messages; now and then there is data: a message to oneself with options is kept as it is.
+%% Most of what is recorded is messages. Now and then there is data: the recording keeps a message to oneself with options as it is.
 round(Pong, Until, N) ->
     Pong ! {ping, self(), N},
     receive {pong, N} -> ok end,
@@ -72,7 +72,7 @@ resident() ->
         {error, _} -> 0
     end.
 
--doc "While so many processes look at the clock, the writer is held up until the recorder gives up; then the program does what it still has to do.".
+-doc "So many processes read the clock, and the writer is suspended until the recorder gives up. Then the program goes on.".
 held_up(Number, File) ->
     [Writer] = [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {witness_record_writer, init, 1}],
     true = erlang:suspend_process(Writer),

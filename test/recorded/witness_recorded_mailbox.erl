@@ -8,7 +8,7 @@
 
 -define(SENDERS, 5).
 -define(ROUNDS, 40).
-%% More than may lie before one whose senders wait.
+%% More messages than may be queued for a process before its senders wait.
 -define(AHEAD, 5_000).
 
 -doc "Five senders race; the receiver takes what it likes best first, looks without waiting, and waits a moment.".
@@ -53,8 +53,8 @@ rest(Taken) ->
     end.
 
 -doc """
-Senders that are far ahead of who receives: it first waits for what comes when they have sent everything; they send each other very much, and
-take it then; and some of it nobody takes.
+Senders that are far ahead of the receiver. First, the receiver waits for a message that comes when a sender has sent everything. Then two
+processes send each other very much before they take it. Some of it no process takes.
 """.
 ahead() ->
     Me = self(),
@@ -107,7 +107,7 @@ many() ->
     [receive {_, From} = M -> message(From, M) end || _ <- Pids],
     length(Pids).
 
--doc "Requests whose replies go to an alias, some of which come when nobody waits any more.".
+-doc "Requests with replies to an alias. Some replies come when no process waits any more.".
 aliases() ->
     Server = spawned(fun alias_server/0),
     Replies = [request(Server, N) || N <- lists:seq(1, 60)],
@@ -160,7 +160,7 @@ awake({Me, How}) ->
         {wake, Me, N} = M -> message(Me, M), Me ! {awake, self(), N}, sleep(Me, How)
     end.
 
--doc "Processes whose birth is asked for, and told by a message.".
+-doc "Processes that are spawned by a request. A message tells that they were born.".
 requested() ->
     [begin
          Request = spawn_request(?MODULE, child, [self()], [{reply_tag, born}, monitor]),
@@ -214,7 +214,7 @@ task(Parent, N) ->
     proc_lib:init_ack({ok, self()}),
     Parent ! {task, self(), N * N}.
 
--doc "A process whose code is not woven hands messages on: they are its own, not those of whoever wrote to it.".
+-doc "A process with code that is not woven hands messages on: they are its own, not those of the processes that wrote to it.".
 relayed() ->
     Me = self(),
     Relay = spawned(fun() -> witness_recorded_relay:relay(Me) end),

@@ -1,7 +1,7 @@
 -module(witness_recorded_marks).
 -moduledoc """
-Receives of what has a reference that was just made, in a process in which very many messages wait. Where the compiler has seen
-that, a `receive` begins behind them; where it has not, it passes them one by one, which the VM counts as work of the process.
+Receives of messages with a reference that was just made, in a process in which very many messages wait. If the compiler has seen
+that, a `receive` begins behind them. If not, it passes them one by one, which the VM counts as work of the process.
 """.
 -behaviour(gen_server).
 
@@ -12,7 +12,7 @@ that, a `receive` begins behind them; where it has not, it passes them one by on
 
 -doc "Reductions for each way to make a reference, of some calls with so many messages waiting.".
 work(Waiting) ->
-    %% On the heap they would be looked at in each garbage collection.
+    %% On the heap, each garbage collection would read them.
     process_flag(message_queue_data, off_heap),
     {ok, Server} = gen_server:start(?MODULE, [], []),
     Echo = spawn(fun echo/0),
@@ -77,7 +77,7 @@ by_request(_) ->
         receive {'DOWN', Ref, process, Pid, done} -> ok end
     end.
 
-%% Nobody can see where it comes from.
+%% The compiler cannot see where the reference comes from.
 by_unknown(Echo) -> answered(hd([make_ref()]), Echo).
 
 answered(Ref, Echo) ->

@@ -21,7 +21,7 @@ race(Table, I, N) ->
     _ = result({ets, lookup, 2}, ets:lookup(Table, N rem 7)),
     race(Table, I, N - 1).
 
--doc "Calls whose results cannot be computed again.".
+-doc "Calls with results that cannot be computed again.".
 calls() ->
     Pids = [monitored(fun() -> call(30) end) || _ <- [1, 2]],
     [receive {'DOWN', Ref, process, Pid, _} = Down -> content(Down) end || {Pid, Ref} <- Pids],

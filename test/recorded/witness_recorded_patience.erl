@@ -1,7 +1,7 @@
 -module(witness_recorded_patience).
 -moduledoc """
-Servers that are slow or crash, clients that wait for a millisecond or two, and somebody who kills both at any point. What they
-try is decided by a seed; what comes of it, by chance.
+Servers that are slow or crash, clients that wait for a millisecond or two, and a process that kills both at any point. A seed
+decides what they try, and chance decides what comes of it.
 """.
 -behaviour(gen_server).
 
@@ -35,7 +35,7 @@ chosen(List, State) ->
     {N, Next} = rand:uniform_s(length(List), State),
     {lists:nth(N, List), Next}.
 
-%% --- who kills -------------------------------------------------------------------
+%% --- the killer ------------------------------------------------------------------
 
 killer(_, _, 0) -> ok;
 killer(S, Clients, N) ->

@@ -1,20 +1,20 @@
 -module(witness_recorded_random).
 -moduledoc """
-Runs a program that somebody has generated: a term, which says what a process does. Every program ends.
+Runs a generated program: a term, which says what a process does. Every program ends.
 
 | Step | |
 |---|---|
 | `{spawn, Steps, Options}` | a child does these |
 | `{send, To, Tag}`, `{sends, To, Tags}`, `{send_name, Name, Tag}` | to a process that it knows: itself, its parent, its children, others |
 | `{take, Tags, Time}` | receives a message with one of these tags, or with any |
-| `{pick, Tags, Which, Time}` | the same, of those whose number has this remainder (`{Divisor, Remainder}`), or of any |
+| `{pick, Tags, Which, Time}` | the same, of those with a number that has this remainder (`{Divisor, Remainder}`), or of any |
 | `{pick_of, Last, Tags, Time}` | the same, of the last process that it has come to know, or the one before, ... |
 | `{timer, Time, Tag}` | a message later |
 | `{register, Name}`, `{monitor, To}`, `{link, To}`, `{kill, To, Reason}` | |
 | `{count, Key}` | adds to a counter that all share |
 | `{busy, N}`, `{trap, Bool}`, `{exit, Reason}`, `hibernate` | |
 
-Each message has a number of its sender's, and who has done all takes what is there: so it is seen when messages change places.
+The sender numbers its messages. A process that has done all its steps takes what is there, so a changed order of messages is seen.
 """.
 
 -import(witness_recorded, [message/2, content/1, timeout/0, result/2, ended/2]).
@@ -28,7 +28,7 @@ start_all(Programs) ->
     true = register(witness_recorded_main, self()),
     all(Programs).
 
--doc "The same. The result is what its processes have noted, who are told by the name of the listener to whom.".
+-doc "The same. The result is what its processes have noted. They send that to the registered name of the listener.".
 told(Programs) -> witness_recorded:listening(fun() -> all(Programs) end).
 
 all(Programs) ->
@@ -36,7 +36,7 @@ all(Programs) ->
     lists:foreach(fun start/1, Programs).
 
 start(Steps) ->
-    %% Whatever belongs to the program has this group leader.
+    %% Each process of the program has this group leader.
     Leader = witness_recorded:spawned(fun() -> receive never -> ok end end),
     Own = group_leader(),
     true = group_leader(Leader, self()),
@@ -46,7 +46,7 @@ start(Steps) ->
     exit(Leader, kill).
 
 wait(Leader) ->
-    %% Who has ended since the list was made may have had children after it was made.
+    %% A process that has ended since the list was made may have had children after it was made.
     case [Pid || Pid <- processes(), Pid =/= Leader,
                  lists:member(process_info(Pid, group_leader), [{group_leader, Leader}, undefined])] of
         [] -> ok;
@@ -65,7 +65,7 @@ child(Steps, Options) ->
     Parent = self(),
     witness_recorded:spawned(fun() -> proceed(Steps, [self(), Parent]) end, Options).
 
--doc "What a process still does, with whom it knows.".
+-doc "What a process still does, with the processes that it knows.".
 proceed([], Known) ->
     receive
         Msg ->
@@ -122,7 +122,7 @@ numbered(Tag, Known) ->
     put(?MODULE, Number),
     {Tag, self(), {Number, lists:last(Known)}}.
 
-%% The first process's parent waits for the program, and takes nothing of it: nobody may know it.
+%% The first process's parent waits for the program, and takes nothing of it: no process may know it.
 known(I, Known) ->
     case lists:nth(I rem length(Known) + 1, Known) of
         Pid when Pid =:= self() -> self();

@@ -1,5 +1,5 @@
 -module(witness_recorded_server).
--moduledoc "A server whose clients lose patience: late replies, replies from elsewhere, and idle times.".
+-moduledoc "A server with clients that lose patience: late replies, replies from elsewhere, and idle times.".
 -behaviour(gen_server).
 
 -import(witness_recorded, [message/2, content/1, timeout/0, monitored/1, either/1, ended/2]).

@@ -11,7 +11,7 @@
 -define(APP, witness_recorded_inner).
 -define(SUPERVISOR, witness_recorded_inner_sup).
 
--doc "The processes of the application are recorded, as its clients are: the supervisor's children note whose they are, and what they take.".
+-doc "The processes of the application are recorded, as its clients are: the supervisor's children note their parent, and what they take.".
 application() ->
     ok = application:load({application, ?APP, [{vsn, "1"}, {modules, [?MODULE]}, {registered, []},
                                                {applications, [kernel, stdlib]}, {mod, {?MODULE, []}}, {env, [{k, 7}]}]}),
@@ -44,7 +44,7 @@ stop(_) -> ok.
 
 start_worker() -> gen_server:start_link({local, ?MODULE}, ?MODULE, {worker, 0}, []).
 
--doc "State and status of a server that is recorded, one that is held, and events for a handler.".
+-doc "State and status of a server that is recorded, also while it is suspended, and events for a handler.".
 system() ->
     Me = self(),
     {ok, Server} = Started = gen_server:start(?MODULE, {counter, Me}, []),

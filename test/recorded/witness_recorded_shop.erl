@@ -17,7 +17,7 @@ source(Port, Requests, Ready) ->
     {ok, _} = inets:start(httpd, config(Port, [witness_record_httpd]) ++ [{witness_record_handler, ?MODULE},
                                                                            {witness_record_timeout, 10_000}]),
     ok = ready(Ready),
-    %% Whoever reads an event need not be who has taken it.
+    %% The process that reads an event need not be the one that has taken it.
     serve(Requests).
 
 serve(0) -> done;

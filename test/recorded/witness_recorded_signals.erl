@@ -15,7 +15,7 @@ deaths() ->
         Pid ! {die, Me},
         receive {'EXIT', Pid, Reason} = Exit -> content(Exit), ended(Pid, Reason) end,
         receive {'DOWN', Ref, process, Pid, _} = Down -> content(Down) end,
-        %% Somebody's forged one is a message like any other.
+        %% A forged exit signal is a message like any other.
         self() ! {'EXIT', Pid, forged},
         receive {'EXIT', Pid, forged} = Forged -> content(Forged) end,
         How
@@ -79,7 +79,7 @@ chains() ->
         receive {heard, Trapping, _} = Heard -> message(Trapping, Heard) end
     end, lists:seq(1, 9)).
 
--doc "Messages that look like signals, but were sent: they are there with their contents, whoever has sent them.".
+-doc "Messages that look like signals, but were sent: they are there with their contents, whichever process has sent them.".
 forged() ->
     Me = self(),
     Ref = make_ref(),
@@ -94,7 +94,7 @@ forged() ->
     receive {plain, Ref} = Plain -> message(Forger, Plain) end,
     done.
 
--doc "Monitors, by pid and by name, of processes that end about when somebody loses patience.".
+-doc "Monitors, by pid and by name, of processes that end about when the monitoring process times out.".
 patience() ->
     Me = self(),
     lists:map(fun(N) ->

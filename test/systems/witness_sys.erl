@@ -45,7 +45,7 @@ modules() ->
     lists:usort([binary, ets, gen_event, gen_server, gen_statem, lists, maps, proc_lib, supervisor, sys] ++
                 [M || #{system := {M, _, _}} <- all() ++ together()] ++ [M || #{monitors := Ms} <- all(), {_, {M, _}} <- Ms]).
 
--doc "Where a specification lies.".
+-doc "The path of a specification.".
 -spec spec_file(file:name()) -> file:filename().
 spec_file(Name) ->
     Source = proplists:get_value(source, module_info(compile), ""),
@@ -54,7 +54,7 @@ spec_file(Name) ->
     [File | _] = [F || Dir <- Beside, F <- [filename:join(Dir, Name)], filelib:is_regular(F)],
     File.
 
--doc "All systems whose properties are each about one process, or a group.".
+-doc "All systems with properties that are each about one process, or a group.".
 -spec all() -> [system()].
 all() -> systems(plain() ++ ends() ++ otp() ++ protocols() ++ groups() ++ odd()).
 

@@ -1,6 +1,6 @@
 -module(witness_sys_bus).
 -moduledoc """
-A `gen_event` manager whose handlers forward what they are told to subscribers, which are plain processes. The
+A `gen_event` manager with handlers that forward what they are told to subscribers, which are plain processes. The
 subscribers get every event in order, but a `lossy` bus drops the fourth for the subscriber 2.
 """.
 -behaviour(gen_event).

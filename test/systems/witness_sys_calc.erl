@@ -1,8 +1,8 @@
 -module(witness_sys_calc).
 -moduledoc """
 A calculator that answers `{From, {Op, A, B}}`, asked by one client, by several at the same time, or through a
-queue of requests that nobody waits for. The bug names what goes wrong: `none`, `big_sums` (sums above 20 are one
-too high), `{operand, A}` (sums whose first operand is A are).
+queue of requests that no client waits for. The bug names what goes wrong: `none`, `big_sums` (sums above 20 are one
+too high), `{operand, A}` (sums with the first operand A are).
 """.
 -export([one/1, many/2, queued/2, loop/1, client/3, desk/1, flood/4]).
 

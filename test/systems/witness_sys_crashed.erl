@@ -1,5 +1,5 @@
 -module(witness_sys_crashed).
--moduledoc "A system whose first process crashes while its children still work.".
+-moduledoc "A system in which the first process crashes while its children still work.".
 -export([main/1, child/2]).
 
 -spec main(pos_integer()) -> no_return().

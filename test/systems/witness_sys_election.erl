@@ -1,7 +1,7 @@
 -module(witness_sys_election).
 -moduledoc """
 Chang and Roberts's election in a ring: all nodes start at once with their number, pass on what is greater and drop what
-is smaller; the one whose number comes back is the leader and tells the others. In the faulty ring the node 2 takes
+is smaller; the one that gets its own number back is the leader and tells the others. In the faulty ring the node 2 takes
 a greater number for its own.
 """.
 -export([main/2, node/3]).

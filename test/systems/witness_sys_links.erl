@@ -1,6 +1,6 @@
 -module(witness_sys_links).
 -moduledoc """
-Chains of linked processes: the last one ends with a reason, and everybody before it ends with the same; in each chain
+Chains of linked processes: the last one ends with a reason, and each one before it ends with the same. In each chain
 one process traps exits, ends normally, and so protects those before it.
 """.
 -export([main/2, member/3]).

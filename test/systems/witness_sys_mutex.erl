@@ -1,6 +1,6 @@
 -module(witness_sys_mutex).
 -moduledoc """
-A lock server that several clients want at the same time. `generous` gives the lock to everybody who asks, and its
+A lock server that several clients want at the same time. `generous` gives the lock to every client that asks, and its
 clients keep it until all of them have it, so that the fault shows in every run.
 """.
 -export([main/2, lock/1, client/4]).

@@ -1,6 +1,6 @@
 -module(witness_sys_nested).
 -moduledoc """
-A binary tree of processes, spawned by each other. Every process is told who its parent is; in the buggy tree the
+A binary tree of processes, spawned by each other. Every process is told its parent; in the buggy tree the
 second child at level `Wrong` is told its grandparent. Leaves end at once, the others when their children have
 told them.
 """.

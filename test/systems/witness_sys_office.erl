@@ -1,6 +1,6 @@
 -module(witness_sys_office).
 -moduledoc """
-An office with two departments, each with clerks, and in one of them a workshop whose helpers make noise: a tree of
+An office with two departments, each with clerks, and in one of them a workshop with helpers that make noise: a tree of
 which specifications take groups, cut parts out, or name inner processes.
 """.
 -export([office/0, department/2, clerk/1, workshop/1, helper/1]).

@@ -1,6 +1,6 @@
 -module(witness_sys_ring).
 -moduledoc """
-A ring of nodes that passes a token down to 0, and then a stop message around. The node whose number is `Faulty`
+A ring of nodes that passes a token down to 0, and then a stop message around. The node with the number `Faulty`
 passes the token on without taking one off while it is above 20.
 """.
 -export([ring/3, node/3]).

@@ -22,7 +22,7 @@ main(Connections, How) ->
     Store ! stop,
     ok.
 
-%% held: who has which session; waiting: who wants one, in order
+%% held: the connection that has each session; waiting: the connections that want one, in order
 -spec table(#{term() => pid()}, [{term(), pid()}], how()) -> ok.
 table(Held, Waiting, How) ->
     receive
@@ -68,7 +68,7 @@ connection(C, N, Table, Store) ->
     _ = N > 1 andalso (Table ! {released, S, self()}),
     connection(C, N - 1, Table, Store).
 
-%% Two connections. Where the second one gets the session only after the first, nobody waits for anybody.
+%% Two connections. If the second one gets the session only after the first, neither waits for the other.
 -spec pair(how(), pid(), pid()) -> ok.
 pair(How, Table, Store) ->
     Pair = self(),

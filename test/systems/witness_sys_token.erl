@@ -1,7 +1,7 @@
 -module(witness_sys_token).
 -moduledoc """
 Token servers: each keeps a token of its own and hands out the following ones, to a client of its own that asks
-for one at a time. `farm(N, Leaky)` starts N pairs at once; the server whose number is `Leaky` gives its own token
+for one at a time. `farm(N, Leaky)` starts N pairs at once; the server with the number `Leaky` gives its own token
 away at the fifth request.
 """.
 -export([farm/2, client/2, loop/2, leaky_loop/3]).
