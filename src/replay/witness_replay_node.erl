@@ -167,12 +167,13 @@ replayed(#state{port = Port} = State) ->
         {witness_replay, {output, Request}} ->
             _ = [tell({output, Text}, Port) || Text <- printed(Request)],
             replayed(State);
-        {'DOWN', _, process, Slot, Reason} when Reason =/= killed ->
+        {'DOWN', _, process, Slot, Reason} when Reason =/= killed, Reason =/= noproc ->
             case [Id || Id := Living <- State#state.living, Living =:= Slot] of
                 [] -> replayed(State);
                 [Id | _] -> {failed, {process, Id, Reason}}
             end;
-        {'DOWN', _, process, Slot, killed} ->
+        %% `noproc': the VM has ended the process before this one had it under a monitor.
+        {'DOWN', _, process, Slot, _} ->
             case witness_replay_heap:outgrown(Slot) of
                 none -> replayed(State);
                 Process -> replayed(killed(Process, State))
