@@ -13,9 +13,9 @@ Steps through a recorded run, forward and back.
 6> ok = witness_step:close(S2).
 ```
 
-`open/1` replays the recording once, and keeps all that its processes do: the *steps*, numbered from 1 in an order that agrees with cause
-and effect (`m:witness_step_trace`). One stands behind a step, or before the first, at 0; there is nothing to be undone when one goes
-back, so it is as quick. What is asked is answered for where one stands. A session belongs to the process that has opened it.
+`open/1` replays the recording once, and stores all that its processes do: the *steps*, numbered from 1 in an order that agrees
+with cause and effect (`m:witness_step_trace`). The position is behind a step, or at 0, before the first. Going back undoes
+nothing, so it is as quick as going forward. Queries refer to the position. A session belongs to the process that has opened it.
 
 Guide: `docs/step.md`.
 """.
@@ -39,7 +39,7 @@ Guide: `docs/step.md`.
 
 -type step() :: witness_step_trace:step().
 
--doc "A message that was taken, `from` a process or from outside (0), and the step that sent it, if there is one (0).".
+-doc "A message that was taken, `from` a process or from outside (0), and the step that sent it (0: none).".
 -type message() :: #{number := pos_integer(), from := non_neg_integer(), to := pos_integer(), sent := non_neg_integer(), message := term()}.
 
 -doc """
@@ -52,8 +52,8 @@ A call that a process made behind a step and before its next entry. Arguments an
 -type reason() :: none.
 
 -doc """
-Replays a recording, with the options of `witness_replay:replay/1`. One stands before the first step. What diverges can be stepped
-through up to there: `report/1` says so.
+Replays a recording, with the options of `witness_replay:replay/1`. The position is before the first step. If the replay diverges,
+the session has the steps up to there, and `report/1` says so.
 """.
 -spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:reason()}.
 open(Options) ->
@@ -62,7 +62,7 @@ open(Options) ->
         {error, _} = Error -> Error
     end.
 
--doc "Nothing of it is left.".
+-doc "Closes the session and frees all that it uses.".
 -spec close(session()) -> ok.
 close(#session{trace = Trace, live = Live}) ->
     ok = witness_step_live:close(Live),
@@ -76,11 +76,11 @@ report(#session{report = Report}) -> Report.
 -spec size(session()) -> non_neg_integer().
 size(#session{trace = Trace}) -> witness_step_trace:size(Trace).
 
--doc "Behind which step one stands; 0: before the first.".
+-doc "The number of the step of the position; 0: before the first.".
 -spec at(session()) -> non_neg_integer().
 at(#session{at = At}) -> At.
 
--doc "The step behind which one stands.".
+-doc "The step of the position.".
 -spec step(session()) -> step() | none.
 step(#session{at = 0}) -> none;
 step(#session{at = At} = S) -> step(At, S).
@@ -92,7 +92,8 @@ step(N, #session{trace = Trace}) -> witness_step_trace:step(N, Trace).
 %% --- going -----------------------------------------------------------------------
 
 -doc """
-To a step: its number; `last`; or its place, an entry of a process, which is what verdicts name: of several the first one.
+Goes to a step: a number; `last`; or a place, an entry of a process as verdicts name it. Of several steps at an entry, to the
+first one.
 """.
 -spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) -> {ok, session()} | {error, reason()}.
 goto(last, S) -> {ok, S#session{at = size(S)}};
@@ -104,8 +105,8 @@ goto(N, S) ->
     end.
 
 -doc """
-The steps at entries of processes, as `goto/2` finds the first one of each, and those that follow up to the first one behind that entry. However
-many are asked for, the run is gone over once.
+The steps at entries of processes: the one that `goto/2` finds, and those that follow, up to the first one behind that entry. One
+pass over the run finds all of them.
 """.
 -spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], session()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
 at_entries(Places, #session{trace = Trace}) -> witness_step_trace:at_entries(Places, Trace).
@@ -113,32 +114,32 @@ at_entries(Places, #session{trace = Trace}) -> witness_step_trace:at_entries(Pla
 reached(none, _) -> {error, none};
 reached(N, S) -> {ok, S#session{at = N}}.
 
--doc "To the next step.".
+-doc "Goes to the next step.".
 -spec next(session()) -> {ok, session()} | {error, reason()}.
 next(S) -> next(fun(_) -> true end, S).
 
--doc "To the next step that passes the test.".
+-doc "Goes to the next step that passes the test.".
 -spec next(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
 next(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At + 1, forward, Trace), S).
 
--doc "To the step before, which may be none (0).".
+-doc "Goes to the step before, which may be none (0).".
 -spec back(session()) -> {ok, session()} | {error, reason()}.
 back(#session{at = 0}) -> {error, none};
 back(#session{at = At} = S) -> {ok, S#session{at = At - 1}}.
 
--doc "To the last one before that passes the test.".
+-doc "Goes to the last step before the position that passes the test.".
 -spec back(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
 back(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At - 1, back, Trace), S).
 
--doc "The last step so far that passes the test: perhaps the one where one stands.".
+-doc "The last step so far that passes the test, perhaps that of the position.".
 -spec latest(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
 latest(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At, back, Trace), S).
 
-%% --- what is so ------------------------------------------------------------------
+%% --- queries at the position -----------------------------------------------------
 
 state(#session{trace = Trace, at = At}) -> witness_step_trace:state(At, Trace).
 
--doc "The processes that have lived so far, in the order of their births, and whether they do.".
+-doc "The processes that have been born so far, in the order of their births, and whether they are alive.".
 -spec processes(session()) -> [witness_step_trace:process()].
 processes(#session{trace = Trace, at = At}) -> [Process || #{born := Born} = Process <- witness_step_trace:processes(Trace), Born =< At].
 
@@ -146,7 +147,7 @@ processes(#session{trace = Trace, at = At}) -> [Process || #{born := Born} = Pro
 -spec process(pos_integer(), session()) -> witness_step_trace:process().
 process(Id, #session{trace = Trace}) -> witness_step_trace:process(Id, Trace).
 
--doc "A process that has lived so far, by its number, its pid as text, or a name that it has registered now.".
+-doc "A process that has been born so far, by its number, its pid as text, or a name that it has registered now.".
 -spec find_process(binary(), session()) -> {ok, pos_integer()} | {error, none}.
 find_process(Text, S) ->
     Processes = processes(S),
@@ -159,31 +160,32 @@ find_process(Text, S) ->
 
 -doc """
 The messages that were sent to a process, and that it has not taken, by the steps that sent them. Between messages of several
-senders there is no order but that of the replay.
+senders the only order is that of the replay.
 """.
 -spec mailbox(pos_integer(), session()) -> [step()].
 mailbox(Id, #session{trace = Trace} = S) -> [witness_step_trace:step(N, Trace) || N <- witness_step_state:mailbox(Id, state(S))].
 
--doc "With whom a process is linked, what it monitors, and its names.".
+-doc "The links of a process, its monitors, and its names.".
 -spec links(pos_integer(), session()) -> #{links := [pid()], monitors := [{reference(), term()}], names := [atom()]}.
 links(Id, S) ->
     State = state(S),
     #{links => witness_step_state:links(Id, State), monitors => witness_step_state:monitors(Id, State),
       names => lists:sort([Name || Name := Owner <- witness_step_state:names(State), Owner =:= Id])}.
 
--doc "Registered names, and who has them.".
+-doc "Registered names, and the processes that have them.".
 -spec names(session()) -> #{atom() => pos_integer()}.
 names(S) -> witness_step_state:names(state(S)).
 
--doc "How many entries of its log each process that lives has passed.".
+-doc "How many entries of its log each live process has passed.".
 -spec entries(session()) -> #{pos_integer() => non_neg_integer()}.
 entries(S) ->
     State = state(S),
     #{Id => witness_step_state:entry(Id, State) || #{id := Id} <- processes(S), witness_step_state:is_alive(Id, State)}.
 
 -doc """
-The state of a process that lives: a replay is stopped where one stands, and the process is asked. It stands before what it asks for next, so
-behind what it has sent since its last entry. The first time, and when one has gone back, that takes as long as a replay to there.
+The state of a live process. A replay stops at the position, and the process is asked. It has stopped before its next request, so
+behind the messages that it has sent since its last entry. The first query, and one after going back, takes as long as a replay to
+there.
 """.
 -spec process_state(pos_integer(), session()) -> {{ok, witness_step_live:answer()} | {error, none | unicode:chardata()}, session()}.
 process_state(Id, #session{live = Live} = S) ->
@@ -197,9 +199,9 @@ process_state(Id, #session{live = Live} = S) ->
     end.
 
 -doc """
-The calls of a function in the whole run, in the order of the steps behind which they were made, whether or not something happened while it was being
-called. That takes a replay, unless the same function was asked for before. If there are more than ten thousand, those that this
-replay made first are there, and it says `false`.
+The calls of a function in the whole run, in the order of the steps behind which they were made, whether or not a step happened
+during a call. That takes a replay, unless the same function was asked for before. If there are more than ten thousand, the result
+has the first that this replay made, and `Complete` is `false`.
 """.
 -spec calls(witness_replay_traced:named(), session()) -> {{ok, [call()], Complete :: boolean()} | {error, unicode:chardata()}, session()}.
 calls(Function, #session{calls = {Function, Calls, Complete}} = S) -> {{ok, Calls, Complete}, S};
@@ -241,20 +243,21 @@ less(Count) -> Count - 1.
 
 %% --- why -------------------------------------------------------------------------
 
--doc "The chain of causes of the step where one stands.".
+-doc "The chain of causes of the step of the position.".
 -spec why(session()) -> [step()].
 why(S) -> why(infinity, S).
 
 -doc """
-The chain of causes, this step first, at most so many: a message that was taken has been sent by a step; a process does what it does
-after it has taken a message, or has been spawned; a message that tells of an end has that as its cause; and an end by a signal the
-last one that was sent by hand. The replay does ends and signals without waiting for each other, so such a cause may have a larger number.
+The chain of causes, this step first, with a maximum length. The cause of taking a message is the step that sent it. The cause of
+another step is the last message that the process has taken, or its birth. The cause of a message about an end is that end. The
+cause of an end by a signal is the last signal that was sent explicitly. The replay does not order ends and signals, so such a
+cause may have a larger number.
 """.
 -spec why(pos_integer() | infinity, session()) -> [step()].
 why(_, #session{at = 0}) -> [];
 why(Count, #session{trace = Trace, at = At}) -> chain(Count, At, Trace, #{}, []).
 
-%% Which signal has ended a process is not known for sure, so it is seen to that no step comes again.
+%% It is not certain which signal has ended a process, so each step is visited once.
 chain(0, _, _, _, Chain) -> lists:reverse(Chain);
 chain(_, N, _, Seen, Chain) when N =:= 0; is_map_key(N, Seen) -> lists:reverse(Chain);
 chain(Count, N, Trace, Seen, Chain) ->

@@ -1,10 +1,10 @@
 -module(witness_step_live).
 -moduledoc """
-A replay in which each process has stopped at one point of a run: what the trace does not have, such as the state of a server, the
-processes themselves tell (`m:witness_replay_stop`).
+A replay in which each process has stopped at one point of a run. The processes themselves report what the trace does not have,
+such as the state of a server (`m:witness_replay_stop`).
 
-To go forward processes get higher limits. To go back the VM is thrown away, and another one replays to there. It belongs to the process that
-has opened it, and ends with that.
+To go forward, processes get higher limits. To go back, the VM is ended, and another one replays up to that point. The replay
+belongs to the process that has opened it, and ends with it.
 """.
 
 -export([new/1, ask/3, close/1]).
@@ -20,27 +20,27 @@ has opened it, and ends with that.
 -type limits() :: #{pos_integer() => non_neg_integer() | infinity}.
 
 -doc """
-`{ok, State}`: of a behaviour of OTP. Otherwise where it is: `in_receive` of its own, `elsewhere` in a call, or `running`, when it did not stop in time; with its
-stack, and that with the values on it, as the VM writes them.
+`{ok, State}`: the state of an OTP behaviour. Otherwise where the process is: `in_receive` in its own receive, `elsewhere` in a
+call, or `running` if it did not stop in time; with its stack, and with the VM's text of the stack, which has the values on it.
 """.
 -type answer() :: {ok, term()} | {in_receive | elsewhere | running, Stack :: [tuple()], Backtrace :: binary()}.
 
-%% Milliseconds that a process may take to get there, and one that is there may take to answer.
+%% Milliseconds: the time for a process to get there, and the time for a stopped one to answer.
 -define(PATIENCE, 30_000).
 -define(LOOK, 5_000).
 
--doc "Nothing is replayed before somebody asks.".
+-doc "Does not start a replay before the first question.".
 -spec new(witness_replay:options()) -> live().
 new(Options) -> #live{options = Options}.
 
--doc "Asks a process, when each process has passed so many entries of its log (`infinity`: all).".
+-doc "Asks a process, after each process has passed so many entries of its log (`infinity`: all).".
 -spec ask(pos_integer(), limits(), live()) -> {{ok, answer()} | {error, unicode:chardata()}, live()}.
 ask(Id, Limits, Live) ->
     case reached(Limits, Live) of
         {ok, #live{vm = {Port, _}} = There} ->
             case asked({ask, make_ref(), Id}, Port, ?PATIENCE) of
                 {ok, Answer} -> {{ok, Answer}, There};
-                %% It is in the midst of something, and what it would answer now is not asked for.
+                %% The process is busy. Its later answer is not wanted, so this replay is closed.
                 timeout ->
                     Looked = asked({look, make_ref(), Id}, Port, ?LOOK),
                     {case Looked of timeout -> {error, ~"the VM of the replay does not answer"}; _ -> Looked end, closed(There)};
@@ -79,7 +79,7 @@ answered(Ref, Port, Time) ->
     after Time -> timeout
     end.
 
--doc "Nothing of it is left.".
+-doc "Ends the replay and removes its files.".
 -spec close(live()) -> ok.
 close(Live) ->
     _ = closed(Live),

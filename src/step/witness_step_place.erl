@@ -1,9 +1,9 @@
 -module(witness_step_place).
 -moduledoc """
-Whether a step was done in a function, or at a line: by the stack that it has. Pure.
+Whether a step was done in a function, or at a line: determined by its stack. Pure.
 
-Names of functions are given as text, as events and stacks show them: `calc_server:loop/1`, `Shop.Server.handle_call/3`. They make no atoms: what
-is no atom of this VM is in no stack either.
+Names of functions are given as text, as events and stacks show them: `calc_server:loop/1`, `Shop.Server.handle_call/3`. They make
+no atoms: a name that is not an atom of this VM is in no stack either.
 """.
 
 -export([named/1, function/1, line/2, message/1, kind/2]).
@@ -45,7 +45,7 @@ atoms(Text) ->
         error:_ -> []
     end.
 
--doc "Whether a step was done at this line of a file, whose path may be shortened from the left.".
+-doc "Whether a step was done at this line of a file. The path may be shortened from the left.".
 -spec line(binary(), pos_integer()) -> test().
 line(File, Line) ->
     Wanted = lists:reverse(filename:split(unicode:characters_to_list(File))),
@@ -58,7 +58,7 @@ is_at({_, _, _, Location}, Wanted, Line) when is_list(Location) ->
     end;
 is_at(_, _, _) -> false.
 
--doc "Whether a step sends or takes a message that matches a pattern of Erlang, in which variables match anything.".
+-doc "Whether a step sends or takes a message that matches an Erlang pattern, in which variables match anything.".
 -spec message(binary()) -> {ok, test()} | {error, unicode:chardata()}.
 message(Text) ->
     maybe
@@ -78,7 +78,7 @@ message(Text) ->
         {error, Why} -> {error, Why}
     end.
 
-%% The head of a match specification: a name that stands twice is the same both times.
+%% The head of a match specification: a variable that occurs twice has the same value both times.
 head(Pattern) ->
     try
         {ok, erl_parse:normalise(bound(Pattern))}

@@ -1,10 +1,10 @@
 -module(witness_step_state).
 -moduledoc """
-What was so at a point of a run: who lives, what was sent and not taken, links, monitors and names. Pure: a fold over the
+The state at a point of a run: live processes, messages sent and not taken, links, monitors and names. Pure: a fold over the
 steps of a trace (`m:witness_step_trace`), in its order.
 
-Messages are known by the number of the step that sent them and a hash: a state is about as large as the run had processes and
-messages on their way at that point, however large those are.
+A message is represented by the number of the step that sent it and a hash. So a state grows with the processes and messages in
+transit at that point, not with the size of the messages.
 """.
 
 -export([new/1, brief/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
@@ -12,8 +12,8 @@ messages on their way at that point, however large those are.
 -export_type([state/0, what/0, brief/0, pids/0]).
 
 -doc """
-What a process does in a step. `send`: `Receiver` is the process that gets it, 0 if that is none of the recording, or nobody;
-`unsure`: it may have been killed before. `effect`: a signal, or output. `lost`: it may have sent more.
+What a process does in a step. `send`: `Receiver` is the process that gets it, 0 if it is not in the recording or does not exist;
+`unsure`: the sender may have been killed before. `effect`: a signal, or output. `lost`: the process may have sent more.
 """.
 -type what() :: {born, witness_event:signature()}
               | {spawn, Child :: pos_integer(), witness_event:signature(), Tied :: [link | monitor]}
@@ -25,17 +25,18 @@ What a process does in a step. `send`: `Receiver` is the process that gets it, 0
               | {effect, mfa(), Args :: [term()]} | timeout | lost.
 
 -doc """
-What of a step a state is made of: a few words, however large messages, arguments and results are. `told`: of whose end or monitor a message
-tells.
+The part of a step that a state is made of: a few words, whatever the size of messages, arguments and results. `told`: the process
+that ended, or the monitor, that a message is about.
 """.
 -type brief() :: born | {spawn, Child :: pos_integer(), Tied :: [link | monitor]}
                | {send, Receiver :: non_neg_integer(), Hash :: non_neg_integer()}
                | {recv, From :: pos_integer() | outside, Hash :: non_neg_integer(), Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
                | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()} | {effect, mfa(), Args :: [term()]} | other.
 
-%% alive: the last entry of a process, the step that it did last, and the one by which it heard something last: it was born, or has taken a message.
-%% boxes: for a receiver and a sender the messages on their way, the earliest first and behind them the latest first.
-%% ties: those with whom it is linked. signals: the last step that may have ended it: an exit signal, or the end of one with whom it was linked.
+%% alive: for each process its last entry, its last step, and the step of its last input: its birth, or a message that it has
+%% taken. boxes: for a receiver and a sender the messages in transit: those with the earliest first, then those with the latest
+%% first. ties: the processes that a process is linked with. signals: the last step that may have ended a process: an exit signal,
+%% or the end of a linked process.
 -record(state, {ids :: #{pid() => pos_integer()},
                 pids :: #{pos_integer() => pid()},
                 alive = #{} :: #{pos_integer() => {Entry :: non_neg_integer(), Last :: pos_integer(), Heard :: pos_integer()}},
@@ -53,7 +54,7 @@ tells.
 -doc "The pids of the processes of a recording.".
 -type pids() :: #{pos_integer() => pid()}.
 
--doc "Before anything has happened.".
+-doc "The state before the first step.".
 -spec new(pids()) -> state().
 new(Pids) -> #state{ids = #{Pid => Id || Id := Pid <- Pids}, pids = Pids}.
 
@@ -65,11 +66,11 @@ pack(S) -> term_to_binary(S#state{ids = #{}, pids = #{}}, [{compressed, 1}]).
 -spec unpack(binary(), state()) -> state().
 unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (witness_event_external:decode(Bytes))#state{ids = Ids, pids = Pids}.
 
--doc "What `step/3` needs of a step.".
+-doc "The part of a step that `step/3` needs.".
 -spec brief(what()) -> brief().
 brief({born, _}) -> born;
 brief({spawn, Child, _, Tied}) -> {spawn, Child, Tied};
-%% What comes of links, monitors and the like stands in the recording with its content, whoever may have sent such a message.
+%% The recording has the contents of messages from links, monitors and the like, whichever process may have sent such a message.
 brief({send, _, _, {'EXIT', _, _}, _}) -> other;
 brief({send, _, _, {'DOWN', _, _, _, _}, _}) -> other;
 brief({send, _, _, {spawn_reply, _, _, _}, _}) -> other;
@@ -103,8 +104,8 @@ kept(Function) when Function =:= exit; Function =:= exit_signal -> first;
 kept(_) -> false.
 
 -doc """
-The state behind a step, and the step that is its cause: of a message that is taken the one that sent it, otherwise that by
-which the process has heard something last. 0: it is not known.
+The state behind a step, and the step that is its cause. For a message that is taken it is the step that sent it, otherwise the
+step of the last input of the process. 0: it is not known.
 """.
 -spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), brief()}, state()) -> {Cause :: non_neg_integer(), state()}.
 step(N, {Id, Entry, born}, S) -> {0, alive(Id, {Entry, N, N}, S)};
@@ -227,25 +228,25 @@ gone(Id, #state{alive = Alive, boxes = Boxes, waiting = Waiting, ties = Ties, mo
 
 pid(Id, #state{pids = Pids}) -> map_get(Id, Pids).
 
-%% --- what is asked ---------------------------------------------------------------
+%% --- queries ---------------------------------------------------------------------
 
--doc "About how much it is: processes that live, and messages on their way.".
+-doc "The approximate size: live processes, and messages in transit.".
 -spec size(state()) -> non_neg_integer().
 size(#state{alive = Alive, waiting = Waiting}) -> map_size(Alive) + Waiting.
 
 -spec is_alive(pos_integer(), state()) -> boolean().
 is_alive(Id, #state{alive = Alive}) -> is_map_key(Id, Alive).
 
--doc "How many entries of its log a process has passed, if it lives.".
+-doc "How many entries of its log a process has passed, if it is alive.".
 -spec entry(pos_integer(), state()) -> non_neg_integer() | none.
 entry(Id, #state{alive = Alive}) -> case Alive of #{Id := {Entry, _, _}} -> Entry; #{} -> none end.
 
--doc "The steps that sent what a process has not taken, in their order.".
+-doc "The steps that sent the messages that a process has not taken, in their order.".
 -spec mailbox(pos_integer(), state()) -> [pos_integer()].
 mailbox(Id, #state{boxes = Boxes}) ->
     lists:sort([Step || {Out, In} <- maps:values(maps:get(Id, Boxes, #{})), {Step, _} <- Out ++ In]).
 
--doc "With whom a process is linked.".
+-doc "The processes that a process is linked with.".
 -spec links(pos_integer(), state()) -> [pid()].
 links(Id, #state{ties = Ties}) -> lists:sort(maps:keys(maps:get(Id, Ties, #{}))).
 

@@ -3,13 +3,15 @@
 All that the processes of a recording do, in an order that agrees with cause and effect, made by a replay: the steps of a
 run, numbered from 1. So a number is a *consistent cut*: what each process has done up to there.
 
-The trace is a file that nobody else sees: it has no name any more when it is written. Steps stand in it in blocks, and among them,
-the further apart the larger they are, the state at this point (`m:witness_step_state`). To know what was so at a step, the steps
-behind the last one of these are gone through: in memory is where they are, some blocks, and a few words for each process.
+No other process sees the trace: it is a file that has no name any more when it is written. The file has the steps in blocks.
+Between blocks it has states of the run (`m:witness_step_state`); the larger the states are, the further they are apart. To find
+the state at a step, the trace takes the last stored state before it and folds the steps in between. Memory holds the places of
+blocks and states, some blocks, and a few words for each process.
 
-*What is gone through is small, and is not copied.* A block has of each step what a state is made of (`t:witness_step_state:brief/0`), and the
-rest, its stack and what was sent, as bytes, which are only decoded for a step that is asked for. Bytes beyond a bound are not in the block, but stand
-before it in the file. Blocks that were read, and the last state, are kept in the dictionary of the process that the trace belongs to.
+*Scanned data is small, and is not copied.* For each step, a block has the part that a state is made of
+(`t:witness_step_state:brief/0`), and the rest, its stack and messages, as bytes. These are only decoded if the step is asked for.
+If they exceed a bound, they are not in the block, but before it in the file. The dictionary of the process that owns the trace
+has the blocks that were read, and the last state.
 """.
 
 -export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, first/3, at_entries/2, reached/2, ended/2, signal/2]).
@@ -17,28 +19,27 @@ before it in the file. Blocks that were read, and the last state, are kept in th
 -export_type([trace/0, step/0, process/0]).
 
 -doc """
-A step: of the process `id`, at this entry of its log, or behind it for what is no entry. `cause`: the step that is its cause, 0 if it is not
-known; `stack`: where the program was.
+A step of the process `id`. `entry`: the entry of its log, or the one before, for a step that is no entry. `cause`: the step that
+is its cause, 0 if it is not known; `stack`: where the program was.
 """.
 -type step() :: #{number := pos_integer(), id := pos_integer(), entry := non_neg_integer(), cause := non_neg_integer(),
                   stack := [tuple()], what := witness_step_state:what()}.
 
--doc "A process of the run: the steps with which it begins, and ends (0: it has not).".
+-doc "A process of the run: the steps with which it begins, and ends (0: it has not ended).".
 -type process() :: #{id := pos_integer(), pid := pid(), parent := non_neg_integer(), called := mfa(), born := pos_integer(),
                      ended := non_neg_integer()}.
 
-%% Steps of a block; blocks that are kept when they were read; how many steps there are between two states at least.
+%% Steps of a block; blocks that are cached after reading; minimum number of steps between two states.
 -define(BLOCK, 500).
 -define(CACHED, 40).
 -define(APART, 2_000).
-%% Bytes of a step that are in its block at most.
+%% Maximum bytes of a step within its block.
 -define(INLINE_BYTES, 4_096).
-%% After so many steps it is said how far it has come.
+%% Steps between two reports of progress.
 -define(TOLD_STEPS, 100).
 
-%% While it is made: block: the latest first. blocks, states: where they are, the latest first. since: the last state. hints: what was
-%% told of what a process does next. proven: of
-%% processes that may have sent what they have sent, up to where they have.
+%% While the trace is made: block: the latest first. blocks, states: their places, the latest first. since: the last state. hints:
+%% details of the next step of a process. proven: for processes with sends that are not certain, the step up to which they are.
 -record(make, {file :: file:fd(),
                at = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
@@ -68,7 +69,7 @@ known; `stack`: where the program was.
                 on_progress :: fun((unicode:chardata()) -> term()),
                 cache :: reference()}).
 
-%% The bytes are those of the stack and of what it does.
+%% The bytes are those of the stack and of what the step does.
 -type stored() :: {Id :: pos_integer(), Entry :: non_neg_integer(), Cause :: non_neg_integer(), witness_step_state:brief(), binary() | place()}.
 -type place() :: {Offset :: non_neg_integer(), Size :: non_neg_integer()}.
 
@@ -77,7 +78,8 @@ known; `stack`: where the program was.
 %% --- making it -------------------------------------------------------------------
 
 -doc """
-Replays, and keeps all of it. The trace belongs to the calling process. Of a replay that diverges there is what came before.
+Replays, and stores all steps. The trace belongs to the calling process. If the replay diverges, the trace has the steps before
+that.
 """.
 -spec make(witness_replay:options()) ->
     {ok, trace(), witness_replay:report()} | {error, witness_replay:reason()}.
@@ -117,7 +119,7 @@ told(Id, Entry, Stack, {born, Called}, #make{processes = Processes} = M) ->
     step(Id, Entry, Stack, {born, Called}, M#make{processes = born(Id, 0, Called, M, Processes)});
 told(Id, Entry, Stack, What, #make{state = State, hints = Hints} = M) ->
     case {witness_step_state:is_alive(Id, State), What} of
-        %% It was ended by others, and had gone on meanwhile.
+        %% Other processes had ended it, and it had gone on meanwhile.
         {false, _} -> M;
         {true, {Hint, _}} when Hint =:= leads -> hinted(Id, What, M);
         {true, {with, _, _}} -> hinted(Id, What, M);
@@ -175,7 +177,7 @@ signalled({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, sign
     end;
 signalled(_, M) -> M.
 
-%% That it was taken proves it, and what was sent before; so does an end of its own.
+%% If a message was taken, it and all earlier ones of its sender were sent. If a process ended by itself, all its sends are proven.
 proven({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
 proven({recv, From, _}, _, Cause, #make{proven = Proven} = M) when is_map_key(From, Proven) ->
     M#make{proven = maps:update_with(From, fun(N) -> max(N, Cause) end, Proven)};
@@ -187,7 +189,7 @@ written(#make{block = Block, blocks = Blocks} = M) ->
     {Place, M1} = appended(term_to_binary(list_to_tuple(lists:reverse(Block)), [{compressed, 1}]), M),
     M1#make{block = [], blocks = [Place | Blocks]}.
 
-%% As far apart as they are large: so all of them together are not larger than the steps.
+%% The distance grows with the size of a state, so all states together are not larger than the steps.
 stated(#make{at = At, since = Since, state = State, states = States} = M) ->
     case At - Since >= ?APART + witness_step_state:size(State) of
         true ->
@@ -206,7 +208,7 @@ made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, 
            pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, on_progress = OnProgress,
            cache = make_ref()}.
 
--doc "Nothing of it is left.".
+-doc "Closes the file and erases the cache.".
 -spec close(trace()) -> ok.
 close(#trace{file = File, cache = Cache}) ->
     _ = [erase({?MODULE, What, Cache}) || What <- [blocks, state]],
@@ -244,12 +246,12 @@ block(Index, #trace{blocks = Blocks, file = File, cache = Cache}) ->
             Block
     end.
 
-%% It is our own, so that all of it is there.
+%% The file belongs to this process, so all bytes are there.
 read({Offset, Size}, File) ->
     {ok, Bytes} = file:pread(File, Offset, Size),
     Bytes.
 
--doc "What was so behind a step; 0: before the first.".
+-doc "The state behind a step; 0: before the first.".
 -spec state(non_neg_integer(), trace()) -> witness_step_state:state().
 state(N, #trace{states = States, none = None, file = File, cache = Cache} = Trace) ->
     Key = {?MODULE, state, Cache},
@@ -271,7 +273,7 @@ gone_on(N, To, State, Trace) ->
     {_, Next} = witness_step_state:step(N, {Id, Entry, Brief}, State),
     gone_on(N + 1, To, Next, Trace).
 
--doc "The first step from this one, forward or back, that passes the test.".
+-doc "The first step from this one on, forward or back, that passes the test.".
 -spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.
 find(_, N, _, #trace{size = Size}) when N < 1; N > Size -> none;
 find(Test, N, Direction, Trace) ->
@@ -295,15 +297,15 @@ first(Id, Entry, Trace) ->
     end.
 
 -doc """
-The steps of each of these processes at its entry: the first one at that entry or behind it, and those that follow, up to the first one behind
-that entry. All are found by going once over the run.
+The steps of each of these processes at its entry: the first one at that entry or behind it, and those that follow, up to the
+first one behind that entry. One pass over the run finds all of them.
 """.
 -spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
 at_entries(Places, Trace) ->
     Sought = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Entry}) -> Entry end, lists:usort(Places)),
     #{Place => lists:reverse(Steps) || Place := Steps <- at_entries(1, Sought, #{}, Trace)}.
 
-%% Of a process that is left entries are, the smallest first, at which it has not been yet or still is.
+%% Sought: for each process the entries that it has not passed yet, the smallest first.
 at_entries(N, Sought, Found, #trace{size = Size}) when N > Size; map_size(Sought) =:= 0 -> Found;
 at_entries(N, Sought, Found, Trace) ->
     {Id, Entry, _, _, _} = stored(N, Trace),
@@ -311,7 +313,7 @@ at_entries(N, Sought, Found, Trace) ->
         #{Id := Entries} ->
             {Here, Later} = lists:splitwith(fun(E) -> E =< Entry end, Entries),
             Now = lists:foldl(fun(E, A) -> A#{{Id, E} => [N | maps:get({Id, E}, A, [])]} end, Found, Here),
-            %% At one that it has passed it is no longer.
+            %% An entry that the process has passed is dropped.
             case [E || E <- Here, E =:= Entry] ++ Later of
                 [] -> at_entries(N + 1, maps:remove(Id, Sought), Now, Trace);
                 Left -> at_entries(N + 1, Sought#{Id := Left}, Now, Trace)
@@ -320,8 +322,8 @@ at_entries(N, Sought, Found, Trace) ->
     end.
 
 -doc """
-The steps with which processes came to entries of their logs: the first one at that entry, or at the last before it that is a step; the step with
-which it was born, if there is none. Processes that are not in the trace have none.
+The steps with which processes came to entries of their logs: the first one at that entry, or at the last entry before it that has
+a step. If there is none, the step of its birth. Processes that are not in the trace have none.
 """.
 -spec reached([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => pos_integer()}.
 reached(Places, #trace{size = Size, processes = Processes} = Trace) ->
@@ -330,7 +332,7 @@ reached(Places, #trace{size = Size, processes = Processes} = Trace) ->
     Begun = #{Id => {0, maps:get(born, process(Id, Trace))} || Id := _ <- Sought},
     reached(1, Size, Sought, Begun, #{}, Trace).
 
-%% Last: where each of these processes is, and the first step there.
+%% Last: the current entry of each of these processes, and the first step there.
 reached(N, Size, Sought, Last, Found, _) when N > Size ->
     maps:fold(fun(Id, Entries, Known) ->
         #{Id := {_, Step}} = Last,
@@ -358,7 +360,7 @@ process(Id, #trace{processes = Processes, pids = Pids}) ->
     #{Id := {Parent, MFA, Born, Ended}} = Processes,
     #{id => Id, pid => map_get(Id, Pids), parent => Parent, called => MFA, born => Born, ended => Ended}.
 
--doc "The step with which the process of this pid ends; 0: it does not, or is none of the recording.".
+-doc "The step with which the process of this pid ends; 0: it does not end, or is not in the recording.".
 -spec ended(pid(), trace()) -> non_neg_integer().
 ended(Pid, #trace{ids = Ids, processes = Processes}) ->
     case Ids of
@@ -368,6 +370,6 @@ ended(Pid, #trace{ids = Ids, processes = Processes}) ->
         #{} -> 0
     end.
 
--doc "The last step with which a process was sent an exit signal by hand; 0: none.".
+-doc "The last step that explicitly sent an exit signal to a process; 0: none.".
 -spec signal(pos_integer(), trace()) -> non_neg_integer().
 signal(Id, #trace{signals = Signals}) -> maps:get(Id, Signals, 0).
