@@ -1,7 +1,8 @@
 -module(witness_outline_births_SUITE).
 -moduledoc """
-Outline instrumentation over the native source: who reads which partition, what a group sees, in which order, and what
-becomes of monitors whose events do not fit into memory. The monitor of these tests is this module: it collects events.
+Outline instrumentation over the native source: which monitor reads which partition, what a group sees and in which order,
+and the end of monitors with events that do not fit into memory. The monitor of these tests is this module: it collects
+events.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -28,7 +29,7 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> application:stop(witness).
 
-%% --- who reads what --------------------------------------------------------------
+%% --- which monitor reads what ----------------------------------------------------
 
 a_monitor_reads_its_process_and_nothing_else(_) ->
     {Summary, [{Root, [{init, Root, _, {?MODULE, pair, []}, _}, {fork, Root, Child, {?MODULE, echo, [Root]}, _},
@@ -41,7 +42,7 @@ children_have_partitions_of_their_own(_) ->
     {#{monitored := 11, tracers := Tracers, outcome := ok}, Seen} =
         seen(parent, [10], [{{?MODULE, '_', '_'}, {?MODULE, collect}}]),
     ?assert(Tracers >= 2 andalso Tracers =< 11),
-    %% Verdicts come in no order.
+    %% The order of verdicts is not defined.
     [{Child, Leaf} | _] = [S || S = {_, [{init, _, _, {?MODULE, leaf, [_]}, _} | _]} <- Seen],
     [{init, Child, Root, _, _}, {exit, Child, normal, _}] = Leaf,
     {Root, Events} = lists:keyfind(Root, 1, Seen),
@@ -53,7 +54,7 @@ what_nobody_names_is_not_gathered(_) ->
     {#{monitored := 0, processes := 101, events := 0, outcome := untrusted}, []} =
         seen(parent, [100], [{{nobody, '_', '_'}, {?MODULE, collect}}]).
 
-%% What OTP spawns cannot be named by what the VM knows: it is gathered, and dropped if it is not meant.
+%% The VM's data does not name what OTP spawns: it is gathered, and dropped if no signature applies.
 processes_of_otp_are_resolved(_) ->
     {#{monitored := 1, outcome := ok}, [{P, [{init, P, _, {?MODULE, init, [state]}, _} | _]}]} =
         seen(server, [], [{{?MODULE, init, 1}, {?MODULE, collect}}]),
@@ -129,7 +130,7 @@ an_event_may_have_a_time(_) ->
     ?assert(lists:all(fun is_integer/1, Stamped)),
     ?assertEqual(lists:sort(Stamped), Stamped).
 
-%% A process that was there before has no trace of its own, but its children have.
+%% A process that runs before the run begins has no trace of its own, but its children have.
 the_node_is_watched(_) ->
     Old = spawn(fun Wait() -> receive {spawn, Leaf} -> spawn(?MODULE, leaf, [Leaf]), Wait(); stop -> ok end end),
     Self = self(),
@@ -182,7 +183,7 @@ fails() -> ?MODULE:missing().
 
 %% --- overload --------------------------------------------------------------------
 
-%% A monitor that is held up, and a process that sends more than fits meanwhile.
+%% A monitor that blocks, and a process that sends more meanwhile than fits into memory.
 a_partition_that_overflows_is_a_gap(_) ->
     {Summary, Verdicts} = flooded([held_up], #{partition_memory => 100_000}),
     ?assertMatch(#{gaps := 1, outcome := untrusted, verdicts := #{inconclusive := 1}, warnings := [#{code := gap}]}, Summary),
@@ -193,7 +194,7 @@ all_partitions_together_overflow(_) ->
     ?assertMatch(#{gaps := 1, outcome := untrusted}, Summary),
     ?assertMatch([#{reason := {gap, memory}}], Verdicts).
 
-%% Those of a partition that share a tracer do not hold each other up.
+%% Monitors of a partition that share a tracer do not block each other.
 a_slow_monitor_overflows_alone(_) ->
     {Summary, Verdicts} = flooded([held_up, quick], #{partition_memory => 4_000_000, system => {?MODULE, wave, [self()]}}),
     ?assertMatch(#{gaps := 1, outcome := untrusted, verdicts := #{inconclusive := 1, yes := 1}}, Summary),
@@ -221,7 +222,7 @@ flooded(Args, Options) ->
     Held = [receive {held_up, Runner} -> Runner end || held_up <- Args],
     Root ! go,
     receive {flooded, Root} -> ok end,
-    %% A tracer has to see that its runner is behind before that goes on.
+    %% A tracer has to see that its runner is behind before the runner goes on.
     _ = [receive {ended, quick} -> ok end || quick <- Args],
     [Runner ! go_on || Runner <- Held],
     {ok, Summary} = witness:await(Run, infinity),
@@ -231,7 +232,7 @@ flooded(Args, Options) ->
 
 %% --- the end ---------------------------------------------------------------------
 
-%% A decision at the first event: nothing is kept of what comes later.
+%% The monitor decides at the first event: later events are not kept.
 nobody_is_left_who_reads(_) ->
     [begin
          Self = self(),

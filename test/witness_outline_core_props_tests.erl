@@ -1,8 +1,8 @@
 -module(witness_outline_core_props_tests).
 -moduledoc """
-The choreography on a model of the VM, under random schedules.
+The protocol of the tracers on a model of the VM, under random schedules.
 
-The model is as unkind as the real VM is (see `m:witness_trace_evm`), and a little more:
+The model is as adverse as the real VM is (see `m:witness_trace_evm`), and a little more:
 
 - a process is on in any number of sessions; each of its events goes to each of them, in the
   order of the sessions, with a stamp of its own; a new session is put first, and a child has
@@ -19,7 +19,7 @@ are wanted. Then all processes end and everything is delivered again: then each 
 been analysed completely, once, in order, by the tracer that the assignment dictates, and
 all maps of all tracers must be empty.
 
-That the property can fail is shown with mutants of the core: each has one fault.
+Mutants of the core show that the property can fail: each has one fault.
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -29,7 +29,7 @@ That the property can fail is shown with mutants of the core: each has one fault
 %% alive: the sessions of a process as {Tracer, Stamped}, newest first
 %% count: the events of a process so far; read: how many of them have been analysed
 %% ended: the number of a process's exit; closed: processes that were said to have ended
-%% dictated: whom a tracer was asked for; owner: who has adopted a process
+%% dictated: the tracer that a process got by the assignment; owner: the tracer that has adopted a process
 %% busy: tracers that are in the middle of a message
 -record(vm, {core :: module(),
              stamps :: always | handover,
@@ -73,8 +73,7 @@ judge(Core, Stamps, N) ->
 schedule() ->
     ?LET(Bytes, ?SIZED(Size, binary(2 * (20 + Size * 5))), [X || <<X:16>> <= Bytes]).
 
-%% Every fault that is planted is found. Faults that need a rare schedule have their own
-%% number of tries.
+%% Every planted fault is found. Faults that need a rare schedule have their own number of tries.
 mutants() ->
     [{"a process that lives on in the origin's session", 5_000,
       "remove_route(P, effect({off, P}, C1))", "remove_route(P, C1)"},
@@ -218,8 +217,8 @@ tracer_task(Id, Vm = #vm{tracers = Tracers, busy = Busy}) ->
 
 proceed(Id, T, {Effects, Next, Core}, Vm) -> effects(Effects, Next, Id, T#tracer{core = Core}, Vm).
 
-%% What only meets other tracers may be done at once: their queues wait anyway. What meets
-%% the system waits for its turn.
+%% Effects that concern only other tracers may be done at once: their queues wait anyway. An effect on the system waits for
+%% its turn.
 effects([], done, Id, T, Vm) -> done(Id, T, Vm);
 effects([], Question, Id, T, Vm) -> pending({question, Question}, Id, T, Vm);
 effects([{send, To, Message} | Es], Next, Id, T, Vm) -> effects(Es, Next, Id, T, push(To, {tracer, Id}, Message, Vm));
@@ -313,8 +312,8 @@ ended(P, Label, Vm = #vm{closed = Closed, ended = Ended, read = Read}) ->
     maps:get(P, Ended, none) =:= map_get(P, Read) orelse throw({ended_early, P}),
     Vm#vm{closed = Closed#{P => []}}.
 
-%% A process is on in the session of its owner, and elsewhere only while it is routed from
-%% there. Nothing waits for a fork any more, but where that itself waits for a handover to end.
+%% A process is on in the session of its owner, and elsewhere only while it is routed from there. No event waits for a fork
+%% any more, unless that fork itself waits for a handover to end.
 quiet(Vm = #vm{alive = Alive, tracers = Tracers, owner = Owner}) ->
     maps:foreach(
         fun(P, Sessions) ->

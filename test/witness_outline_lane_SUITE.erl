@@ -1,7 +1,7 @@
 -module(witness_outline_lane_SUITE).
 -moduledoc """
-Monitors that share a process: they judge as those that have one of their own, and none of them harms another one, whatever
-becomes of it, of their lane, or of the memory.
+Monitors that share a process judge like those that have one of their own. No monitor harms another one, whatever happens to
+it, to its shard, or to the memory.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -26,7 +26,7 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> application:stop(witness).
 
-%% --- who shares a lane -----------------------------------------------------------
+%% --- monitors that share a shard -------------------------------------------------
 
 monitors_share_lanes(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, count}}], #{}),
@@ -55,7 +55,7 @@ a_specification_shares_lanes(Config) ->
     ?assertEqual(lists:sort([A, C]), lists:sort([P || #{verdict := no, process := P} <- witness:verdicts(Run)])),
     {ok, _} = witness:stop(Run).
 
-%% One that never returns holds up nobody.
+%% A monitor that never returns delays no other one.
 what_is_not_bounded_has_its_own_process(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?MODULE, loop}}, {{?MODULE, quiet, '_'}, {?BOUNDED, count}}], #{drain => 1}),
     [Leaf] = leaves(Root, 1),
@@ -106,7 +106,7 @@ a_monitor_that_grows_moves_out(_) ->
 
 recv_of(Events) -> [case M of {stop, _} -> stop; _ -> M end || {recv, _, _, M, _} <- Events].
 
-%% Events until it has a process of its own.
+%% Sends events until the monitor has a process of its own.
 grow(P) ->
     [P ! lists:seq(1, 100) || _ <- lists:seq(1, 50)],
     case runners() of
@@ -139,9 +139,9 @@ slices_move_out(Config) ->
     ?assertEqual(lists:duplicate(5, [{~"K", 2}]), [S || #{verdict := no, slice := S} <- witness:verdicts(Run)]),
     {ok, _} = witness:stop(Run).
 
-%% --- what is said of them --------------------------------------------------------
+%% --- marks, filters, verdicts ----------------------------------------------------
 
-%% The actions of both have the same numbers, and each sees one of them taken.
+%% The actions of both monitors have the same numbers, and each monitor sees one of them taken.
 marks_do_not_mix(Config) ->
     Text = fun(F) -> ["with witness_outline_lane_SUITE:", F, "(_)\n",
                       "check max X.([{_ ? first}]X and [{_ ? second}]X and [{_ <- _, witness_outline_lane_SUITE:", F, "(_)}]X)."] end,
@@ -161,7 +161,7 @@ marks_do_not_mix(Config) ->
                              || #{spec := Spec, actions := Actions} <- Coverage])),
     {ok, _} = witness:stop(Run).
 
-%% The names of native code do not tell arguments apart.
+%% The names of native code do not distinguish arguments.
 what_nobody_reads_is_let_go(Config) ->
     File = spec(Config, "with witness_outline_lane_SUITE:leaf(nobody)\ncheck [{_ <- _, witness_outline_lane_SUITE:leaf(_)}]ff."),
     {Run, Root} = started([], #{specs => [File]}),
@@ -170,7 +170,7 @@ what_nobody_reads_is_let_go(Config) ->
     {ok, #{monitored := 0, gaps := 0}} = witness:await(Run, 60_000),
     {ok, _} = witness:stop(Run).
 
-%% Nothing but the timer tells of a single event.
+%% Only the timer reports a single event.
 a_prompt_verdict(Config) ->
     File = spec(Config, "with witness_outline_lane_SUITE:leaf(_)\n"
                         "check [{_ <- _, witness_outline_lane_SUITE:leaf(_)}][{_ ? bad}]ff."),
@@ -206,7 +206,7 @@ stopping_tells_everybody(_) ->
     {ok, #{monitored := 100, verdicts := #{inconclusive := 100}, gaps := 0}} = witness:stop(Run),
     end_all(Root, Leaves).
 
-%% The run of a monitor ends with the specification that it began with.
+%% A monitor ends with the specification that it began with.
 other_specifications(Config) ->
     Of = fun(Bad) -> spec(Config, Bad ++ ".hml", ["with witness_outline_lane_SUITE:leaf(_)\n"
                           "check [{_ <- _, witness_outline_lane_SUITE:leaf(_)}][{_ ? ", Bad, "}]ff."]) end,
@@ -222,7 +222,7 @@ other_specifications(Config) ->
     end_all(Root, [A, B]),
     {ok, #{verdicts := #{no := 2}}} = witness:stop(Run).
 
-%% Whose events have no room has a gap, and a name: the others are whole.
+%% A process with events that do not fit into memory has a gap under its pid; the others are whole.
 short_memory_is_a_gap(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, count}}], #{partition_memory => 100_000}),
     [A | _] = Leaves = leaves(Root, 10),
@@ -275,7 +275,7 @@ born(F, Root) ->
     Root ! {spawn, F, self()},
     receive {Root, P} -> P end.
 
-%% The root is told by the last one, so that a run waits for no one else.
+%% Ends the leaves. If there are several, it ends the root too, so that the run waits for no other process.
 end_all(Root, Leaves) ->
     [P ! {stop, self()} || P <- Leaves],
     [receive {stopped, P} -> ok end || P <- Leaves],

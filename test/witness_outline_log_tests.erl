@@ -13,18 +13,18 @@ once.
 
 %% --- every log, every set-up -----------------------------------------------------
 
-%% What the tracers do differs only by the mode and by the set-up.
+%% The tracers' work differs only by the mode and by the set-up.
 every_log_gives_every_monitor_its_exact_sequence_test_() ->
     {inparallel, 2,
      [{timeout, 60, {lists:concat([Mode, " ", name(SetUp)]), fun() -> all_logs(lives(), auto, Mode, SetUp, 27_720) end}}
       || Mode <- [outline, central], SetUp <- set_ups()]}.
 
-%% Then a birth is made from the fork, and has its line.
+%% Without an init, a birth is made from the fork, and has the line of the fork.
 logs_without_births_give_the_same_sequences_test_() ->
     {timeout, 60, [fun() -> all_logs(lives_without_births(), [pid(p)], Mode, SetUp, 1260) end
                    || Mode <- [outline, central], SetUp <- set_ups(), not lists:any(fun reads_p/1, SetUp)]}.
 
-%% Who is the root is known at the end of so short a log: by then everything waits.
+%% In so short a log, the root is known only at the end; until then everything waits.
 a_root_that_is_found_last_changes_no_sequence_test_() ->
     {timeout, 60, [fun() -> all_logs(lives_without_births(), auto, Mode, SetUp, 1260) end
                    || Mode <- [outline, central], SetUp <- set_ups(), not lists:any(fun reads_p/1, SetUp)]}.
@@ -45,7 +45,7 @@ maps_are_independent_test_() ->
         end, Logs)
     end || Mode <- [outline, central], SetUps <- [[[[p], [q], [r]], [[p, q, r]]], [[[p, q], [r]], [[q, r]], [[p]]]]]}.
 
-%% How items come in pieces is nothing to what comes out.
+%% The size of the pieces that items come in changes no output.
 pieces_make_no_difference_test_() ->
     {timeout, 60, fun() ->
         Logs = [Log || {N, Log} <- lists:enumerate(logs()), N rem 300 =:= 0],
@@ -57,7 +57,7 @@ pieces_make_no_difference_test_() ->
         end, Logs)
     end}.
 
-%% Taken up from data at each place, the rest is as if nothing had been between.
+%% A state that is saved and restored at any place gives the same output.
 a_state_that_was_saved_goes_on_as_before_test_() ->
     {timeout, 60, fun() ->
         Logs = [Log || {N, Log} <- lists:enumerate(logs()), N rem 500 =:= 0],
@@ -83,7 +83,7 @@ the_set_ups_are_all_that_can_be_reached_test() ->
 
 %% --- the instrumentation ---------------------------------------------------------
 
-%% One map. A process that no monitor reads is cut out of its parent's group. Maps have properties of their own.
+%% One map. A process that no monitor reads is cut out of its parent's group. Other tests check the properties of maps.
 instrumentation(Map, SetUp) ->
     fun({sys, P, []}) ->
         case [Partition || Partition <- SetUp, lists:member(P, Partition)] of
@@ -160,7 +160,7 @@ given(SetUps, Mode, Log) ->
     Given = operations(fed([lists:enumerate(Items)], new(SetUps, Mode, auto))),
     [{P, spec(Map, SetUps), Told} || {#{process := P, spec := Map}, Told} <- Given].
 
-%% A map is known by its set-up, wherever it stands.
+%% The set-up identifies a map, wherever it is in the list.
 spec(Map, SetUps) -> lists:nth(binary_to_integer(Map), SetUps).
 
 operations(L0) ->
@@ -168,7 +168,7 @@ operations(L0) ->
     {Batch, _} = witness_outline_log:take(L),
     told_of([Batch]).
 
-%% The lines of each monitor's operations. What a lane puts its operations in order by never goes back.
+%% The lines of each monitor's operations. The key by which a shard orders its operations never decreases.
 told_of(Batches) ->
     Lanes = maps:groups_from_list(fun({Lane, _}) -> Lane end, fun({_, Of}) -> Of end,
                                   [{Lane, Of} || #{operations := Operations} <- Batches, Lane := Of <- Operations]),
@@ -185,7 +185,7 @@ fed(Pieces, L) ->
     end, {0, L}, Pieces),
     Fed.
 
-%% Before each piece what is to be done is taken away, and the state goes through data.
+%% Before each piece the pending operations are taken, and the state is saved and restored.
 fed_with_breaks(Pieces, New) ->
     Config = config([[[p], [q, r]]], outline, auto),
     {_, Last, Batches} = lists:foldl(fun(Items, {Base, A, Batches}) ->

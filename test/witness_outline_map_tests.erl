@@ -1,9 +1,9 @@
 -module(witness_outline_map_tests).
--moduledoc "Which monitors read a process, and who owns it.".
+-moduledoc "Which monitors read a process, and which tracer owns it.".
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-%% Runners are stood for by what they run: {Map, Monitor, Process that they were started for}.
+%% A runner is represented by what it runs: {Map, Monitor, Process that it was started for}.
 
 %% --- one map ---------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ none_of_one_map_does_not_cut_another_maps_group_test() ->
     {shared, B} = born(b, A, Maps),
     ?assertEqual([{1, m, a}], readers(B)).
 
-%% --- a map for those whom its groups do not read ----------------------------------
+%% --- a map for processes that its groups do not read ------------------------------
 
 a_whole_tree_has_one_monitor_test() ->
     Maps = [rest(group(m)), map(#{b => [alone(n), group(n)]})],
@@ -115,7 +115,7 @@ the_first_process_of_a_system_is_monitored_like_any_other_test() ->
 maps_are_independent_test_() -> ?holds(prop_independent()).
 tracers_are_shared_exactly_where_monitors_are_test_() -> ?holds(prop_owner()).
 
-%% What a map's monitors see of a line of descendants is the same alone and among others.
+%% The monitors of a map see the same of a line of descendants, alone and among other maps.
 prop_independent() ->
     ?FORALL({Maps, Line}, {list(entries()), list(name())},
             begin
@@ -128,8 +128,8 @@ prop_independent() ->
 
 of_map(N, Label) -> lists:sort([{M, P} || {I, M, P} <- readers(Label), I =:= N]).
 
-%% A process gets a tracer of its own exactly if it has monitors and shares none with its
-%% parent; and whoever reads both, they share a tracer.
+%% A process gets a tracer of its own exactly if it has monitors and shares none with its parent. If a monitor reads both,
+%% they share a tracer.
 prop_owner() ->
     ?FORALL({Maps, Line}, {list(entries()), non_empty(list(name()))},
             begin
@@ -170,7 +170,7 @@ root() -> witness_outline_map:new([], #{held => true}).
 
 born(Name, Parent, Maps) -> born(Name, Parent, Maps, Name).
 
-%% As a tracer does: who owns the process, and its label once its monitors run.
+%% As a tracer does: the way that the process was assigned, and its label once its monitors run.
 born(Name, Parent, Maps, Process) ->
     {How, Label} = witness_outline_map:assign({m, Name, []}, Parent, Maps),
     Started = [{N, {N, Monitor, Process}, Group}

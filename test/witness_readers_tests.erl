@@ -1,5 +1,5 @@
 -module(witness_readers_tests).
--moduledoc "Monitors that report by themselves, and those that a host answers for: early, late, and when somebody dies.".
+-moduledoc "Monitors that report by themselves, and those that a host answers for: early, late, and after a death.".
 -include_lib("eunit/include/eunit.hrl").
 
 meta() -> #{process => self(), signature => {m, f, []}, spec => ~"a.hml:1", name => ~"p"}.
@@ -8,7 +8,7 @@ verdict(Reader) -> {verdict, Reader, #{verdict => yes}}.
 
 host() -> spawn(fun() -> receive stop -> ok end end).
 
-%% What this process, as a run, is told of the end of one that it is linked to.
+%% This process acts as a run: it is linked to a process that ends. Returns what a run makes of that.
 ends(Pid, Reason, Readers) ->
     exit(Pid, Reason),
     receive {'EXIT', Pid, Seen} -> witness_readers:ended(Pid, Seen, Readers) end.
@@ -43,7 +43,7 @@ the_death_of_a_host_ends_what_it_has_not_reported_test_() ->
         ?assertMatch([{verdict, {Host, 1}, #{verdict := inconclusive, reason := {gap, tracer_lost}}},
                       {verdict, {Host, 3}, #{verdict := inconclusive, reason := {gap, tracer_lost}}}],
                      lists:sort(Reports)),
-        %% One of its monitors that is announced only now is known to be dead too.
+        %% A monitor of it that is announced only now is known to be dead too.
         {[], R3} = witness_readers:announce({Host, 4}, meta(), R2),
         {Late, _} = receive {'EXIT', Host, noproc} -> witness_readers:ended(Host, noproc, R3) end,
         ?assert(lists:member({Host, 4}, [Reader || {verdict, Reader, _} <- Late])),
@@ -68,7 +68,7 @@ where_events_are_missing_a_host_has_no_later_word_test_() ->
         ?assertEqual({early, R4}, witness_readers:report(verdict({Host, 1}), R4)),
         ?assertMatch({[{verdict, {Host, 2}, #{reason := {gap, memory}}}], _},
                      witness_readers:announce({Host, 2}, meta(), R4)),
-        %% The runner was told, and says how its monitor has ended.
+        %% The runner got the gap, and reports itself how its monitor has ended.
         {messages, Messages} = process_info(Runner, messages),
         ?assertEqual([{gap, memory}], Messages),
         ?assertMatch({#{}, _}, witness_readers:report(verdict(Runner), R4))

@@ -4,7 +4,7 @@
 
 -define(C, witness_record_calls).
 
-%% A function that this OTP has and nobody has thought of fails here.
+%% A function of this OTP that the table lacks fails here.
 every_function_of_the_vm_is_known_test_() ->
     [{atom_to_list(Module), fun() -> ?assertEqual([], unknown(Module, left(Module))) end} || Module <- modules()].
 
@@ -32,7 +32,7 @@ numbers_are_those_of_the_list_test() ->
          Class -> ?assert(lists:member(Class, [send, spawn, information, leave, hibernate]))
      end || {M, F, A} := Number <- Listed].
 
-%% These stand in recordings that were made before: new ones come at the end of the list.
+%% Existing recordings contain these numbers: new functions come at the end of the list.
 numbers_stay_test() ->
     ?assertEqual(1, ?C:version()),
     [?assertEqual({MFA, Number}, {MFA, ?C:number(M, F, A)})
@@ -58,7 +58,7 @@ possible_test_() ->
 %% Modules with native functions are known by their object code.
 native_modules_test() ->
     Dir = filename:dirname(code:which(crypto)),
-    %% What is found out about a folder cannot be kept there, and is found all the same.
+    %% The result for a folder cannot be stored there, and is found all the same.
     {ok, Folders} = witness_weave_objects:read([Dir], "/dev/null/nowhere"),
     #{natives := Natives} = Plan = ?C:plan(Folders),
     Calls = ?C:calls(Plan),

@@ -1,9 +1,8 @@
 -module(witness_record_comparison).
 -moduledoc """
-What a program has noted of itself (`test/recorded/witness_recorded.erl`) against what the recording says that it did.
+Compares what a program has noted of itself (`test/recorded/witness_recorded.erl`) with what the recording says that it did.
 
-Identifiers of processes and their pids are told apart by the recording's own list of processes. That a step of one is a
-step of the other:
+The recording's own list of processes maps pids to identifiers. A noted step is the same as a recorded one in these cases:
 
 | Noted | Recorded |
 |---|---|
@@ -13,8 +12,8 @@ step of the other:
 | `{spawn, Pid}` | `{spawn, Id}` |
 | `{result, MFA, Value}` | `{result, MFA, Value}` |
 
-Other things that are recorded belong to the libraries: names that were sent to, results of calls that the process
-has not noted any of, and `ets:insert/2`, with which it notes.
+Other recorded entries belong to the libraries: names that messages were sent to, results of calls that the process has not
+noted at all, and `ets:insert/2`, which it notes with.
 """.
 
 -export([both/2, differences/3, journal/1, recorded/1]).
@@ -23,17 +22,17 @@ has not noted any of, and `ets:insert/2`, with which it notes.
 
 -doc """
 - `exact`: each process has noted every message, timeout and birth, and ends as the recording says;
-- `complete`: the same, and nobody is killed, so nobody has lacked the time to note its last step;
+- `complete`: the same, and no process is killed, so each one had the time to note its last step;
 - `verified`: as `exact`, where labels were not believed, since not all code was woven: a message of a process that has
   ended meanwhile is there with its contents;
-- `within`: libraries take messages for it, too: what it has noted is there in this order;
+- `within`: libraries take messages for a process, too: what the process has noted is there in this order;
 - `within_verified`: the same, where labels were not believed.
 """.
 -type strictness() :: complete | exact | verified | within | within_verified.
 
 -doc """
-What a program has noted, and what the recording says, with the same pids: those of a node that got its name later are
-not what they were before.
+What a program has noted, and what the recording says, with the same pids: the pids of a node that got its name later are not
+the ones that they were before.
 """.
 both(File, Dir) ->
     #{root := Root} = Journal = journal(File),
@@ -66,7 +65,7 @@ recorded(Dir) ->
     Info = #{complete := true} = witness_log_recording:info(R),
     {ok, Processes} = witness_log_recording:processes(R),
     Ids = [Id || #{id := Id} <- Processes],
-    %% Side by side, since the parts of thousands of processes stand in one block.
+    %% All cursors are read at once, since one block has the parts of thousands of processes.
     Entries = witness_log_recording:with_cursors(fun(Open) -> #{Id => entries(Open(Id)) || Id <- Ids} end, R),
     #{info => Info, ids => #{Pid => Id || #{id := Id, pid := Pid} <- Processes},
       parents => #{Id => Parent || #{id := Id, parent := Parent} <- Processes}, entries => Entries}.
@@ -81,7 +80,7 @@ several({from, From, N}) -> lists:duplicate(N, {from, From});
 several({timeout, N}) -> lists:duplicate(N, timeout);
 several(Entry) -> [Entry].
 
--doc "What differs; nothing is as it should be.".
+-doc "The differences: an empty list if the recording is right.".
 -spec differences(map(), map(), strictness()) -> [term()].
 differences(#{steps := Steps, born := Born, ended := Ended, root := Root}, #{ids := Ids} = Recorded, Strictness) ->
     [{not_recorded, Pid} || Pid <- maps:keys(Steps) ++ maps:keys(Born), not is_map_key(Pid, Ids)] ++
@@ -106,7 +105,7 @@ process(Pid, Id, Steps, Root, #{entries := Entries, ids := Ids}, Strictness) ->
     Rest = case {Strictness, Pid} of
         {within, _} -> anything;
         {within_verified, _} -> anything;
-        %% Its last step is to write the file, and it goes on after that.
+        %% The last step of the root is to write the file, and it goes on after that.
         {_, Root} -> outside;
         {complete, _} -> noted;
         {_, _} -> ended
@@ -150,7 +149,7 @@ match([], Entries, outside, _) ->
         [Entry | _] -> {differ, none, Entry}
     end;
 match([], [{exit, _}], _, _) -> ok;
-%% Who was killed may have had no time to note its last step.
+%% A process that was killed may have had no time to note its last step.
 match([], [_, {exit, Reason}], ended, _) when Reason =/= normal -> ok;
 match([], [Entry | _], _, _) -> {differ, none, Entry};
 match([], [], _, _) -> {differ, none, no_exit}.

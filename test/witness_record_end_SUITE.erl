@@ -1,7 +1,7 @@
 -module(witness_record_end_SUITE).
 -moduledoc """
-What a recording says when it has ended: who was alive at a planned end was stopped; and whether it can be replayed, for the reasons for which
-a replay refuses.
+What a recording says when it has ended. A process that was alive at a planned end was stopped. A recording cannot be
+replayed for the same reasons for which a replay refuses it.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -25,7 +25,8 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-%% An application with a server, and one that needs it and stops by itself when it has asked and the server waits.
+%% An application with a server, and one that depends on it. The second one stops by itself when it has asked and the server
+%% waits.
 application_files(Ebin) ->
     [ok = file:write_file(filename:join(Ebin, atom_to_list(App) ++ ".app"),
                           io_lib:format("{application, ~p, [{vsn, \"1\"}, {modules, []}, {registered, []}, {applications, ~p}, {mod, {~p, []}}]}.~n",
@@ -168,7 +169,7 @@ compiled(Name, Text, Options, Ebin) ->
 
 -define(LOWER, "with end_lower:init(_) over _ ? call(_, _) check max X.([_ ? call(_, bad)] ff and [_ ? call(_, M) when M =/= bad] X).").
 
-%% Of what is alive in the end nothing is missing: undecided, and not since something was lost.
+%% A process that is alive at the end misses nothing: it is undecided, and not because of a gap.
 dependencies_that_live_on_are_stopped(Config) ->
     Spec = spec(?FUNCTION_NAME, ?LOWER, Config),
     [begin
@@ -193,13 +194,13 @@ a_violation_before_a_planned_end_is_one(Config) ->
     {Dir, #{exit := 1}} = recorded(?FUNCTION_NAME, ["--spec", Spec, "--app", "end_upper"], Config),
     [?assertMatch(#{exit := 1}, witness(Command ++ ["--spec", Spec, Dir], Config)) || Command <- [["replay"], ["check", "--replay"]]].
 
-%% It sends behind its last entry, and waits when the recording ends.
+%% The server sends after its last entry, and waits when the recording ends.
 what_a_waiting_process_has_sent_was_sent(Config) ->
     Spec = spec(?FUNCTION_NAME, "with end_lower:init(_) over _ : _ ! told check [_ : _ ! told] ff.", Config),
     {Dir, #{exit := 1}} = recorded(?FUNCTION_NAME, ["--spec", Spec, "--app", "end_upper"], Config),
     ?assertMatch(#{exit := 1}, witness(["replay", "--spec", Spec, Dir], Config)).
 
-%% It would say something else when it wakes, which it never does, there or in a replay.
+%% It would send something else when it wakes, but it never wakes, neither in the recording nor in a replay.
 one_that_hibernates_has_not_done_what_comes_then(Config) ->
     Spec = spec(?FUNCTION_NAME, "with end_sleeper:work() over _ : _ ! _ check [_ : _ ! good] [_ : _ ! bad] ff.", Config),
     Dir = dir(?FUNCTION_NAME, Config),
@@ -210,7 +211,7 @@ one_that_hibernates_has_not_done_what_comes_then(Config) ->
     ?assertEqual({0, 0}, {Recorded, Replayed}),
     ?assertEqual([], of_type(~"gap", Lines)).
 
-%% It says so each thousand births of a chain. What it does behind its recording is in that no more.
+%% The program prints a line for each thousand births of a chain. After the end of the recording it prints none.
 a_program_that_spawns_without_end_does_nothing_behind_its_recording(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     [Errors, Said] = [filename:join(proplists:get_value(priv_dir, Config), Name) || Name <- ["chains.errors", "chains"]],
@@ -223,7 +224,7 @@ a_program_that_spawns_without_end_does_nothing_behind_its_recording(Config) ->
     {ok, Lines} = file:read_file(Said),
     ?assertMatch({N, Most} when N =< Most, {byte_size(Lines) div byte_size(~"spawned\n"), list_to_integer(Born) div 1000}).
 
-%% As `run' does, and as it says in its summary.
+%% The same as `run' does, and as its summary says.
 an_application_of_a_function_is_monitored(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     Self = self(),
@@ -238,7 +239,8 @@ an_application_of_a_function_is_monitored(Config) ->
     {ok, Waiting} = witness_log_recording:waiting(R),
     ?assert(map_size(Waiting) > 0).
 
-%% A function that starts an application itself is what most programs begin with. It stops and starts it once more, and another one does not start.
+%% Most programs begin with a function that starts an application itself. This one stops it, starts it once more, and fails
+%% to start another one.
 an_application_that_a_function_starts_is_recorded(Config) ->
     Ebin = proplists:get_value(ebin, Config),
     Spec = spec(?FUNCTION_NAME, ?LOWER, Config),
@@ -258,7 +260,7 @@ an_application_that_a_function_starts_is_recorded(Config) ->
         end
     end, [[], ["--contents"], ["--tracing-only", "--contents"]]).
 
-%% What the application controller knows of it is among the arguments of its first process.
+%% The arguments of the application's first process contain what the application controller knows of it.
 an_application_of_many_modules_is_replayed(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "large"),
     ok = filelib:ensure_path(Folder),
@@ -286,7 +288,7 @@ an_interrupt_stops_an_application(Config) ->
     {ok, #{outcome := recorded, ended := stopped, refused := []}} = witness_record:await(Recording, infinity),
     ?assertMatch({ok, #{outcome := identical, complete := true, cut := 0}}, witness_replay:replay(#{dir => Dir})).
 
-%% While all schedulers send and take: what was taken was sent, by what the recording says of both.
+%% All schedulers send and take. By the entries of both processes, each message that was taken was sent.
 an_interrupted_recording_is_a_consistent_cut(Config) ->
     [begin
          Dir = dir(?FUNCTION_NAME, Config),
@@ -318,7 +320,7 @@ count(Pairs) -> lists:foldl(fun(Pair, Counts) -> maps:update_with(Pair, fun(N) -
 
 %% --- whether it can be replayed --------------------------------------------------------
 
-%% Whatever becomes of it: record has no reason if replay does not refuse, and the same one if it does.
+%% In each case: record gives no reason if replay does not refuse, and the same reason if it does.
 record_says_what_replay_says(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "unnamed"),
     ok = filelib:ensure_path(Folder),
@@ -347,7 +349,7 @@ record_says_what_replay_says(Config) ->
          ?assertEqual({case Refused of [] -> 0; _ -> 3 end, Refused =:= [], length(Refused)}, {Exit, Replayable, length(Texts)})
      end || {Kind, Args, Weave, Expected} <- Kinds].
 
-%% Without being named, by a module that another one calls, or that starts them.
+%% A module that another one calls, or that starts the application, makes it known without an option.
 applications_that_are_called_are_woven(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     ?assertEqual([crypto, syntax_tools], witness_record_needs:apps(#{run => {end_called, main, []}, dir => Dir,
@@ -358,7 +360,7 @@ applications_that_are_called_are_woven(Config) ->
                                                      pa => [proplists:get_value(ebin, Config)]}),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})).
 
-%% Where it could not be known before, the options that the summary names are enough.
+%% If an application could not be known before, the options that the summary names are enough.
 named_options_make_it_replayable(Config) ->
     Call = call(end_kinds, applied, ["erl_syntax"]),
     Arguments = ["--pa", proplists:get_value(ebin, Config)],
@@ -370,7 +372,7 @@ named_options_make_it_replayable(Config) ->
     #{exit := 0} = witness(["record", "-o", Second | Arguments] ++ Options ++ [Call], Config),
     ?assertMatch(#{exit := 0}, witness(["replay", Second], Config)).
 
-%% As rebar3 has it among the dependencies of a project.
+%% The copy is where rebar3 has it among the dependencies of a project.
 the_copy_of_a_project_is_left_out(Config) ->
     Own = filename:dirname(code:which(witness_weave_own)),
     Copy = filename:join([proplists:get_value(priv_dir, Config), "_build", "test", "lib", "witness", "ebin"]),

@@ -1,7 +1,7 @@
 -module(witness_record_native_tests).
 -moduledoc """
-The recorder in the VM: what processes tell is what is taken, whoever flushes, takes, moves or ends meanwhile; and
-every child has the id that its parent asked for, before it begins. What is taken is decoded here, by
+The recorder in the VM: exactly what processes report is taken, whichever process flushes, takes, moves or ends meanwhile.
+Every child has the identifier that its parent asked for before the child begins. These tests decode what is taken by
 `docs/internals/record-native.md`. The recorder's plain C has tests of its own in `test/native/record.c`.
 """.
 -include_lib("eunit/include/eunit.hrl").
@@ -159,7 +159,7 @@ requested(Request) ->
         {spawn_reply, Request, error, Reason} -> error(Reason)
     end.
 
-%% A failure leaves nothing that a later child could be taken for.
+%% A failed spawn leaves nothing that a later child could be taken for.
 spawns_that_fail() ->
     Self = self(),
     {_, #{births := Births, mine := Entries, verify := Verify}} = recorded(fun(Me) ->
@@ -205,7 +205,7 @@ without_room_for_processes() ->
     ?assertEqual(lists:usort([Root | Spawned]), lists:sort(maps:keys(Births))),
     ?assertEqual([], [Id || Id <- Spawned, not lists:member(Id, maps:keys(Births))]).
 
-%% Until there is no room; then all of them end.
+%% Spawns until the process table is full; then all of them end.
 fill(Spawn, Pids) ->
     try Spawn() of
         Pid -> fill(Spawn, [Pid | Pids])
@@ -232,7 +232,7 @@ children_that_nobody_announced() ->
     ?assertMatch(#{Id := #{parent := Root}}, Births),
     ?assertEqual([{from, 1}, {spawn, Id}, {exit, normal}], Entries).
 
-%% Whoever says that a spawn has failed has none under way.
+%% After the report that a spawn has failed, no child is announced.
 children_after_a_spawn_that_failed() ->
     [begin
          {_, #{births := Births, verify := Verify}} = recorded(fun(Me) ->
@@ -257,7 +257,7 @@ what_a_process_was_spawned_with() ->
 
 by_id(Births) -> [B || {_, B} <- lists:keysort(1, maps:to_list(Births))].
 
-%% Any entry says that it waits no more, also one that lengthens a run; so does an end of its own only where there was one.
+%% Every entry after `waits/1` cancels it, also one that lengthens a run. An exit signal from another process does not.
 an_end_while_it_waits() ->
     Does = [{fun(_) -> ok end, [waited]},
             {fun(Me) -> ok = ?R:waits(Me) end, [waited]},
@@ -466,7 +466,7 @@ one_after_the_other() ->
 
 %% --- what processes do ------------------------------------------------------------------------
 
-%% By its number, so that whoever checks it does it once more.
+%% A step follows from its number alone, so that a check can compute it again.
 step(Me, I) ->
     ok = case entry(I) of
         {from, From} -> took(Me, From);
@@ -490,7 +490,7 @@ entry(I) ->
         N -> {from, N}
     end.
 
-%% Each in a process of its own.
+%% Each worker is a process of its own.
 workers(Seeds, Steps) ->
     join([child(fun(Me) -> [step(Me, Seed * 1000 + I) || I <- lists:seq(1, Steps)] end) || Seed <- Seeds]).
 
@@ -517,7 +517,7 @@ recorded(Root) -> recorded(#{}, Root).
 
 recorded(Options, Root) -> recorded(Options, Root, none).
 
-%% What the first process and those that it spawned have told, once they have ended; a taker may have taken some.
+%% What the first process and those that it spawned have reported, once they have ended; a taker may have taken a part.
 recorded(Options, Root, Taker) ->
     ok = ?R:start(Options),
     Session = trace:session_create(witness_record, ?R:tracer(), []),
@@ -541,7 +541,7 @@ recorded(Options, Root, Taker) ->
     {Id, Decoded#{mine => maps:get(Id, Entries, []), state => State, born => Born, ended => Ended, verify => Verify,
                   used => Used}}.
 
-%% By the first process.
+%% The entries that the first process took.
 taken() ->
     receive {taken, Some} -> Some ++ taken() after 0 -> [] end.
 
@@ -551,7 +551,7 @@ take_all(Taken) ->
         {More, _} -> take_all(Taken ++ More)
     end.
 
-%% Takes all the time, from before there is a recording. What was taken in its order, at the end.
+%% Takes all the time, from before there is a recording. At the end it returns the parts in the order in which it took them.
 taker() ->
     forever(fun() ->
         case ?R:take(2) of
@@ -679,7 +679,7 @@ items(0, Data, Terms) ->
 items(N, Data, Terms) ->
     {Size, Rest} = leb(Data),
     <<Term:Size/binary, Rest1/binary>> = Rest,
-    %% Whoever has written it, it is as the VM would have.
+    %% Each term is encoded as the VM itself encodes it.
     ?assert(term_to_binary(binary_to_term(Term)) =:= Term),
     items(N - 1, Rest1, [binary_to_term(Term) | Terms]).
 

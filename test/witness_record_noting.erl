@@ -1,18 +1,18 @@
 -module(witness_record_noting).
 -moduledoc """
-A parse transform: programs that know nothing of tests note what their processes do, as those of `test/recorded` do by
-themselves (`witness_recorded`). Nothing here is shared with the weaver or the recorder, so it is a witness of its own:
-each message brings its sender with it, in an envelope, and who takes it notes the sender that it finds there.
+A parse transform: programs without any code for tests note what their processes do, as those of `test/recorded` do by
+themselves (`witness_recorded`). It shares no code with the weaver or the recorder, so it is independent of them. Each
+message has an envelope with its sender, and the receiver notes that sender.
 
 | In the source | What becomes of it |
 |---|---|
 | `To ! Msg`, `erlang:send(To, Msg)` | the message is `{'$noted', self(), Msg}` |
-| `receive` | takes what is in envelopes, and notes it; what nobody has sent (`'DOWN'`, `'EXIT'`) comes without |
+| `receive` | takes what is in envelopes, and notes it; messages of the VM (`'DOWN'`, `'EXIT'`) have no envelope |
 | `after` | is noted |
 | `spawn` and the like, `monitor`, `make_ref` | what they return is noted |
 
-Of a benchmark with servers those have to do the same: `otp/1` makes copies of OTP's modules, from their debug
-information, under other names, which programs call instead.
+The servers of a benchmark have to do the same: `otp/1` makes copies of OTP's modules, from their debug information, under
+other names, which programs call instead.
 """.
 
 -export([parse_transform/2, otp/1]).
@@ -20,7 +20,7 @@ information, under other names, which programs call instead.
 -define(TAG, '$noted').
 -define(NOTES, witness_recorded).
 
-%% What has the loops, calls and births of a server.
+%% The modules with the loops, calls and births of a server.
 -define(COPIED, [gen_server, gen, proc_lib]).
 
 -doc false.
@@ -82,7 +82,7 @@ called(Anno, Name, Callee, Args) ->
         _ when Name =:= monitor; Name =:= make_ref ->
             MFA = [{atom, Anno, erlang}, {atom, Anno, Name}, {integer, Anno, length(Args)}],
             noting(Anno, result, [{tuple, Anno, MFA}, Call]);
-        %% Nothing that is noted here does these.
+        %% No program that is noted here calls these.
         _ when Name =:= spawn_request; Name =:= send_nosuspend ->
             error({not_noted, Name, erl_anno:location(Anno)});
         _ -> Call
@@ -95,11 +95,11 @@ enveloped(Anno, Msg) -> envelope(Anno, {call, Anno, {atom, Anno, self}, []}, Msg
 
 envelope(Anno, From, Msg) -> {tuple, Anno, [{atom, Anno, ?TAG}, From, Msg]}.
 
-%% A pattern that may mean both becomes two clauses, the one for envelopes first.
+%% A pattern that can match both becomes two clauses, the one for envelopes first.
 taking({clause, Anno, [Pattern], Guards, Body}) ->
     Unique = integer_to_list(erlang:unique_integer([positive])),
     [Msg, From] = [{var, Anno, list_to_atom(Name ++ Unique)} || Name <- ["Msg@noted", "From@noted"]],
-    %% Of the message itself the recording has nothing, and there may be thousands of large ones.
+    %% The recording does not have the message itself, and there may be thousands of large ones.
     Hash = {call, Anno, {remote, Anno, {atom, Anno, erlang}, {atom, Anno, phash2}}, [Msg]},
     Sent = {clause, Anno, [envelope(Anno, From, {match, Anno, expr(Pattern), Msg})], expr(Guards),
             [noting(Anno, message, [From, Hash]) | expr(Body)]},

@@ -1,4 +1,4 @@
-%% What is kept of a recording is the last part of what each process did, and reads as a recording.
+%% A recording that is limited keeps the last part of what each process did, and can be read as a recording.
 -module(witness_record_ring_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -18,7 +18,7 @@ life(Id) ->
     [{spawn, Id + 10}, {content, {hello, Id}}, {content, again}, {from, 1}, {contents, a}, {from, 1}, {contents, b}, timeout,
      {sent, self(), c}, {exit, normal}].
 
-%% Whatever was cut where: a suffix of each process, and the same births.
+%% Wherever it is cut: a suffix of each process, and the same births.
 what_is_kept_is_a_suffix_of_each_process_test_() ->
     {timeout, 120, fun() -> ?assert(proper:quickcheck(suffixes(), [{numtests, 60}, {to_file, user}])) end}.
 
@@ -30,7 +30,7 @@ suffixes() ->
             Read = entries(Kept),
             Suffixes = [{Id, Entries, maps:get(Id, Read, [])} || {Id, Entries} <- Given,
                                                                  not lists:suffix(maps:get(Id, Read, []), Entries)],
-            %% Of who is not early nothing is missing.
+            %% A process that is not early misses no entry.
             Whole = [Id || {Id, Entries} <- Given, not lists:member(Id, early(Kept)), maps:get(Id, Read, []) =/= Entries],
             Unknown = maps:keys(Read) -- [Id || {Id, _} <- Given],
             ?WHENFAIL(io:format("~p~n~p~n", [Suffixes, Unknown]), Suffixes =:= [] andalso Whole =:= [] andalso Unknown =:= [])
@@ -54,7 +54,7 @@ what_is_too_old_goes() ->
     ?assertEqual({0, #{}}, {witness_record_ring:size(R2), entries(read(R2))}).
 
 
-%% A process that has ended is forgotten with its last entries, its births too.
+%% When its last entries are dropped, a process that has ended is forgotten, together with its births.
 who_has_ended_is_forgotten_test_() -> {timeout, 60, fun who_has_ended_is_forgotten/0}.
 
 who_has_ended_is_forgotten() ->
@@ -63,7 +63,7 @@ who_has_ended_is_forgotten() ->
     R1 = witness_record_ring:add([birth(1), birth(2), {data, data([{exit, a}])}, {order, order(1, 0, [{exit, a}], none)}], 2,
                                  witness_record_ring:add([Ended], 1, R0)),
     More = [{content, "a text that is longer than what is kept"}],
-    %% It is known until all that it did has come, and gone.
+    %% It is known until all that it did has come, and has been dropped.
     {ok, #{processes := [#{id := 1, ended := true}, #{id := 2}]}} = read(R1),
     R2 = witness_record_ring:add([{data, subtrace(2, 0, items(More))}, {order, order(2, 0, More, none)}], 3, witness_record_ring:settled(R1)),
     R3 = witness_record_ring:add([], 4, R2),
@@ -81,14 +81,14 @@ kept(Lives, Limit, Chunk) ->
     ?assert(witness_record_ring:size(R2) =< maps:get(bytes, Limit)),
     read(R2).
 
-%% One of the next of each, in turn.
+%% The next one of each list, in turn.
 in_turn(Lists) ->
     case [List || List <- Lists, List =/= []] of
         [] -> [];
         Left -> [hd(List) || List <- Left] ++ in_turn([tl(List) || List <- Left])
     end.
 
-%% Data goes ahead of its entries by up to a chunk.
+%% Data comes up to one chunk before its entries.
 pieces(Id, Entries, Chunk) ->
     Data = [{data, subtrace(Id, N, items(Part))} || {N, Part} <- lists:enumerate(0, [P || P <- chunks(Entries, Chunk + 1), items(P) =/= <<>>])],
     {Order, _} = lists:mapfoldl(fun({N, Part}, Last) -> {{order, order(Id, N, Part, Last)}, last(Part, Last)} end, none,

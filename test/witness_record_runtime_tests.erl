@@ -1,7 +1,7 @@
 -module(witness_record_runtime_tests).
 -moduledoc """
-What is recorded of a woven module is what its processes say that they have taken, learned and spawned; what is outside is
-outside; and programs see nothing of it.
+What is recorded of a woven module is what its processes report to have taken, learned and spawned. What is outside stays
+outside, and programs see nothing of the recorder.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,7 +10,7 @@ outside; and programs see nothing of it.
 -define(M, witness_record_case).
 -define(R, witness_record_native).
 
-%% The number of a function that stands for one in native code.
+%% The number of a function that represents one in native code.
 -define(TELL, 5000).
 
 record_test_() ->
@@ -233,7 +233,7 @@ results() ->
     ?assertEqual([{number(ets, lookup, 2), {error, badarg}}], [{Number, Raised} || {raise, Number, Raised} <- Entries]),
     ?assertMatch([{error_info, _}], Info).
 
-%% What happens inside is outside, and the label is the own one again after it.
+%% What native code does is outside, and after it the process has its own label again.
 native_code() ->
     #{entries := Entries, all := All, said := [{native_code, Dir}]} = recorded(native_code),
     [Child, Told] = spawned(Entries),
@@ -246,7 +246,7 @@ native_code() ->
     ?assertEqual([{content, told}, {exit, normal}], maps:get(Told, All)).
 
 births() ->
-    %% One of them is told of in a message with a tag of its own.
+    %% One of the births is reported in a message with a tag of its own.
     #{entries := Entries, said := [{births, Pids}], births := Births, id := Root} = recorded(births),
     Children = spawned(Entries),
     ?assertEqual(Pids, [maps:get(pid, maps:get(Child, Births)) || Child <- Children]),
@@ -258,17 +258,17 @@ the_dictionary_is_the_programs_own() ->
     #{entries := Entries, id := Own} = recorded(dictionary),
     ?assertEqual([{from, Own}, {exit, normal}], lists:nthtail(length(Entries) - 2, Entries)).
 
-%% A process with many messages waiting gets a larger heap, of which it sees nothing.
+%% A process with many waiting messages gets a larger heap, which it does not see.
 room_is_not_seen() ->
     #{entries := Entries, id := Own} = recorded(long_mailbox),
     ?assertEqual(600, length([Own || {from, From} <- Entries, From =:= Own])).
 
-%% What was asked is recorded as it was answered.
+%% The result of a call is recorded as the program got it.
 nobody_sees_who_tells_ends() ->
     #{entries := Entries, said := [{monitored, Pids}]} = recorded(monitored),
     Number = number(erlang, process_info, 2),
     ?assertEqual([{monitored_by, Pids}, [{monitored_by, Pids}]], [Value || {result, N, Value} <- Entries, N =:= Number]),
-    %% The other one is of this test.
+    %% The other monitoring process is this test.
     ?assertMatch([_, _], Pids),
     ?assert(lists:member(self(), Pids)).
 
@@ -277,7 +277,7 @@ tracing_of_the_program() ->
     [P] = spawned(Entries),
     ?assertEqual([{spawn, P}, {from, P}, {exit, normal}], Entries).
 
-%% A woven process that is not recorded has label 0, also after it was told something by one that is.
+%% A woven process that is not recorded has label 0, also after a message from a recorded one.
 who_is_outside() ->
     Forwarder = spawn(?M, forward, []),
     register(witness_record_outside, Forwarder),
@@ -288,7 +288,7 @@ who_is_outside() ->
                   {content, {forwarded, third}}, {exit, normal}], Entries),
     ?assertEqual(3, map_size(Births)).
 
-%% What is not woven passes labels on: here it says that the process has sent to itself, or so it would seem to others.
+%% Code that is not woven passes labels on: with labels that are believed, the process seems to have sent to itself.
 who_passes_labels_on() ->
     Entries = fun(Verify) ->
         register(witness_record_outside, spawn(?MODULE, relay, [])),
@@ -315,11 +315,11 @@ contents() ->
     [P] = spawned(Entries),
     Hash = erlang:phash2(m) bor (erlang:phash2([m]) bsl 32),
     ?assertEqual([{spawn, P}, {from, P}, {contents, m}, {hash, Hash}, {exit, normal}], Entries),
-    %% Where senders are not certain, that of a process that has ended is not believed.
+    %% Where labels are not certain, the label of a process that has ended is not believed.
     #{entries := Verified} = recorded(#{contents => true, verify => true}, outside_of_ended),
     ?assertMatch([{spawn, P}, {result, _, _}, {content, {'DOWN', _, process, _, normal}}, {content, m}, {exit, normal}], Verified).
 
-%% Nobody is asked anything, and nothing is put into the dictionary.
+%% No process is asked anything, and nothing is put into the dictionary.
 before_it_starts() ->
     Self = self(),
     [begin
@@ -354,7 +354,7 @@ recorded(Options, Function) ->
     Decoded = #{entries := Entries} = witness_record_native_tests:decode(taken(), false),
     Decoded#{all => Entries, entries => maps:get(Id, Entries), id => Id, said => Said()}.
 
-%% Who asks is told when those who tell ends have done all that they were asked before.
+%% Answers `looked` once the process that reports ends has handled all earlier requests.
 ended(Pid, Monitor, Calming) ->
     receive
         {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason);

@@ -1,10 +1,10 @@
 -module(witness_record_savina_SUITE).
 -moduledoc """
-The benchmarks of Savina, whose processes note what they do (`m:witness_record_noting`): for each of them the recording
+The benchmarks of Savina, with processes that note what they do (`m:witness_record_noting`). For each process the recording
 says exactly the same, entry by entry.
 
-`WITNESS_RECORD_SAVINA` is the set of parameters (`small`; `make record-savina`: `somns`). With others than the small
-ones each benchmark has a recording of its own.
+`WITNESS_RECORD_SAVINA` is the set of parameters (`small`; `make record-savina`: `somns`). With other parameters than the
+small ones each benchmark has a recording of its own.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -62,7 +62,7 @@ recorded(Names, Set, Config) ->
     ok = file:del_dir_r(Dir),
     ok = file:delete(File).
 
-%% The processes of each: the first one of it is a child of the one that runs them all, in turn.
+%% The processes of each benchmark: its first one is a child of the process that runs all benchmarks, in turn.
 benchmarks(#{root := Root, born := Born, steps := Steps}) ->
     [family(First, Born) || {spawn, First} <- maps:get(Root, Steps)].
 
@@ -78,9 +78,9 @@ noted(Pids, #{steps := Steps}) ->
     Messages = length([message || {message, _, _} <- All]),
     {Messages, length(All) - Messages}.
 
-%% --- what is compared is compared -----------------------------------------------------
+%% --- the comparison can fail ----------------------------------------------------------
 
-%% A message more or less, or of another sender, in what one of these processes has recorded.
+%% The comparison finds one message more or less, or of another sender, in the entries of one of these processes.
 is_missed(Fault, Pids, #{root := Root} = Journal, #{ids := Ids, entries := Entries} = Recorded) ->
     {Pid, Before, From, After} = hd([{Pid, Before, From, After} || Pid <- Pids,
         {Before, [{from, From} | After]} <-

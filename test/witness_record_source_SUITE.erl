@@ -1,7 +1,7 @@
 -module(witness_record_source_SUITE).
 -moduledoc """
-OTP's HTTP server as a data source, under a real client: the program answers what it answers when its server is recorded,
-the recording has what the program has read, and nothing of what it has not.
+OTP's HTTP server as a data source, under a real client: the program answers the same when its server is recorded. The
+recording has what the program has read, and nothing else.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -37,7 +37,7 @@ only_what_is_read_is_recorded(Config) ->
     io:format(user, "~s~n", [Text]),
     ?assert(5 * Less < More).
 
-%% Nobody with the name; and one who is outside the recording is told like any other.
+%% No process has the name. A process outside the recording gets the event like any other.
 whoever_is_not_there_or_too_late(Config) ->
     Port = free_port(),
     {ok, Server} = inets:start(httpd, [{port, Port}, {bind_address, {127, 0, 0, 1}}, {ipfamily, inet}, {server_name, "shop"},
@@ -63,7 +63,7 @@ whoever_is_not_there_or_too_late(Config) ->
         inets:stop(httpd, Server)
     end.
 
-%% What the client was told, and where the recording is.
+%% What the client got, and where the recording is.
 served(Function, Options, Config) ->
     {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Ready} = inet:port(Listening),
@@ -95,13 +95,13 @@ body(N) ->
     Word = case path(N) of "/body" -> "body-wanted"; _ -> "body-unwanted" end,
     lists:flatten([Word, lists:duplicate(?BODY - length(Word), $.)]).
 
-%% In how many entries there is what the program has read, a header or a body, and what it has not.
+%% The number of entries with what the program has read, a header or a body, and with what it has not read.
 found(Dir) ->
     Entries = [iolist_to_binary(io_lib:format("~0p", [Entry])) || Entry <- entries(Dir)],
     list_to_tuple([length([Entry || Entry <- Entries, binary:match(Entry, Word) =/= nomatch])
                    || Word <- [~"header-wanted", ~"body-wanted", ~"body-unwanted"]]).
 
-%% But for those of the journal.
+%% All entries except those of the journal.
 entries(Dir) ->
     #{entries := All} = witness_record_comparison:recorded(Dir),
     [Entry || _ := List <- All, Entry <- List, not is_of_ets(Entry)].

@@ -11,7 +11,7 @@ event(Data) -> {measured, map_size(Data)}.
 read(all, Data) -> Data;
 read(Key, Data) -> map_get(Key, Data).
 
-%% In processes of their own: what other tests have left behind is none of theirs.
+%% In a process of its own: its mailbox has no messages of other tests.
 parts_are_read_until_it_is_answered_test_() -> {spawn, fun parts_are_read_until_it_is_answered/0}.
 
 parts_are_read_until_it_is_answered() ->
@@ -51,7 +51,7 @@ whoever_ends_or_does_not_answer() ->
     Slow ! stop,
     ?assertEqual([], messages()).
 
-%% Whoever waits for a part is told when nobody can answer any more.
+%% A process that waits for a part gets `closed` when no process can answer any more.
 an_owner_that_dies_test() ->
     Test = self(),
     Owner = spawn(fun() -> witness_record_source:deliver(?MODULE, Test, #{a => 1}, infinity) end),

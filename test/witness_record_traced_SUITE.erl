@@ -1,7 +1,7 @@
 -module(witness_record_traced_SUITE).
 -moduledoc """
-Recordings by the VM's tracing alone: births, ends, what was sent, and in which order messages came, are those that the processes have
-noted; monitors see in them what they see in a run; and what such a recording cannot do is refused.
+Recordings by the VM's tracing alone: births, ends, what was sent, and the order in which messages came, are those that the
+processes have noted. Monitors see in them what they see in a run. What such a recording cannot do is refused.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -20,7 +20,7 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-%% Whatever is taken first: of each pair, messages come as they were sent.
+%% Whatever is taken first: for each pair of processes, messages come in the order in which they were sent.
 messages_come_in_the_order_of_their_senders(Config) ->
     {_, #{ids := Ids, entries := Entries}} = recorded(witness_recorded_mailbox, selective, #{contents => true}, Config),
     Pids = #{Id => Pid || Pid := Id <- Ids},
@@ -31,14 +31,14 @@ messages_come_in_the_order_of_their_senders(Config) ->
         ?assertEqual({From, To, lists:sublist(Sent, length(Got))}, {From, To, Got}),
         length(Got)
     end || {From, To} <- Pairs],
-    %% Of senders that had ended nobody knows; the first process sends to five that are waiting.
+    %% Senders that had ended are not known; the first process sends to five that are waiting.
     ?assert(lists:sum(Came) >= 5).
 
 came(From, [{from, From}, {contents, Msg} | Entries]) -> [Msg | came(From, Entries)];
 came(From, [_ | Entries]) -> came(From, Entries);
 came(_, []) -> [].
 
-%% Births, ends and timeouts are exactly what was noted, and messages but for their order.
+%% Births, ends and timeouts are exactly what was noted; messages are the same but for their order.
 every_message_that_was_taken_had_come(Config) ->
     [begin
          {#{steps := Steps, born := Born, ended := Ended}, #{ids := Ids, parents := Parents, entries := Entries}} =
@@ -71,7 +71,7 @@ it_is_judged_like_a_run(Config) ->
     true = code:add_patha(proplists:get_value(programs, Config)),
     {ok, Started} = application:ensure_all_started(witness),
     try
-        %% Loading a module is work for the process that needs it, which here is told apart by nobody.
+        %% To load a module, a process sends and receives messages of its own. So the program runs once before.
         Monitors = [{{witness_recorded_checked, '_', '_'}, {witness_recorded_monitor, []}}],
         Call = {witness_recorded_checked, run, []},
         ok = witness_recorded_checked:run(),

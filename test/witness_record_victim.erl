@@ -1,7 +1,7 @@
 -module(witness_record_victim).
 -moduledoc """
-A VM that records what some processes do, as fast as they can, until it is killed. What a process does next follows from
-its number and how much it has done: so whoever reads the recording knows what must be there.
+A VM that records what some processes do, as fast as they can, until it is killed. What a process does next follows from its
+number and how much it has done, so a reader of the recording knows what must be there.
 
 On standard output there is a dot for each thousand of things that one of them has done.
 """.
@@ -23,7 +23,7 @@ main() ->
      end || _ <- lists:seq(1, ?PROCESSES)],
     receive never -> Session end.
 
--doc "Calls whose results are recorded.".
+-doc "Calls with recorded results.".
 calls() -> #{{erlang, monotonic_time, 0} => 3, {ets, lookup, 2} => 300}.
 
 -doc "Does one thing after the other.".

@@ -1,4 +1,4 @@
-%% The writer, from a recorder that hands over what it is given, and from the real one.
+%% The writer, with a recorder that hands over what it is given, and with the real one.
 -module(witness_record_writer_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -83,7 +83,7 @@ a_folder_that_cannot_be_made_is_an_error_test() ->
     ok = witness_recording_sample:state(),
     ?assertEqual({error, {file, Dir, enoent}}, start(Dir, #{})).
 
-%% What processes hold comes by time: nobody has ended the recording.
+%% What processes have buffered is flushed by time: the recording has not ended.
 what_is_written_by_time_can_be_read_meanwhile_test() ->
     with_writer(#{flush => 1}, fun(Dir, Writer) ->
         Processes = processes(3, 50),
@@ -130,7 +130,7 @@ when_its_owner_dies_all_is_written_test() ->
     ?assertEqual(witness_recording_sample:plain(Processes), Entries),
     witness_recording_sample:delete(Dir).
 
-%% A large recording gets its index from those who read it.
+%% The writer makes no index for a large recording; a reader makes it.
 an_index_is_made_up_to_a_size_test() ->
     with_writer(#{index => 100}, fun(Dir, Writer) ->
         Processes = processes(10, 100),
@@ -155,7 +155,7 @@ full(Mount) ->
     {ok, Writer} = start(Dir, #{compress => false, flush => 1}),
     Processes = processes(20, 2000),
     _ = rand:seed(exsss, 3),
-    %% A bit at a time, as a program does it.
+    %% In small pieces, as a program gives them.
     [begin
          [{flushed, N}] = ets:lookup(witness_recording_sample, flushed),
          ok = witness_recording_sample:give([Part]),
@@ -172,7 +172,7 @@ full(Mount) ->
 
 is_stopped() -> ets:lookup(witness_recording_sample, stopped) =:= [{stopped, true}].
 
-%% Only who administers the machine can make one.
+%% Only an administrator of the machine can mount one; without it the test is skipped.
 small_disk() ->
     Mount = witness_recording_sample:folder("disk"),
     ok = file:make_dir(Mount),
@@ -190,7 +190,7 @@ unmount(Mount) ->
 
 %% --- kill -9 ---------------------------------------------------------------------
 
-%% A VM that dies leaves, for each process, the beginning of what it did.
+%% A VM that dies leaves the beginning of what each process did.
 a_vm_that_is_killed_leaves_a_prefix_of_each_process_test_() ->
     {timeout, 600 + 20 * ?KILLS, fun() ->
         Counts = kills([N || N <- lists:seq(1, ?KILLS), not is_done(N)], erlang:monotonic_time(second) + ?SLICE, []),
@@ -212,7 +212,7 @@ kill(N) ->
     done(N),
     Count.
 
-%% Which ones were done is in a file, if one is named: whoever interrupts goes on there.
+%% If a file is named, it has the numbers that are done: after an interrupt the test goes on there.
 is_done(N) ->
     case progress() of
         none -> false;
@@ -236,7 +236,7 @@ progress() ->
         File -> File
     end.
 
-%% When it has told of so many thousands of entries. How many there are to read.
+%% Kills the VM once it has reported so many thousands of entries. Returns how many entries can be read.
 killed(Thousands) ->
     Dir = witness_recording_sample:folder("killed"),
     Folders = lists:append([["-pa", filename:dirname(code:which(Module))] || Module <- [witness_record_writer, witness_record_victim]]),

@@ -36,7 +36,7 @@ end_per_suite(Config) ->
 
 a_recording_is_judged_like_a_run(Config) ->
     Call = {witness_recorded_checked, run, []},
-    %% Loading a module is work for the process that needs it.
+    %% To load a module, a process sends and receives messages of its own. So the program runs once before.
     ok = witness_recorded_checked:run(),
     Monitors = [{{'_', '_', '_'}, {witness_recorded_monitor, []}}],
     {ok, Live} = witness:start(#{system => Call, monitors => Monitors, explain => 1}),
@@ -59,7 +59,7 @@ what_a_killed_vm_has_left_is_judged_up_to_there(Config) ->
     {Verdicts, #{outcome := untrusted, gaps := Gaps}} = check(Dir, [{{'_', '_', '_'}, {witness_recorded_monitor, []}}]),
     ?assert(Gaps > 0),
     [?assertMatch(#{verdict := inconclusive, reason := {gap, cut}}, V) || V <- Verdicts],
-    %% A violation that was seen before stands.
+    %% A violation that was seen before the gap is reported.
     {Violations, #{outcome := violated}} =
         check(Dir, [{{witness_recorded_checked, echo, 0}, {cli_monitor, 99}}]),
     ?assertMatch([#{verdict := no}], Violations).
@@ -126,7 +126,7 @@ a_program_is_monitored_while_it_is_recorded(Config) ->
     Seen = seen(witness:verdicts(Live)),
     {ok, _} = witness:stop(Live),
     Self = self(),
-    %% A name has become the process that has it.
+    %% Live, a name has become the process that has it.
     Plain = fun(Found) -> lists:sort([{V, [case E of {send, _, Msg} -> {send, Msg}; _ -> E end || E <- Info]} || {V, Info} <- Found]) end,
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     {ok, Run} = witness_recording:start((options(Dir, Call, Config))#{contents => true},
@@ -138,7 +138,7 @@ a_program_is_monitored_while_it_is_recorded(Config) ->
     receive {recorded, {ok, #{outcome := recorded, ended := {returned, normal}}}} -> ok end,
     Verdicts = [receive {verdict, V} -> V end || _ <- lists:seq(1, Yes)],
     ?assertEqual(Plain(Seen), Plain(seen(Verdicts))),
-    %% And what was recorded meanwhile says the same.
+    %% The recording that was made meanwhile says the same.
     {Checked, #{outcome := ok}} = check(Dir, Monitors),
     ?assertEqual(Seen, seen(Checked)).
 
@@ -147,7 +147,7 @@ monitors_are_no_part_of_a_recording(Config) ->
     Recorded = fun(Dir) ->
         {ok, R} = witness_log_recording:open(Dir),
         {ok, Processes} = witness_log_recording:processes(R),
-        %% Which module is loaded when is another matter.
+        %% Which modules are loaded, and when, differs.
         lists:sort([{F, length([E || E <- Entries, element(1, E) =/= result])}
                     || #{id := Id, signature := {_, F, _}} <- Processes,
                        {ok, Entries} <- [witness_recording_sample:entries(Id, R)]])
@@ -174,7 +174,7 @@ verdicts_and_recordings_share_an_exit_code(Config) ->
     ?assertEqual([~"summary", ~"recording"], lists:nthtail(length(Types) - 2, Types)),
     #{exit := 0} = Record(["--monitor", "cli_system:server/0=cli_monitor"], "cli_system:answers([1])"),
     #{exit := 1} = Record(["--monitor", "cli_system:server/0=cli_monitor"], "cli_system:answers([1, 2])"),
-    %% Nobody has judged anything.
+    %% No monitor has judged anything.
     #{exit := 3} = Record(["--spec", spec(Config)], "cli_system:returns()"),
     #{exit := 3} = Record(["--spec", spec(Config)], "cli_system:crashes()"),
     ok.
@@ -218,7 +218,7 @@ the_last_part_is_kept_and_judged(Config) ->
     ct:pal("~b processes, of which were early: ~tp", [length(Processes), [Id || #{id := Id, early := true} <- Processes]]),
     %% The first two are alive to the end.
     ?assertMatch([#{id := 1, early := true}, #{id := 2, early := true} | _], Processes),
-    %% Who was born in time is judged from birth to end; nothing is missing of it.
+    %% A process that was born in time is judged from birth to end, without a gap.
     {Verdicts, #{outcome := ok, gaps := 0}} = check(Dir, [{{'_', '_', '_'}, {witness_recorded_monitor, []}}]),
     ?assert(length(Verdicts) > 10),
     [?assertMatch(#{verdict := yes, info := [{init, _}, {recv, {_, pid}}, {send, pid, {echoed, _}}, {recv, stop}, {exit, normal}]}, V)
@@ -264,7 +264,7 @@ it_is_kept_however_the_program_ends(Config) ->
                  {{ignored, "QUIT"}, 0, fun(E) -> E =:= {returned, normal} end},
                  {{ignored, "TERM"}, 0, fun(E) -> E =:= {returned, normal} end}]].
 
-%% Nobody could write what was in its memory.
+%% After the kill, no process could write what was in the VM's memory.
 a_killed_vm_leaves_what_was_kept_before(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     {ok, Recording} = witness_record:start(last({witness_recorded_ends, halting, [kill]}, Dir, Config)),
@@ -275,7 +275,7 @@ a_killed_vm_leaves_what_was_kept_before(Config) ->
 
 last(Run, Dir, Config) -> (options(Dir, Run, Config))#{last => {bytes, 1_000_000}}.
 
-%% From others who are recorded.
+%% The number of messages that were taken from recorded processes.
 taken(Dir) ->
     {ok, R} = witness_log_recording:open(Dir),
     lists:sum([N || Id <- witness_log_recording:ids(R), {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand]).

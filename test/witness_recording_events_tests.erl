@@ -22,7 +22,7 @@ events_are_those_of_the_entries_in_causal_order_test() ->
     ?assertEqual([{init, P2, P1, {sys, worker, []}, undefined}, {recv, P2, P1, {n, 1}, undefined},
                   {send, P2, P3, {n, 2}, undefined}, {exit, P2, normal, undefined}], Of(P2)),
     ?assert(is_causal(Events)),
-    %% Where each stems from, as `witness log' counts.
+    %% The place of each event, counted as `witness log' does.
     ?assertEqual({2, 1}, proplists:get_value({recv, P2, P1, {n, 1}, undefined}, Told)),
     ?assertEqual({1, 6}, proplists:get_value({exit, P1, normal, undefined}, Told)).
 
@@ -35,7 +35,7 @@ is_causal(Events) ->
                  (_) -> true
               end, maps:to_list(Place)).
 
-%% The second message is taken first; nobody takes a message before it was sent, whatever the ids.
+%% The second message is taken first. No message is taken before it was sent, whatever the identifiers are.
 a_message_is_taken_behind_its_own_send_test() ->
     {ok, Told} = events(
         [{birth(1, 0, main), [{spawn, 2}, {from, 2}, {contents, b}, {from, 2}, {contents, a}, {exit, normal}]},
@@ -54,7 +54,7 @@ names_and_aliases_are_followed_test() ->
     ?assert(Before({send, main, a}, {recv, pid(2), a})),
     ?assert(Before({send, Alias, b}, {recv, pid(2), b})).
 
-%% What nobody has recorded as sent is taken all the same, when nobody else can go on.
+%% A message without a recorded send is taken all the same, when no other process can go on.
 a_message_whose_send_is_not_recorded_holds_up_nobody_test() ->
     {ok, Told} = events(
         [{birth(1, 0, main), [{spawn, 2}, {from, 2}, {contents, a}, {sent, pid(2), b}, {exit, normal}]},
@@ -70,7 +70,7 @@ messages_of_nobody_are_received_test() ->
     ?assertMatch([{init, _, _, _, _}, {recv, _, undefined, tick, _}, {recv, _, undefined, {hello, [1]}, _}, {exit, _, done, _}],
                  [Event || {Event, _} <- Told]).
 
-%% More than turns are long, and more processes than have a block in memory.
+%% More entries than a turn has, and more processes than have a block in memory.
 many_processes_and_messages_test_() ->
     {timeout, 120, fun() ->
         Ids = lists:seq(2, 301),
@@ -93,7 +93,7 @@ signatures_are_those_that_authors_wrote_test() ->
     ?assertEqual({m, init, [[]]}, Named({proc_lib, init_p, [a, [], gen, init_it, [gen_server, a, b, m, [], []]]}, [])),
     ?assertEqual({m, f, [1]}, Named({erlang, apply, [fun() -> ok end, []]}, [{signature, 1, {m, f, [1]}}])).
 
-%% Their arguments were too large to be kept: nobody may think that they are known.
+%% These arguments were too large to be kept: no monitor may take them as known.
 arguments_that_are_not_known_are_a_gap_test() ->
     {ok, Told} = events([{birth(1, 0, main), [{spawn, 2}, {sent, pid(2), a}, {exit, normal}]},
                          {(birth(2, 1, worker))#{signature := {sys, worker, 3}}, [{from, 1}, {contents, a}, {exit, normal}]}]),
@@ -115,14 +115,14 @@ a_recording_that_was_cut_has_gaps_where_it_was_test() ->
     P2 = pid(2),
     ?assertMatch([{{gap, P2, cut, unknown, undefined}, {2, 1}}], [Told1 || {{gap, _, _, _, _}, _} = Told1 <- Cut]).
 
-%% The entry that told of its birth is gone.
+%% The entry that reported its birth is missing.
 a_child_of_what_was_cut_is_born_behind_the_gap_test() ->
     {ok, Told} = events([{birth(1, 0, main), [{content, a}]}, {birth(2, 1, worker), [{content, b}]}], #{'end' => false}),
     [P1, P2] = [pid(1), pid(2)],
     ?assertMatch([{init, P1, _, _, _}, {recv, P1, _, a, _}, {gap, P1, cut, _, _}, {gap, P1, cut, _, _}, {fork, P1, P2, _, _},
                   {init, P2, P1, _, _}, {recv, P2, _, b, _}, {gap, P2, cut, _, _}], [Event || {Event, _} <- Told]).
 
-%% At every length of every file: an order that can be, and gaps wherever something is missing.
+%% At every length of every file: a possible order, and a gap wherever something is missing.
 files_that_were_cut_give_a_prefix_of_each_process_test_() ->
     {timeout, 120, fun() ->
         {ok, Whole} = events(ring()),
@@ -156,12 +156,12 @@ what_ran_and_was_not_woven_is_a_gap_for_everybody_test() ->
     AsItWas = fun(Module) -> #{modules => [{lists, ~"md5", true}, {Module, ~"md5", false}]} end,
     ?assertEqual(3, Unwoven(AsItWas(lists))),
     ?assertEqual(3, Unwoven((AsItWas(lists))#{header => #{unwoven => [lists]}})),
-    %% Loaded by the program, from wherever.
+    %% The program has loaded the module, from whichever folder.
     ?assertEqual(3, Unwoven(AsItWas(calendar))),
-    %% Where there was no end, nobody knows what was loaded.
+    %% Without the end of the recording, it is not known what was loaded.
     ?assertEqual(3, Unwoven(#{header => #{unwoven => [lists]}, 'end' => false})),
     ?assertEqual(0, Unwoven(#{header => #{unwoven => [nobody_has_loaded_this]}})),
-    %% Their calls are recorded, or they are no part of the program.
+    %% The calls of these modules are recorded, or the modules are no part of the program.
     ?assertEqual(0, Unwoven((AsItWas(lists))#{header => #{calls => #{{lists, sort, 1} => 1}}})),
     [?assertEqual({M, 0}, {M, Unwoven(AsItWas(M))}) || M <- [erlang, error_handler, witness_event, witness]].
 

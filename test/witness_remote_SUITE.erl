@@ -1,10 +1,11 @@
 -module(witness_remote_SUITE).
 -moduledoc """
-Attaching to a node without Witness: the target is another VM that has no module of it, and works all the time: a process
-asks a server for sums, and every answer must be right, whatever happens to the tool.
+Attaching to a node without Witness. The target is another VM that has no module of Witness, and works all the time: a
+process asks a server for sums, and every answer must be right, whatever happens to the tool.
 
-How often the tool is killed, and the connection cut, at random moments says `WITNESS_REMOTE_RANDOM` (5; `make remote`: 100).
-With both releases of OTP in the cache of `bin/toolchain`, targets of the other one are tested too.
+`WITNESS_REMOTE_RANDOM` (5; `make remote`: 100) is the number of random moments at which the tool is killed, or the
+connection cut.
+With both releases of OTP in the cache of `bin/toolchain`, targets of the other release are tested too.
 """.
 
 -include_lib("stdlib/include/assert.hrl").
@@ -97,7 +98,7 @@ end_per_testcase(_, Config) ->
         #{peer := Peer} -> peer:stop(Peer)
     end.
 
-%% A node with a server, somebody who asks it for sums, and what remembers which tools are connected.
+%% A node with a server, a process that asks it for sums, and one that remembers which tools are connected.
 target(Case, Name, Config) ->
     Erl = proplists:get_value(erl, Config),
     Cookie = proplists:get_value(cookie, Config),
@@ -105,7 +106,7 @@ target(Case, Name, Config) ->
                                                args => ["-setcookie", Cookie], wait_boot => ?EVENT}, Name)),
     ok = load(Peer, [?MODULE]),
     ok = peer:call(Peer, code, ensure_modules_loaded, [[erl_eval, trace, peer, gen_server, proc_lib]]),
-    %% OTP starts what resolves names when it is needed first.
+    %% OTP starts the resolver of names when it is needed first.
     {ok, _} = peer:call(Peer, inet_gethost_native, gethostbyname, ["localhost"]),
     [true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, F, []])) || F <- [serve, keep]],
     Worker = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, 0]]),
@@ -133,7 +134,7 @@ verdicts_are_those_of_a_local_run(Config) ->
     ?assert(length(Systems) > 10),
     ?assertEqual([{Name, {witness_sys:outcome(S), witness_sys:expected(S)}} || #{name := Name} = S <- Systems], Results).
 
-%% The child is there before, and only the parent is named.
+%% The child runs before the tool attaches, and only the parent is named.
 a_group_has_the_children_that_run(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Spec = filename:join(proplists:get_value(priv_dir, Config), "group.hml"),
@@ -142,7 +143,7 @@ a_group_has_the_children_that_run(Config) ->
     ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =/= undefined end),
     Tool = tool(),
     Watch = (where(Node, Config))#{watch => [{pid, peer:call(Peer, erlang, pid_to_list, [Parent])}]},
-    %% The child does wrong again and again.
+    %% The child violates the property again and again.
     {ok, #{outcome := violated, gaps := 0}, [#{verdict := no}]} =
         peer:call(Tool, ?MODULE, attached, [Watch, #{specs => [Spec]}, {verdicts, 1}], 2 * ?EVENT),
     peer:stop(Tool),
@@ -150,7 +151,7 @@ a_group_has_the_children_that_run(Config) ->
     ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =:= undefined end),
     unharmed(Target).
 
-%% However large Witness is: each module that is purged asks all processes of the node.
+%% However large Witness is: each purge of a module asks all processes of the node.
 few_modules_are_purged_and_told(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Crowd = peer:call(Peer, erlang, spawn, [?MODULE, crowd, [10_000]]),
@@ -211,7 +212,7 @@ attached(Where, Options, How) ->
 
 found(Ref) -> receive {Ref, V} -> [V | found(Ref)] after 0 -> [] end.
 
-%% The worker asks for something that the server gets wrong.
+%% The worker asks for a sum that the server gets wrong.
 what_is_found_is_told(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Server = peer:call(Peer, erlang, whereis, [witness_test_server]),
@@ -284,7 +285,7 @@ verdicts_that_are_not_taken_are_counted(Config) ->
     Asked = 1000,
     Reply = self(),
     _ = spawn_link(fun() -> Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)} end),
-    %% Each of those who ask ends with a verdict of its own when watching ends.
+    %% When watching ends, each process that asks yields a verdict of its own.
     ok = awaited(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
     {Told, Counted, Missed} = receive {slow, Result} -> Result end,
     peer:stop(Tool),
@@ -293,7 +294,7 @@ verdicts_that_are_not_taken_are_counted(Config) ->
     ?assert(Missed > 0),
     unharmed(Target).
 
-%% Takes the first verdict when all have been counted.
+%% The callback returns from the first verdict when all have been counted.
 slow(Where = #{node := Node}, Options, Asked) ->
     Told = counters:new(1, []),
     Self = self(),
@@ -304,7 +305,7 @@ slow(Where = #{node := Node}, Options, Asked) ->
     {ok, Run} = witness_remote:start(Where#{watch => [{name, "witness_test_server"}]}, Options#{on_verdict => Taken}),
     [spawn(Node, ?MODULE, work, [0, wrong]) || _ <- lists:seq(1, Asked)],
     receive first -> ok end,
-    %% The server has answered all that were before this one, and all that it has said was seen.
+    %% The server has answered all earlier requests, and all its events were seen.
     ok = erpc:call(Node, ?MODULE, work, [0, wrong]),
     _ = spawn(fun() -> Self ! {ended, witness:stop(Run)} end),
     Run ! go_on,
@@ -314,7 +315,7 @@ slow(Where = #{node := Node}, Options, Asked) ->
             {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), Missed}
     end.
 
-%% Each by its code; but for the time, what was missed leaves no result.
+%% Each limit by its code. Except for the time limit, what was missed leaves no result.
 limits_strike_and_are_told(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Tool = tool(),
@@ -368,7 +369,7 @@ a_killed_tool_leaves_nothing(Config) ->
         unharmed(Target)
     end).
 
-%% Its only scheduler never rests, and every message of all pairs is an event: the limits strike at once.
+%% Its only scheduler never rests, and every message of all pairs is an event: the limits are exceeded at once.
 a_tool_that_dies_at_a_busy_node_leaves_nothing(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Schedulers = peer:call(Peer, erlang, system_flag, [schedulers_online, 1]),
@@ -385,7 +386,7 @@ a_tool_that_dies_at_a_busy_node_leaves_nothing(Config) ->
     {3, Output} = ended(command(Node, ["--rate", "50"], Config)),
     ?assertMatch({match, _}, re:run(Output, "events in a second")),
     unharmed(Loaded),
-    %% Who had got a number that was not the next one would have ended.
+    %% A process that had got a number other than the next one would have ended.
     ?assert(lists:all(fun(P) -> peer:call(Peer, erlang, is_process_alive, [P]) end, lists:append(Busy))),
     [true = peer:call(Peer, erlang, exit, [P, kill]) || Pair <- Busy, P <- Pair],
     _ = peer:call(Peer, erlang, system_flag, [schedulers_online, Schedulers]),
@@ -406,7 +407,7 @@ a_cut_connection_leaves_nothing(Config) ->
 each_random(Most, Fun) ->
     [Fun(rand:uniform(Most)) || _ <- lists:seq(1, witness_setting:number("WITNESS_REMOTE_RANDOM", 5))].
 
-%% The tool does one step more each time, and is killed.
+%% Each time the tool goes one step further, and is killed.
 a_tool_that_dies_at_a_step_leaves_nothing(Config) ->
     #{node := Node} = Target = proplists:get_value(target, Config),
     [begin
@@ -424,7 +425,7 @@ down(Peer) ->
     Ref = monitor(process, Peer),
     receive {'DOWN', Ref, process, Peer, _} -> ok end.
 
-%% Goes so far, and stays there, in a process of its own.
+%% Goes to this step, and stays there, in a process of its own.
 hold(Step, _, Where, Options) ->
     Self = self(),
     {_, Ref} = spawn_monitor(fun() -> step(Step, Where, Options), Self ! {reached, Step}, receive never -> ok end end),
@@ -464,7 +465,7 @@ claimed(Node) ->
     Cleaner = witness_remote_cleaner:claim(Node, 1, {Tag, 20_000}, maps:values(Names)),
     receive {Tag, claimed, Cleaner} -> {Tag, Cleaner, witness_remote_bundle:rename(Objects, Names)} end.
 
-%% Killed while they set themselves up, again and again, in one VM: the VM would keep some of their sessions.
+%% Tracers are killed while they are set up, again and again, in one VM: the VM would keep some of their sessions.
 sessions_of_killed_tracers_end(_) ->
     Tool = tool(),
     ?assertEqual([legacy], peer:call(Tool, ?MODULE, sessions, [60], 4 * ?EVENT)),
@@ -540,7 +541,7 @@ two_tools_at_once(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Ports = [command(Node, ["--name", "witness_test_server"], Config) || _ <- [1, 2]],
     ok = awaited(fun() -> wrong(Peer), lists:all(fun(Port) -> said(Port, ~"VIOLATION") end, Ports) end),
-    %% One is killed, which is nothing to the other.
+    %% One tool is killed, which does not affect the other.
     [One, Other] = Ports,
     kill(One, "KILL"),
     stop = peer:call(Peer, erlang, send, [witness_test_server, stop]),
@@ -634,7 +635,7 @@ output(Port) -> receive {Port, {data, Data}} -> <<Data/binary, (output(Port))/bi
 
 %% --- the target ------------------------------------------------------------------
 
-%% Its results are right, and it is as it was before, as soon as it knows that the tool is gone.
+%% The worker's results are right, and the target is as it was before, once it knows that the tool is gone.
 unharmed(Target) -> unharmed(Target, []).
 
 unharmed(#{peer := Peer, worker := Worker, before := Before}, But) ->
@@ -649,7 +650,7 @@ awaited(Condition) -> awaited(Condition, fun() -> not_so end).
 
 awaited(Condition, Problem) -> awaited(Condition, Problem, erlang:monotonic_time(millisecond) + ?EVENT).
 
-%% For what has no event of its own that could be waited for.
+%% Waits for a condition that has no event of its own.
 awaited(Condition, Problem, Deadline) ->
     case Condition() of
         true -> ok;
@@ -670,7 +671,7 @@ served() ->
         stop -> ok
     end.
 
-%% With a group leader of its own: the processes that have started the others of the target have ended.
+%% It has a group leader of its own: the processes that have started the other processes of the target have ended.
 parent() ->
     true = group_leader(self(), self()),
     _ = spawn_link(?MODULE, child, []),
@@ -701,7 +702,7 @@ work(Right, Wrong) ->
         _ -> work(Right, Wrong + 1)
     end.
 
-%% Two processes hand a number to and fro, which each makes one more.
+%% Two processes send a number to and fro, and each adds one.
 relay(none, 0) ->
     receive {Other, 0} -> Other ! {self(), 1}, relay(Other, 2) end;
 relay(Other, 0) ->
@@ -722,7 +723,7 @@ ask(A, B) ->
             end
     end.
 
-%% What is reported at the target: nothing should be.
+%% Keeps what is reported at the target: nothing should be.
 log(#{msg := Report}, _) -> witness_test_keeper ! {report, Report}.
 
 %% Remembers which tools are connected.
@@ -746,7 +747,7 @@ asked(What) ->
     witness_test_keeper ! {What, self()},
     receive {What, Answer} -> Answer end.
 
-%% No tool is connected, and who was started for one has ended.
+%% No tool is connected, and the processes that were started for tools have ended.
 settled() ->
     case {tools(), [P || P <- processes(), P =/= self(), is_keeper(P)]} of
         {[], []} -> ok;

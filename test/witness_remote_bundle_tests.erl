@@ -1,6 +1,6 @@
 -module(witness_remote_bundle_tests).
 -moduledoc """
-Object code under other names: it loads, does the same, and has no old name left. The other release of OTP loads it in
+Object code under other names: it loads, does the same, and has none of the old names. The other release of OTP loads it in
 `m:witness_remote_SUITE`.
 """.
 -include_lib("proper/include/proper.hrl").
@@ -19,7 +19,7 @@ what_a_root_names_comes_with_it_test_() ->
                                    closure([witness_outline_tracer], [witness_event_signature | ?CUT])))
     end}.
 
-%% It is handed on as an atom only, or stands in a literal.
+%% The module is only passed as an atom, or is in a literal.
 a_module_that_is_only_named_comes_too_test_() ->
     {timeout, 60, fun() ->
         Object = object("-module(witness_remote_sample).\n-export([f/0, g/0]).\n"
@@ -31,7 +31,7 @@ a_module_that_is_only_named_comes_too_test_() ->
 a_module_without_object_code_is_an_error_test() ->
     ?assertEqual({error, {no_object_code, no_such_module}}, witness_remote_bundle:closure([no_such_module], [])).
 
-%% Modules that are loaded together may not have one that runs code when it is loaded. Such a module loads native functions.
+%% Of modules that are loaded together, none may run code when it is loaded. A module with native functions does.
 what_is_loaded_into_a_target_has_no_native_functions_test_() ->
     {timeout, 60, fun() ->
         {ok, Objects} = witness_remote:objects([]),
@@ -52,7 +52,7 @@ no_old_name_is_left_test_() ->
              {ok, {_, [{atoms, Atoms}]}} = beam_lib:chunks(Object, [atoms]),
              ?assertEqual({M, []}, {M, [A || {_, A} <- Atoms, is_map_key(A, Renaming)]}),
              ?assert(is_reference(erlang:prepare_loading(M, Object))),
-             %% Literals, whose atoms the table does not have.
+             %% The atoms of literals, which are not in the table of atoms.
              {ok, _, Chunks} = beam_lib:all_chunks(Object),
              [?assertEqual([], [Old || Old <- Ours, has_atom(Old, Literals)])
               || {"LitT", <<_:32, Compressed/binary>>} <- Chunks, Literals <- [zlib:uncompress(Compressed)]]
@@ -85,7 +85,7 @@ a_renamed_module_does_the_same_test() ->
         [begin true = code:delete(M), code:purge(M) end || {M, _} <- Renamed]
     end.
 
-%% The atoms of a table come back, whatever they are, in the form that this release writes and in the oldest one.
+%% The atoms of a table are read back, of whatever kind they are, in the form that this release writes and in the oldest one.
 atoms_of_any_kind_are_kept_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_atoms(), [{to_file, user}, {numtests, 100}]))}.
 
@@ -143,7 +143,7 @@ object(Source) ->
     {ok, _, Object} = compile:forms(forms(Tokens), [binary]),
     Object.
 
-%% `?MODULE' is not for a scanner without a preprocessor.
+%% A scanner without a preprocessor does not know `?MODULE'.
 forms(Tokens) ->
     [{atom, _, Module} | _] = tl(tl(lists:dropwhile(fun({atom, _, module}) -> false; (_) -> true end, Tokens))),
     forms(with_module(Tokens, Module), []).

@@ -72,7 +72,7 @@ a_wrong_specification_changes_nothing(Config) ->
     ?assertEqual(1, loaded()),
     {ok, _} = witness:stop(Run).
 
-%% What nobody wanted at the start is not traced, so what needs it would miss it.
+%% What no monitor needed at the start is not traced, so a new monitor that needs it would miss it.
 what_is_not_gathered_is_refused(Config) ->
     Native = proplists:get_value(source, Config) =:= native,
     Narrow = write("narrow.hml", "narrow: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 7}] ff.", Config),
@@ -98,7 +98,7 @@ what_is_not_gathered_is_refused(Config) ->
     ?assertMatch({ok, #{verdicts := #{no := 2}}}, witness:await(Run1, infinity)),
     {ok, _} = witness:stop(Run1).
 
-%% The old group reads what is born to it later, also what the new specification names, which has a monitor of its own.
+%% The old group reads its later children, also one that the new specification names, which has a monitor of its own.
 a_group_goes_on_as_it_began(Config) ->
     Group = fun(N) -> io_lib:format("all: with witness_replace_SUITE:parent(_) group over _ ? {say, _} monitor [_ ? {say, 1}] [_ ? {say, ~w}] ff.", [N]) end,
     File = write("group.hml", Group(2), Config),
@@ -109,7 +109,7 @@ a_group_goes_on_as_it_began(Config) ->
     _ = write("group.hml", [Group(3), "\nchild: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 2}] ff."], Config),
     Options = case proplists:get_value(source, Config) of
         evm -> {ok, []} = witness:replace(Run, [File]);
-        %% The native source has to know of a signature before.
+        %% The native source has to know a signature before.
         native -> witness:replace(Run, [File])
     end,
     Second = child(Old),
@@ -150,7 +150,7 @@ each_process_has_all_of_one_version(Config) ->
 
 %% --- code ------------------------------------------------------------------------
 
-%% One process goes on in the new code; one that stays in the old code is killed when that is purged. Both are whole.
+%% One process goes on in the new code. One that stays in the old code is killed when that is purged. Both traces are whole.
 a_monitored_module_is_loaded_twice(Config) ->
     File = write("server.hml",
                  ["counts: with witness_replace_server:loop(_, _)\n",
@@ -214,7 +214,7 @@ a_monitor_whose_functions_are_gone_crashes(Config) ->
     {ok, _} = witness:stop(Run),
     unload(witness_replace_monitor).
 
-%% It is in the old code when that is purged, which kills it, and the verdict says so.
+%% The monitor is in the old code when that is purged, which kills it, and the verdict says so.
 a_monitor_in_purged_code_is_inconclusive(Config) ->
     load_monitor("{ok, {Process, 1}}", "receive never -> {ok, {F, N + 1}} end"),
     {Run, Root} = start(#{monitors => [{{?MODULE, worker, 1}, {witness_replace_monitor, []}}]}, Config),
@@ -251,7 +251,7 @@ handle_event(_, reason) -> {ok, reason}.
 load(Lines) ->
     Forms = [begin {ok, Tokens, _} = erl_scan:string(Line), {ok, Form} = erl_parse:parse_form(Tokens), Form end || Line <- Lines],
     {ok, Module, Code} = compile:forms(Forms),
-    %% As a release handler does: what still runs the code before the last is killed.
+    %% As a release handler does: a process that still runs the code before the last is killed.
     _ = code:purge(Module),
     {module, Module} = code:load_binary(Module, "made here", Code).
 
@@ -284,7 +284,7 @@ serve(Children) ->
             From ! {finished, self()}
     end.
 
-%% Until it was told that it is enough, and once more.
+%% Until the test has answered that it is enough, and once more.
 briefly(N, From) ->
     once(N),
     _ = N rem 10 =:= 0 andalso N =< 50 andalso (From ! {briefly, N}),
@@ -294,7 +294,7 @@ once(N) ->
     {Pid, Ref} = spawn_monitor(?MODULE, brief, [N]),
     receive {'DOWN', Ref, process, Pid, _} -> ok end.
 
-%% Some work, so that they are not too many.
+%% Some work, so that the processes do not become too many.
 brief(N) -> lists:sort([{erlang:phash2(I), I} || I <- lists:seq(1, 5_000 + N)]).
 
 made(Root, {F, Args}) -> made(Root, {witness_replace_server, F, Args});

@@ -1,11 +1,11 @@
 -module(witness_replay_SUITE).
 -moduledoc """
 Programs of `test/recorded`, recorded several times, and each recording replayed several times: every process does what it
-did, and the first one ends with the same result. And what is told when that is not so.
+did, and the first one ends with the same result. If that is not so, the replay reports it.
 
-`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). With `WITNESS_REPLAY_DONE`, a file, those are done that the
-file does not say are done, for some half an hour, or until `WITNESS_REPLAY_UNTIL`, in seconds since 1970. `m:witness_replay_elixir_SUITE` has
-more of them.
+`WITNESS_REPLAY_RECORDINGS` and `WITNESS_REPLAYS` say how often (1 and 2). `WITNESS_REPLAY_DONE` names a file that lists what
+is done: the rest is done, for some half an hour, or until `WITNESS_REPLAY_UNTIL`, in seconds since 1970.
+`m:witness_replay_elixir_SUITE` has more of them.
 """.
 -include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
@@ -95,7 +95,7 @@ sockets(Config) -> program(?FUNCTION_NAME, Config).
 files(Config) -> program(?FUNCTION_NAME, Config).
 benchmarks_of_savina(Config) -> program(?FUNCTION_NAME, Config).
 
-%% In a replay nothing waits, so those that came later would be the first.
+%% In a replay no process waits for time, so the messages that came later would come first.
 two_messages_overtake_each_other(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_forward, reversed]}, #{}, Config),
     {ok, Recording} = witness_log_recording:open(Dir),
@@ -105,7 +105,7 @@ two_messages_overtake_each_other(Config) ->
                       [{{N, first}, {N, second}} || N <- lists:seq(1, 5)])),
     [?assertMatch({ok, #{outcome := identical, cut := 0}}, witness_replay:replay(#{dir => Dir})) || _ <- [1, 2]].
 
-%% Twenty times as many live at once as may to begin with, and all of them are held again and again.
+%% Twenty times as many processes live at once as may to begin with, and all of them wait again and again.
 a_crowd_that_grows(Config) ->
     Tree = #{nodes => 20_000, children => 10, mean => 50, deviation => 10, turns => 1},
     Dir = recorded({witness_savina_cobwebbed_tree, run, [Tree]}, #{}, Config),
@@ -113,8 +113,8 @@ a_crowd_that_grows(Config) ->
 
 index(Element, List) -> length(lists:takewhile(fun(Other) -> Other =/= Element end, List)).
 
-%% The exit reason of the first process, which is its result, is part of what is compared.
-%% Such a pattern names memory of its VM: the program of a replay is given the recorded one, and what uses it one of its own.
+%% The comparison includes the exit reason of the first process, which is its result. A compiled pattern names memory of its
+%% VM: in a replay the program gets the recorded one, and what uses it gets one of the replay VM.
 what_the_vm_has_compiled_is_the_same(Config) ->
     [begin
          Dir = recorded({witness_recorded_root, run, [witness_recorded_compiled, patterns]}, Options, Config),
@@ -178,7 +178,7 @@ processes(Dir) ->
 networks_of_processes(Config) -> generated(networks, Config).
 impatient_clients_and_kills(Config) -> generated(patience, Config).
 
-%% As many as are wanted, or what is done of them in one slice of them, where a file keeps which.
+%% As many as are wanted. If a file lists what is done, one slice of the rest.
 generated(Kind, Config) ->
     Folders = #{pa => proplists:get_value(programs, Config), dir => proplists:get_value(priv_dir, Config)},
     Replays = times("WITNESS_REPLAYS", 2),
@@ -193,7 +193,8 @@ generated(Kind, Config) ->
 
 %% --- funs ------------------------------------------------------------------------
 
-%% Their order, hashes, text and digests are those that the program shows in a VM that is not recorded; and so with what is kept of messages.
+%% Their order, hashes, text and digests are those that the program shows in a VM that is not recorded. The same holds if
+%% contents or hashes of messages are kept.
 funs_are_what_they_are_unrecorded(Config) ->
     code:purge(witness_recorded_funs),
     {module, _} = code:load_abs(filename:join(proplists:get_value(programs, Config), "witness_recorded_funs")),
@@ -202,7 +203,7 @@ funs_are_what_they_are_unrecorded(Config) ->
          {ok, Recording} = witness_log_recording:open(Dir),
          {ok, {result, Recorded}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end,
                                                                none, 1, Recording),
-         %% The order of a large map depends on the numbers of names.
+         %% The order of a large map depends on the numbers of its atoms.
          Plain = maps:remove(large_map, witness_recorded_funs:shown(Number)),
          [?assertEqual({Number, What, Of}, {Number, What, plainly(maps:get(What, Recorded))}) || What := Of0 <- Plain, Of <- [plainly(Of0)]],
          ?assertMatch({Options, {ok, #{outcome := identical, messages := Messages}}}, {Options, witness_replay:replay(#{dir => Dir})})
@@ -232,7 +233,7 @@ a_fun_with_another_environment_diverges(Config) ->
     ?assertEqual(#{outcome => identical, messages => contents}, Replayed("length(get_keys()) + 0", #{contents => true})),
     ?assertEqual(#{outcome => diverged, messages => contents}, Replayed("length(get_keys()) + 1", #{contents => true})),
     ?assertEqual(#{outcome => diverged, messages => hash}, Replayed("length(get_keys()) + 1", #{hash => true})),
-    %% That is what it does not compare.
+    %% Without hashes, messages are not compared.
     ?assertEqual(#{outcome => identical, messages => none}, Replayed("length(get_keys()) + 1", #{})).
 
 an_exit_with_a_fun_is_compared(Config) ->
@@ -269,7 +270,7 @@ a_killed_vm_is_replayed_to_a_cut(Config) ->
     Dir = recorded({witness_recorded_ends, halting, [kill]}, #{}, Config),
     ?assertMatch({ok, #{outcome := identical, complete := false, cut := 2}}, witness_replay:replay(#{dir => Dir})).
 
-%% Wherever its files end.
+%% Wherever the files of the recording end.
 a_recording_that_was_cut_is_replayed_to_there(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{compress => false}, Config),
     {ok, Order} = file:read_file(filename:join(Dir, "order")),
@@ -290,7 +291,7 @@ a_replay_ends_with_its_caller(Config) ->
     exit(Caller, kill),
     until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end).
 
-%% By who replays a day later.
+%% A replay a day later removes them.
 what_callers_have_left_is_removed(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{}, Config),
     Cache = witness_record_code:cache(#{}),
@@ -335,7 +336,7 @@ a_changed_module_is_named(Config) ->
 a_recording_of_another_user_is_refused(Config) ->
     {Dir, _} = varied("1", "1", Config),
     File = filename:join(Dir, "data"),
-    %% Who may not give a file away has a link in its place, which leads to the same.
+    %% If this user may not give a file away, a link to it takes its place, which has the same effect.
     case file:change_owner(File, 12345) of
         ok -> ok;
         {error, eperm} -> ok = file:rename(File, Dir ++ ".data"), ok = file:make_symlink(Dir ++ ".data", File)
@@ -391,7 +392,7 @@ a_pattern_in_a_persistent_term_is_the_same(Config) ->
         witness_record:record(#{run => {witness_replayed, main, []}, dir => Dir, pa => [Ebin]}),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})).
 
-%% Earlier builds had no number for such calls.
+%% The log has no number for such calls, as in recordings of earlier builds.
 a_recording_without_entries_of_exits_is_replayed(Config) ->
     Child = fun(Does) ->
         compiled(["main() -> {Pid, Ref} = spawn_monitor(fun() -> ", Does, " end), exit(Pid, stopped), "
@@ -486,8 +487,8 @@ a_process_that_goes_on_diverges(Config) ->
     #{divergence := #{log := Log}} = diverged("1", "receive never -> ok after 0 -> 1 end", Config),
     ?assertEqual(~"ends: normal", Log).
 
-%% What ends so by itself was not killed, and one that was may have been killed before it does something else. What is raised
-%% may also be caught.
+%% A process that ends by itself was not killed, and one that was may have been killed before it does something else. The
+%% program may also catch what is raised.
 an_exit_that_is_not_made_diverges(Config) ->
     Ending = fun(Own, Others) ->
         ["begin {Pid, Ref} = spawn_monitor(fun() -> (catch exit(caught)), ", Own, " end), ", Others,
@@ -512,7 +513,7 @@ the_command_replays(Config) ->
     {Dir, _} = varied("1", "1", Config),
     {0, Text} = witness_command(["replay", Dir]),
     ?assertMatch({_, _}, binary:match(Text, ~"IDENTICAL")),
-    %% What goes to standard error, as that the command is built first, stands before it.
+    %% Standard error comes first, for example that the command is built.
     {0, Output} = witness_command(["replay", "--json", Dir]),
     Json = lists:last(string:split(string:trim(Output), ~"\n", all)),
     ?assertMatch(#{~"type" := ~"replay", ~"outcome" := ~"identical", ~"processes" := 2}, json:decode(Json)).

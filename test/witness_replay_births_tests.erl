@@ -1,8 +1,8 @@
 -module(witness_replay_births_tests).
--moduledoc "Who was born in a recording, and who stands for whom while it is replayed.".
+-moduledoc "The births in a recording, and the live process of each recorded one while it is replayed.".
 -include_lib("eunit/include/eunit.hrl").
 
-%% A pid of a VM that is no node.
+%% A pid of a VM that is not a node.
 pid(Number, Serial) ->
     Own = term_to_binary(self()),
     Size = byte_size(Own) - 12,
@@ -32,7 +32,7 @@ with(Births, Fun) ->
         witness_recording_sample:delete(Dir)
     end.
 
-%% In any order, with some whose births are missing, and pids that are far from each other or next to each other.
+%% In any order, with some missing births, and with pids that are far from each other or next to each other.
 all_are_found_test() -> all_are_found(1 bsl 20).
 
 %% Several numbers in a word.
@@ -70,10 +70,10 @@ who_cannot_be_told_apart_is_refused_test() ->
 a_number_that_no_table_can_have_is_refused_test() ->
     with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
     with([birth(1, pid(76, 1), 1 bsl 32)], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
-    %% A parent that is not there is nobody.
+    %% A parent that is not in the recording is `none`.
     with([birth(1, pid(76, 1), 9)], fun(Read) -> ?assertEqual({{ok, []}, none}, {Read, witness_replay_births:parent(1)}) end).
 
-%% All bits are those of others too.
+%% Each word has bits of processes of both.
 ends_are_told_side_by_side_test() ->
     Count = 1_500_000,
     with([birth(1, pid(1, 1))], fun({ok, _}) ->
@@ -86,13 +86,13 @@ ends_are_told_side_by_side_test() ->
         ?assertEqual([], [Id || Id <- lists:seq(0, Count, 5), not_begun =/= witness_replay_slots:known(Id)])
     end).
 
-%% When the other one is at the same place.
+%% Waits until the other process is at the same place.
 end_together(Id, Own, Places) ->
     ok = atomics:put(Places, Own, Id),
     until(fun() -> atomics:get(Places, 3 - Own) >= Id - 2 end),
     ok = witness_replay_slots:ended(Id, self()).
 
-%% While some look for a process again and again, it begins and ends: in the end nothing is left of it.
+%% Three processes look up a process again and again, while it begins and ends. In the end no entry of it is left.
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->

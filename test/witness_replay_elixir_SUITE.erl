@@ -28,7 +28,7 @@ supervisors_tasks_agents_and_registries(Config) -> program(?FUNCTION_NAME, main,
 %% As often as those of Erlang.
 program(Case, Function, Config) -> witness_replay_SUITE:program(Case, 'Elixir.Recorded', Function, Config).
 
-%% Each twice: what a replay does not know of, it may get right by chance.
+%% Each recording twice: a replay may get right by chance what it does not know of.
 replayed(Dir) ->
     [?assertMatch({ok, #{outcome := identical, complete := true, cut := 0, changed := []}}, witness_replay:replay(#{dir => Dir}))
      || _ <- [1, 2]].
@@ -40,7 +40,7 @@ the_application_of_a_mix_project(Config) ->
     #{exit := 0, stdout := Text} = witness_record_elixir_SUITE:witness(Config, ["replay", "--mirror-output", Dir]),
     witness_command:contains(Text, [~"IDENTICAL"]).
 
-%% Nobody serves, and nobody asks.
+%% In the replay no process serves, and none asks.
 a_data_source(Config) ->
     {_, Dir, _} = witness_record_source_SUITE:served(source, #{outside => [inets]}, Config),
     replayed(Dir).

@@ -1,13 +1,14 @@
 -module(witness_replay_ends_SUITE).
 -moduledoc """
-Every way in which the VM ends a process, or refuses what one asks for, recorded and replayed: the same outcome each time, and what is replayed
-takes no more than it took. And what monitors are told of a process that was ended by a signal.
+Every way in which the VM ends a process, or refuses what one asks for, recorded and replayed: the outcome is the same each
+time, and a replayed process takes no more than the recorded one. Also, what monitors are told of a process that was ended by
+a signal.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
 -compile(export_all).
 
-%% The system lets each VM have no more than this. Most of that is reserved, and never used.
+%% The system gives each VM no more memory than this. Most of that is reserved, and never used.
 -define(MOST_KIB, "4000000").
 
 suite() -> [{timetrap, {minutes, 10}}].
@@ -77,7 +78,7 @@ tables_that_are_refused(Config) -> program(?FUNCTION_NAME, Config).
 names_that_cannot_be(Config) -> program(?FUNCTION_NAME, Config).
 terms_that_are_too_large(Config) -> program(?FUNCTION_NAME, Config).
 
-%% With it the VM ends. What was written until then is there.
+%% The VM ends when it has no memory. What was written until then is there.
 no_memory_is_told_and_replayed_to_there(Config) ->
     {Dir, Options} = options(witness_recorded_limits, no_memory, [], #{}, Config),
     ?assertMatch({ok, #{outcome := {ended, {vm, _}}}}, witness_record:record(Options)),
@@ -87,7 +88,7 @@ no_memory_is_told_and_replayed_to_there(Config) ->
         {error, Reason} -> ?assertEqual(no_processes, Reason)
     end.
 
-%% The recorder's own processes have to live with it, too.
+%% The recorder's own processes have this limit, too.
 a_limit_of_the_whole_vm(Config) ->
     Dir = recorded(witness_recorded_limits, option, ["+hmax", "5000000"], #{}, Config),
     replayed(Dir).
@@ -139,7 +140,7 @@ output(Port, Gathered) ->
         {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Gathered)}
     end.
 
-%% No process is ended behind the replay's back.
+%% The replay does not let a limit of its VM end a process unnoticed.
 a_limit_of_the_replayed_vm_is_named(Config) ->
     Dir = recorded(witness_recorded_gaps, large, [], #{}, Config),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})),
@@ -156,7 +157,7 @@ judged(Dir, Specs, Config) ->
     {ok, _} = witness:stop(Run),
     Summary.
 
-%% Of who is ended, and of who is not.
+%% `specs/0` is about the process that is ended, `other/0` about one that is not.
 specs() ->
     "ended: with witness_recorded_gaps:worker(_, _) over _ : _ ! _ monitor max X.([_ : _ ! bad] ff and [_ : _ ! Msg when Msg =/= bad] X).\n".
 
@@ -166,7 +167,7 @@ a_process_that_waited_has_a_complete_trace(Config) ->
     Dir = recorded(witness_recorded_gaps, waits, [], #{}, Config),
     ?assertMatch(#{outcome := ok, gaps := 0, missing := [], verdicts := #{no := 0}}, judged(Dir, specs(), Config)).
 
-%% In the program it never wakes, and in a replay neither: then it would say what is wrong.
+%% The process never wakes, neither in the program nor in a replay: if it woke, it would send what is wrong.
 a_process_that_hibernated_has_a_complete_trace(Config) ->
     [begin
          Dir = recorded(witness_recorded_gaps, {hibernates, [How]}, [], #{}, Config),
@@ -182,7 +183,7 @@ one_that_has_woken_has_done_what_comes_then(Config) ->
     Computes = recorded(witness_recorded_gaps, wakes_and_computes, [], #{}, Config),
     ?assertMatch(#{gaps := 1, verdicts := #{no := 0, inconclusive := 1}}, judged(Computes, specs(), Config)).
 
-%% There is no entry of it, recorded or replayed.
+%% A failed hibernation has no entry, recorded or replayed.
 hibernation_that_fails_is_replayed(Config) ->
     Dir = recorded(witness_recorded_gaps, refused, [], #{}, Config),
     ?assertMatch({ok, #{outcome := identical, complete := true}}, witness_replay:replay(#{dir => Dir})).
@@ -204,12 +205,12 @@ a_gap_is_told_by_process_signature_and_reason(Config) ->
     [?assertMatch({_, _}, binary:match(Text, Part))
      || Part <- [witness_event:format_proc(P), ~"witness_recorded_gaps:worker/2", ~"1 gap", ~"ended by a signal"]].
 
-%% It would have computed for minutes, and then have sent something: nobody knows how far it came.
+%% The process would have computed for minutes, and then have sent something: it is not known how far it came.
 what_the_replay_itself_ends_may_have_sent_more(Config) ->
     Dir = recorded(witness_recorded_gaps, silent, [], #{}, Config),
     ?assertMatch(#{outcome := untrusted, missing := [#{reason := killed}], verdicts := #{inconclusive := 1}}, judged(Dir, specs(), Config)).
 
-%% Nobody can have ended it before it waits, or before it ends by itself.
+%% No process can have ended it before it waits, or before it ends by itself.
 a_long_computation_before_the_end_is_waited_for(Config) ->
     [begin
          Dir = recorded(witness_recorded_gaps, Function, [], #{}, Config),

@@ -11,7 +11,7 @@ begun() ->
 
 pid(Id) -> list_to_pid("<0." ++ integer_to_list(1000 + Id) ++ ".0>").
 
-%% What is told, one after the other, and then the end of the recording.
+%% What is reported, one after the other, and then the end of the recording.
 events(Told) ->
     {Items, E} = lists:mapfoldl(fun witness_replay_events:told/2, begun(), Told),
     lists:append(Items) ++ witness_replay_events:finish(E).
@@ -39,7 +39,7 @@ who_ends_by_itself_has_sent_all_test() ->
                  short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, ended, done}}, recv(b), {1, 3, {exit, ended, normal}}]))).
 
 what_was_taken_was_sent_and_all_before_it_test() ->
-    %% Behind the end, too, of who was killed; which comes when nothing is unknown any more.
+    %% Also what is taken after its sender was killed. The exit is reported when none of the sender's messages is unknown.
     ?assertEqual([{send, a}, {send, b}, {recv, b}, {send, c}, {exit, 2, killed}, {recv, c}, {exit, 1, normal}],
                  short(events([send(a, unsure), send(b, unsure), recv(b), send(c, unsure), {2, 4, {exit, killed, killed}}, recv(c),
                                {1, 3, {exit, ended, normal}}]))).

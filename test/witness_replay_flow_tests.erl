@@ -1,10 +1,10 @@
 -module(witness_replay_flow_tests).
--moduledoc "Who is held, and who goes on.".
+-moduledoc "Which processes wait, and when they go on.".
 -include_lib("eunit/include/eunit.hrl").
 
 -define(CROWD, 4096).
 
-%% Processes 1, 2 and so on, which have begun. Each is this one here.
+%% Processes 1, 2 and so on, which have begun. The test process acts as each.
 flow(N) ->
     ok = begin_all(N),
     [ok = witness_replay_flow:begun(of_(Id)) || Id <- lists:seq(1, N)],
@@ -34,10 +34,10 @@ ended(Id) ->
 
 fill(From, To) -> [ok = sent(From, To) || _ <- lists:seq(1, ?CROWD)].
 
-%% One more: a process that ends when it may go on.
+%% One message more: a process that ends when it may go on.
 sending(From, To) -> spawn_monitor(fun() -> ok = sent(From, To) end).
 
-%% Until it says so.
+%% Waits until the state of a process says that it waits.
 until_held(Id, To) ->
     case witness_replay_flow:states([Id]) of
         #{Id := {held, To}} -> ok;
@@ -59,7 +59,7 @@ held_until_half_is_taken_test() ->
     goes_on(Sender),
     ?assertEqual(#{}, witness_replay_flow:states([1, 2])).
 
-%% The receiver wants something else of the sender, itself or through a third.
+%% The receiver waits for a message of the sender, directly or through a third process.
 goes_on_for_who_waits_test() ->
     ok = flow(3),
     fill(1, 2),
@@ -69,7 +69,7 @@ goes_on_for_who_waits_test() ->
     ok = waits(3, 1),
     goes_on(Sender),
     ?assertEqual(#{2 => {waits, 3}, 3 => {waits, 1}}, witness_replay_flow:states([1, 2, 3])),
-    %% Not again at once.
+    %% It does not wait again at once.
     fill(1, 2).
 
 held_by_each_other_test() ->
@@ -77,7 +77,7 @@ held_by_each_other_test() ->
     fill(1, 2),
     fill(2, 1),
     Senders = [{_, One}, {_, Two}] = [sending(1, 2), sending(2, 1)],
-    %% One is enough: the other one waits for that it takes what lies there, or ends.
+    %% One of them goes on. The other one waits until the first takes its messages, or ends.
     First = receive {'DOWN', Ref, process, _, normal} when Ref =:= One; Ref =:= Two -> Ref end,
     [Left] = [Sender || {_, Other} = Sender <- Senders, Other =/= First],
     [ok = ended(Id) || Id <- [1, 2]],
@@ -92,12 +92,12 @@ nobody_else_goes_on_test() ->
         Do(),
         goes_on(Sender)
     end,
-    %% Who has ended, who waits for one that has, and who takes nothing any more.
+    %% The receiver has ended, waits for a process that has ended, or takes no messages any more.
     Stuck(fun() -> ok = ended(2) end),
     Stuck(fun() -> ok = ended(3), ok = waits(2, 3) end),
     Stuck(fun() -> ok = witness_replay_flow:last(of_(2)) end).
 
-%% A message may be on its way to one of them, as long as something runs.
+%% As long as a process runs, a message may be on its way to one of the cycle.
 round_in_circles_test() ->
     ok = flow(4),
     fill(1, 2),
@@ -108,7 +108,7 @@ round_in_circles_test() ->
     ok = witness_replay_flow:let_go(),
     goes_on(Sender).
 
-%% Who sends is wanted by one that seems to wait for it, but has a message.
+%% The receiver waits for a process that seems to wait for the sender, but has a message.
 who_has_a_message_needs_nobody_test() ->
     Pid = with_a_message(),
     Sender = sending(1, 2),
@@ -117,7 +117,7 @@ who_has_a_message_needs_nobody_test() ->
     true = exit(Pid, kill),
     goes_on(Sender).
 
-%% But not for ever: it may be a message that is never taken.
+%% The wait is bounded: the message may be one that is never taken.
 a_message_that_nobody_takes_holds_nobody_test_() -> {timeout, 60, fun() ->
     Pid = with_a_message(),
     goes_on(sending(1, 2)),
@@ -134,7 +134,7 @@ with_a_message() ->
     ok = witness_replay_flow:waits(1, Flow),
     Pid.
 
-%% The receiver waits for one that is still to be begun, by its parent.
+%% The receiver waits for a process that its parent has still to begin.
 who_has_not_begun_waits_for_its_parent_test() ->
     ok = begin_all(5, fun(5) -> 4; (4) -> 3; (_) -> none end),
     [ok = witness_replay_flow:begun(of_(Id)) || Id <- [1, 2, 3]],
@@ -146,7 +146,7 @@ who_has_not_begun_waits_for_its_parent_test() ->
     ok = waits(3, 1),
     goes_on(Sender).
 
-%% Who is held for one that has ended goes on by itself.
+%% A receiver that is throttled for a process that has ended goes on by itself, so its own senders wait.
 who_is_held_needs_nobody_but_for_whom_it_is_held_test() ->
     ok = flow(3),
     fill(1, 2),
@@ -158,7 +158,7 @@ who_is_held_needs_nobody_but_for_whom_it_is_held_test() ->
     ok = waits(2, -1),
     goes_on(Sender).
 
-%% However long the way is, and wherever it begins to go round.
+%% However long the chain of waiting processes is, and wherever it becomes a cycle.
 a_long_way_test() ->
     [begin
          ok = flow(700),
@@ -182,19 +182,19 @@ who_is_told_of_an_end_waits_for_it_test() ->
         goes_on(Told),
         ?assertEqual(#{}, witness_replay_flow:states([1]))
     end,
-    %% It ends, has nothing left, or wants a message of who is told, also through another one.
+    %% Process 2 ends, has nothing left, or waits for a message of process 1, directly or through process 3.
     Follows(fun(Other) -> Other ! stop end),
     Follows(fun(_) -> ok = witness_replay_flow:last(of_(2)) end),
     Follows(fun(_) -> ok = waits(2, 1) end),
     Follows(fun(_) -> ok = waits(3, 1), ok = waits(2, 3) end),
     Follows(fun(_) -> ok = witness_replay_flow:let_go() end),
-    %% It has not begun.
+    %% Process 2 has not begun.
     ok = begin_all(2),
     ok = witness_replay_flow:follows(1, of_(1), 2, self(), of_(2)).
 
 %% --- sleep -----------------------------------------------------------------------
 
-%% From now on whoever sleeps does so until it is woken: so very many are held.
+%% From now on a process that sleeps does so until it is woken, as when very many are throttled.
 for_long() ->
     All = persistent_term:get(witness_replay_flow),
     [ok = atomics:put(All, Kind, 1 bsl 40) || Kind <- [5, 6]],
@@ -221,15 +221,15 @@ who_sleeps_is_woken_test() ->
         ?assertEqual([], ets:tab2list(witness_replay_sleepers))
     end,
     None = fun() -> ok end,
-    %% Half is taken.
+    %% The receiver takes half.
     Woken(None, fun() -> [ok = took(2) || _ <- lists:seq(1, ?CROWD div 2 + 1)] end),
-    %% The receiver waits for it, at last.
+    %% The receiver waits for the sender, at last.
     Woken(None, fun() -> ok = waits(2, 1) end),
     Woken(fun() -> ok = waits(2, 3) end, fun() -> ok = waits(3, 1) end),
-    %% So does the parent of one that has not begun.
+    %% The parent of a process that has not begun waits, too.
     Woken(fun() -> ok = waits(2, 6) end, fun() -> ok = waits(3, 1) end),
     Woken(fun() -> ok = waits(3, 1) end, fun() -> ok = waits(2, 6) end),
-    %% One on the way is held.
+    %% A process on the way is throttled.
     Woken(fun() -> ok = waits(2, 4) end, fun() ->
         ok = waits(5, 1),
         goes_on(sending(4, 5))
@@ -256,7 +256,7 @@ who_is_told_of_an_end_is_woken_by_it_test() ->
     Other ! stop,
     goes_on(Told).
 
-%% Of one that is killed meanwhile nothing stays.
+%% A process that is killed while it sleeps leaves no entry.
 who_is_killed_sleeps_no_more_test() ->
     ok = flow(2),
     fill(1, 2),
@@ -276,7 +276,7 @@ nobody_is_held_by_itself_test() ->
 
 -define(MAY_LIVE, 1024).
 
-%% As many live as may.
+%% As many processes as may live at once.
 crowd() ->
     ok = flow(?MAY_LIVE),
     lists:foreach(fun(_) -> ok = witness_replay_flow:first() end, lists:seq(1, ?MAY_LIVE)).
@@ -309,7 +309,7 @@ an_end_that_is_told_twice_counts_once_test() ->
     ok = ended(?MAY_LIVE div 2 + 1),
     goes_on(Parent).
 
-%% All the others wait for it, or are held as it is: more may live, but not without a bound.
+%% All other processes wait for a parent, or are throttled themselves: more may live, but up to a bound.
 more_are_begun_when_nobody_runs_test() ->
     ok = crowd(),
     [ok = waits(Id, 1) || Id <- lists:seq(4, ?MAY_LIVE)],
@@ -322,11 +322,11 @@ more_are_begun_when_nobody_runs_test() ->
     Again = beginning(1),
     until_begins(1),
     ?assert(is_held(Again)),
-    %% Whoever looks after all knows that the one that runs does not get on.
+    %% The replay calls `more/0` when the process that runs makes no progress.
     ok = witness_replay_flow:more(),
     goes_on(Again).
 
-%% Some have ended meanwhile, though not half of them: a quarter more than live are fewer than might.
+%% Some have ended meanwhile, though not half of them. A quarter more than those that live is fewer than may live.
 more_are_begun_when_some_have_ended_test() ->
     ok = flow(2502),
     [ok = witness_replay_flow:first() || _ <- lists:seq(1, 8000)],

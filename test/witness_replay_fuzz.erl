@@ -3,7 +3,7 @@
 Generated programs, recorded and replayed: networks of processes (`witness_recorded_random`), and servers with impatient
 clients that are killed at any point (`witness_recorded_patience`). One recording has several of them, one after the other.
 
-Number N of a kind is always the same program, on one scheduler if N is odd. What comes of it differs from recording to recording.
+Number N of a kind is always the same program, on one scheduler if N is odd. Its effect differs from recording to recording.
 """.
 
 -export([kinds/0, number/4, slice/5, digest/3, each/5]).
@@ -16,8 +16,8 @@ Number N of a kind is always the same program, on one scheduler if N is odd. Wha
 kinds() -> [networks, patience].
 
 -doc """
-Records a program into a folder that is deleted again, unless a replay is not as it should be, and replays it some times: what was
-not as it should be.
+Records a program into a folder and replays it some times. Returns the results that are not as they should be. If there are
+none, it deletes the folder.
 """.
 -spec number(networks | patience, pos_integer(), Replays :: pos_integer(), #{pa := file:filename(), dir := file:filename()}) ->
     [term()].
@@ -53,8 +53,8 @@ processes(Dir) ->
     length(Processes).
 
 -doc """
-The numbers up to the last one, but for those that a file says are done, until the slice is over. Those that are left, and what was not
-as it should be.
+Runs the numbers up to the last one, except those that a file lists as done, until the slice is over. Returns how many are
+left, and what was wrong.
 """.
 -spec slice(networks | patience, Last :: pos_integer(), Replays :: pos_integer(), Done :: file:filename(),
             #{pa := file:filename(), dir := file:filename()}) -> {Left :: non_neg_integer(), Wrong :: [{pos_integer(), term()}]}.
@@ -71,15 +71,15 @@ slice(Kind, Last, Replays, Done, #{pa := Out, dir := Dir} = Folders) ->
     end,
     each(One, lists:seq(1, Last), Key, Done, erlang:monotonic_time(second) + ?SLICE * 60).
 
--doc "What a program is: its arguments, and its code.".
+-doc "Identifies a program: its arguments, and its code.".
 -spec digest(term(), module(), Out :: file:filename()) -> non_neg_integer().
 digest(Program, Module, Out) ->
     {ok, Md5} = beam_lib:md5(filename:join(Out, atom_to_list(Module) ++ ".beam")),
     erlang:phash2({Program, Md5}).
 
 -doc """
-Does something for each number whose key is not in a file yet, as long as there is time. What gave nothing that was wrong is written there at once: whoever is
-killed loses one. How many are left, and what was wrong.
+Does something for each number with a key that is not in a file yet, as long as there is time. If a result is right, its key
+is written to the file at once: an interrupt loses one number at most. Returns how many are left, and what was wrong.
 """.
 -spec each(fun((pos_integer()) -> [term()]), [pos_integer()], fun((pos_integer()) -> term()), Done :: file:filename(), End :: integer()) ->
     {Left :: non_neg_integer(), Wrong :: [{pos_integer(), [term()]}]}.
@@ -95,14 +95,14 @@ left(One, [{N, Key} | Left], File, End, Wrong) ->
             case One(N) of
                 [] ->
                     ok = filelib:ensure_dir(File),
-                    %% On a line of its own, whatever was cut before.
+                    %% The key has a line of its own, whatever was cut before.
                     ok = file:write_file(File, io_lib:format("~n~w.~n", [Key]), [append]),
                     left(One, Left, File, End, Wrong);
                 Differ -> left(One, Left, File, End, [{N, Differ} | Wrong])
             end
     end.
 
-%% What was cut while it was written is no term, and not done.
+%% An entry that was cut while it was written is no term, so its program is not done.
 done(File) ->
     case file:read_file(File) of
         {ok, Text} ->

@@ -51,14 +51,14 @@ what_is_replayed_is_judged_as_what_is_kept_and_live(Config) ->
     {Replayed, #{outcome := ok}} = judged({replay, #{dir => Dir, on_report => fun(Report) -> Self ! {report, Report} end}}),
     ?assertMatch({ok, #{outcome := identical}}, receive {report, Report} -> Report end),
     ?assertEqual(by_process(Checked, fun same/1), by_process(Replayed, fun same/1)),
-    %% Of a recording with contents the replay is another way to the same events.
+    %% For a recording with contents, the replay is another way to the same events.
     Kept = file(".rec", Config),
     {ok, #{outcome := recorded}} = witness_record:record((options(Kept, Call, Config))#{contents => true}),
     ?assert(witness_replaying:has_contents(Kept)),
     {FromFile, #{outcome := ok}} = judged({recording, Kept}),
     {FromReplay, #{outcome := ok}} = judged({replay, #{dir => Kept}}),
     ?assertEqual(by_process(FromFile, fun same/1), by_process(FromReplay, fun same/1)),
-    %% Places, too: entries of messages that were sent are there.
+    %% The places are the same, too: a recording with contents has entries of messages that were sent.
     ?assertEqual(lists:sort([Place || #{log := Place} <- FromFile]), lists:sort([Place || #{log := Place} <- FromReplay])).
 
 by_process(Verdicts, Plain) ->
@@ -66,7 +66,7 @@ by_process(Verdicts, Plain) ->
 
 same(Event) -> Event.
 
-%% Live, a name has become the process that has it.
+%% In a live run, a name has become the process that has it.
 named({send, _, Msg}) -> {send, Msg};
 named(Event) -> Event.
 
@@ -78,7 +78,7 @@ what_a_killed_process_has_sent_may_not_be_known(Config) ->
          ct:pal("~p~n~p", [Verdicts, Summary]),
          [Found] = [V || #{signature := {witness_recorded_killed, Who, []}} = V <- Verdicts, lists:member(Who, [worker, computer, talker])],
          ?assertMatch({Function, Expected}, {Function, {maps:get(verdict, Found), maps:get(reason, Found)}}),
-         %% Nobody else misses anything.
+         %% No other process misses anything.
          ?assertMatch([#{verdict := yes}], [V || #{signature := {_, Who, []}} = V <- Verdicts, Who =:= Function])
      end || {Function, Expected} <- [{all, {yes, undefined}}, {waits, {yes, undefined}}, {some, {inconclusive, {gap, killed}}},
                                      {endless, {inconclusive, {gap, killed}}}]].
@@ -147,7 +147,7 @@ a_violation_is_found_where_nothing_was_recorded(Config) ->
     Dir = answering("[1, 10]", [], Config),
     #{exit := 0} = witness(Config, ["replay", "--check", Dir]),
     #{exit := 1} = witness(Config, ["replay", "--check", "--spec", spec(Config), Dir]),
-    %% What is undecided says nothing.
+    %% An undecided result has no verdict to compare.
     #{exit := 3} = witness(Config, ["replay", "--monitor", "nobody:nothing/0=cli_monitor", "--pa", proplists:get_value(monitors, Config), Dir]).
 
 %% A program that was changed answers otherwise.

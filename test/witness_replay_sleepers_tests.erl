@@ -1,5 +1,5 @@
 -module(witness_replay_sleepers_tests).
--moduledoc "Who sleeps is woken, and nothing stays behind.".
+-moduledoc "A parked process is unparked, and no message is left.".
 -include_lib("eunit/include/eunit.hrl").
 
 start() ->
@@ -21,7 +21,7 @@ woken_by_name_by_kind_or_with_all_test() ->
      end || Wake <- [fun() -> witness_replay_sleepers:wake(-7, 3) end, fun() -> witness_replay_sleepers:wake(-7) end,
                      fun witness_replay_sleepers:wake/0]].
 
-%% What wakes it while it gets up, or later, is taken away; what others have sent is not.
+%% A wake-up that comes while the process unparks, or later, is removed; messages of other processes are not.
 nothing_stays_behind_test_() -> {spawn, fun() ->
     ok = start(),
     [begin
@@ -47,7 +47,7 @@ woken_by_an_end_test() ->
     ?assertEqual(ended, witness_replay_sleepers:sleep(Alias, 1_000_000)),
     ok = witness_replay_sleepers:gets_up(-7, 3, Alias).
 
-%% Whoever wakes it and whoever sleeps do so at the same time.
+%% A process wakes the sleepers at the same time as they park.
 many_at_once_test_() -> {timeout, 60, fun() ->
     ok = start(),
     Sleepers = [spawn_monitor(fun() -> [ok = slept(Id) || _ <- lists:seq(1, 200)], {messages, []} = process_info(self(), messages) end)

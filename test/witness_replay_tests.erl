@@ -1,5 +1,5 @@
 -module(witness_replay_tests).
--moduledoc "The parts of a replay that need no VM: what a process has in hand, exit reasons, funs, and the table of calls.".
+-moduledoc "The parts of a replay that need no VM: what a process has received, exit reasons, funs, and the table of calls.".
 -include_lib("eunit/include/eunit.hrl").
 -include("src/replay/witness_replay_process.hrl").
 
@@ -26,11 +26,11 @@ a_message_to_an_alias_that_has_gone_never_came_test() ->
     P = ?P:alias(Alias, monitor, channel([{2, Alias, {Alias, late}}, {2, none, plain}])),
     ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, Any, P)),
     ?assertMatch({ok, plain, _}, ?P:queued(2, Any, ?P:unalias({monitor, Alias}, P))),
-    %% Who names it waits for one that came in time.
+    %% A receive that names the alias waits for a message that came in time.
     ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, fun({A, _}) -> A =:= Alias; (_) -> false end,
                                                    ?P:unalias({monitor, Alias}, P))).
 
-%% When it comes, and when it is taken: also of those sent to an alias, and with others' between them.
+%% When it comes, and when it is taken: also if it was sent to an alias, and if others' messages are between.
 a_receive_that_skips_a_queue_looks_at_each_message_once_test_() ->
     {timeout, 60, fun() ->
         Alias = make_ref(),
@@ -125,7 +125,7 @@ the_table_is_the_recorders_and_more_test() ->
     ?assertEqual(witness_record_calls:class(ets, lookup, 2), witness_replay_calls:class(ets, lookup, 2)),
     ?assertEqual({effect, none, self}, {witness_replay_calls:class(erlang, exit, 2), witness_replay_calls:class(erlang, self, 0),
                                         witness_replay_calls:known(erlang, self, 0)}),
-    %% Those that only a replay does in another way are stand-ins in a recording too, where they are funs.
+    %% Calls that only a replay does in another way have stand-ins in a recording too, where they are funs.
     [?assertEqual({Call, true}, {Call, witness_record_calls:possible(erlang, F, A)}) || {F, A} = Call <- witness_record_calls:steered()],
     ?assertEqual([], [{F, A} || {F, A} <- erlang:module_info(exports), witness_replay_calls:known(erlang, F, A) =/= none,
                                 witness_record_calls:class(erlang, F, A) =:= none] -- witness_record_calls:steered()),
@@ -138,7 +138,7 @@ the_table_is_the_recorders_and_more_test() ->
     ?assert(witness_replay_calls:possible('_', exit, 2)),
     ?assertNot(witness_replay_calls:possible(lists, self, 0)).
 
-%% What leaves no entry may not act on processes of the VM that replays.
+%% A call that leaves no entry may not act on processes of the replay VM.
 no_function_that_takes_a_process_is_left_to_the_vm_test() ->
     Acting = [{exit, 2}, {exit_signal, 2}, {unlink, 1}, {demonitor, 1}, {link, 1}, {monitor, 2}, {send, 2}, {process_flag, 3},
               {suspend_process, 1}, {resume_process, 1}, {group_leader, 2}, {hibernate, 3}, {halt, 1}],

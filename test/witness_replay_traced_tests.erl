@@ -1,10 +1,11 @@
 -module(witness_replay_traced_tests).
--moduledoc "What runs in processes that are replayed calls no module of OTP whose calls could be taken for the program's.".
+-moduledoc "In replayed processes, the replay calls no OTP module that can be traced: the calls would look like the program's.".
 -include_lib("eunit/include/eunit.hrl").
 
 -include("src/replay/witness_replay_process.hrl").
 
-%% Those of which something runs there while calls are traced. Nobody is told of events meanwhile (`witness_event_signature').
+%% The modules with code that runs there while calls are traced. No events are reported meanwhile
+%% (`witness_event_signature').
 -define(INSIDE, [witness_replay_runtime, witness_replay_messages, witness_replay_results, witness_replay_life, witness_replay_course,
                  witness_replay_process, witness_replay_slots, witness_replay_births, witness_replay_flow, witness_replay_fun,
                  witness_replay_tell, witness_replay_stop, witness_replay_reason, witness_replay_log, witness_weave_runtime]).
@@ -19,12 +20,12 @@ imports(Module) ->
     {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(code:which(Module), [imports]),
     Imports.
 
-%% The VM has these before it has any folder.
+%% The VM has these modules before it has any folder.
 is_preloaded(Module) -> code:which(Module) =:= preloaded.
 
 is_own(Module) -> string:prefix(atom_to_list(Module), "witness_") =/= nomatch.
 
-%% So what is on its way to the tracer is bounded, however far a process could run.
+%% A traced process waits for the tracer, so the messages on their way to it are bounded, however far the process could run.
 who_is_traced_waits_for_the_tracer_test() ->
     Self = self(),
     ok = persistent_term:put(witness_replay_traced, Self),

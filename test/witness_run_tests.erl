@@ -1,7 +1,7 @@
 -module(witness_run_tests).
 -moduledoc """
-What a run makes of the reports of its monitors' runners. A process of the test says what runners say, so that
-their order and their faults are chosen here.
+What a run makes of the reports of its monitors' runners. A process of the test sends what runners send, so that the test
+chooses their order and their faults.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -70,7 +70,7 @@ a_runner_that_dies_after_early_slices_is_inconclusive_test() ->
                  Verdicts),
     ?assertMatch(#{outcome := untrusted}, Summary).
 
-%% However it was killed: what the link to it says when it is announced would say nothing.
+%% However it was killed: the link made at its announcement gives no reason for its death.
 a_runner_that_dies_before_it_is_announced_is_inconclusive_test() ->
     {_, Verdicts} = run(fun(Run) ->
         says(Run, fun(Runner) ->
@@ -86,7 +86,7 @@ a_runner_that_dies_before_it_is_announced_is_inconclusive_test() ->
     end),
     ?assertMatch([#{verdict := inconclusive, reason := {crashed, boom}}, #{verdict := yes}], Verdicts).
 
-%% A tracer over the native source takes nobody with it, and what would have been read of its partition is unknown.
+%% If a tracer over the native source dies, no other process dies. What would have been read of its partition is unknown.
 a_part_that_was_missed_makes_the_result_doubtful_test() ->
     [begin
          {Summary, [#{verdict := yes}]} = run(fun(Run) ->
@@ -97,7 +97,7 @@ a_part_that_was_missed_makes_the_result_doubtful_test() ->
              end)
          end),
          ?assertMatch(#{outcome := untrusted, gaps := 0, verdicts := #{yes := 1}}, Summary),
-         %% The same is said once.
+         %% The same warning is given once.
          ?assertMatch([#{}], [W || W = #{code := C} <- maps:get(warnings, Summary), C =:= Code])
      end || {Message, Code} <- [{{tracer_lost, killed}, tracer_lost}, {{unwatched, overflow}, unwatched}]].
 
@@ -125,7 +125,7 @@ a_verdict_names_its_line_of_the_specification_test() ->
                    text => ~"     and [_ : _ ! {answer, N} when N > 9] ff"}, maps:get(source, Named)),
     ?assertMatch(#{source := undefined}, Without).
 
-%% Coverage is for people: a monitor that fails to tell its actions runs all the same.
+%% Coverage is for people: a monitor that fails to name its actions runs all the same.
 a_monitor_whose_coverage_raises_has_none_test() ->
     {Summary, _} = run(#{monitors => [{{m, f, 0}, {?MODULE, raises}}]}, fun(_) -> ok end),
     ?assertMatch(#{coverage := [], warnings := [#{code := nothing_monitored}]}, Summary).
@@ -169,7 +169,7 @@ run(Options, Check) ->
     receive {'DOWN', Kept, process, Run, shutdown} -> ok end,
     {Summary, Verdicts}.
 
-%% A process that stands for a runner ends when the run has taken all that was said for it.
+%% A process that represents a runner ends when the run has taken all that was sent for it.
 says(Run, Say) ->
     {Runner, Gone} = spawn_monitor(fun() -> receive stop -> ok end end),
     Say(Runner),

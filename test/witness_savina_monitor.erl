@@ -1,9 +1,8 @@
 -module(witness_savina_monitor).
 -moduledoc """
-For each process of a benchmark of `m:witness_savina`: satisfied by its end, if its trace began with its birth.
-What it says of its verdict is `{Sent, Received}`, each the number of the messages and the sum of their hashes;
-the VM's own messages are left out. Over all processes of a benchmark both are equal if no message was missed,
-changed, or seen twice.
+For each process of a benchmark of `m:witness_savina`: satisfied at its end, if its trace began with its birth. The
+information of its verdict is `{Sent, Received}`, each the number of the messages and the sum of their hashes. The VM's own
+messages are left out. Over all processes of a benchmark both are equal if no message was missed, changed, or seen twice.
 """.
 -behaviour(witness_monitor).
 
@@ -32,6 +31,6 @@ add({N1, Hashes1}, {N2, Hashes2}) -> {N1 + N2, Hashes1 + Hashes2}.
 
 hash(Message) -> {1, erlang:phash2(Message, 1 bsl 32)}.
 
-%% What nobody sends.
+%% Messages of the VM, which no process sends.
 received(Message) when element(1, Message) =:= 'DOWN'; element(1, Message) =:= spawn_reply -> {0, 0};
 received(Message) -> hash(Message).

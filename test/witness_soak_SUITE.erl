@@ -52,7 +52,7 @@ one_scheduler_is_sound(Config) ->
         peer:stop(Peer)
     end.
 
-%% One tracer for all. Where it has the room, nothing is missing.
+%% One tracer for all. If it has the memory, nothing is missing.
 central_is_sound(Config) ->
     lists:foreach(fun(Load) ->
         Given = #{load => Load, pest => false, source => source(Config), instrument => central, memory => 1 bsl 32},
@@ -60,18 +60,18 @@ central_is_sound(Config) ->
     end, [{flat, 4000, 500, 20}, {tree, 4, 5, 3, 3}, {chains, 20, 50, 20}]).
 
 central_that_has_no_room_says_so(Config) ->
-    %% Over the VM's messages it is noticed 20 milliseconds late.
+    %% Over the VM's messages the overflow is noticed 20 milliseconds late.
     {Memory, Workers} = case source(Config) of native -> {1 bsl 16, 2000}; evm -> {1 bsl 20, 20_000} end,
     Given = #{load => {flat, Workers, 1000, 50}, pest => false, source => source(Config), instrument => central,
               memory => Memory},
     ?assertEqual([], witness_soak:run(Given)).
 
-%% Partitions with several processes need a stamp on every event: the other way of cutting.
+%% Partitions with several processes need a stamp on every event: the other way to find the cut of a handover.
 stamped_load_is_sound(Config) ->
     Summary = watched(#{timestamps => true, monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}]}, Config),
     ?assertMatch(#{verdicts := #{yes := 3001, no := 0, inconclusive := 0}, gaps := 0}, Summary).
 
-%% Then a tracer hands the events of a partition to each of them.
+%% If a process has several monitors, its tracer passes the events of the partition to each of them.
 several_monitors_of_a_process_are_sound(Config) ->
     Summary = watched(#{monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}} || _ <- [1, 2, 3]]}, Config),
     ?assertMatch(#{verdicts := #{yes := 9003, no := 0, inconclusive := 0}, gaps := 0}, Summary).
@@ -83,29 +83,29 @@ watched(Options, Config) ->
     {ok, _} = witness:stop(Run),
     Summary.
 
-%% What the VM leaves out, since nobody reads it, is missed by no handover: each worker's messages to the master, and
-%% nothing else, under the same load.
+%% The VM leaves out what no monitor reads, and no handover misses it. Under the same load, each worker's messages to the
+%% master are traced, and nothing else.
 filtered_load_is_sound(Config) ->
     Workers = 3000,
     Requests = 20,
     Summary = watched(#{monitors => [{{witness_load, node, '_'}, {?MODULE, Requests}}]}, Config),
     ?assertMatch(#{verdicts := #{yes := Workers, no := 0, inconclusive := 0}, gaps := 0}, Summary),
-    %% A worker: its birth, its messages, its end; the master, which only the VM's tracing tells of since no monitor reads it:
-    %% a birth and as many messages to each of them, and two events of its own.
+    %% Of a worker: its birth, its messages, its end. Only the VM's tracing reports the master, since no monitor reads it: of
+    %% it, a fork and as many messages for each worker, and two events of its own.
     Sent = Requests + 1,
     Master = case source(Config) of native -> 0; evm -> Workers * (1 + Sent) + 2 end,
     ?assertEqual(Workers * (1 + Sent + 1) + Master, maps:get(events, Summary)).
 
-%% The monitor of that.
+%% The monitor of `filtered_load_is_sound/1`.
 init(_, _, Requests) -> {ok, {1, Requests + 1}}.
 handle_event({send, _, _, {msg, _, N, _}, _}, {N, Last}) -> {ok, {N + 1, Last}};
 handle_event({exit, _, normal, _}, {N, Last}) when N =:= Last + 1 -> {verdict, yes, all};
 handle_event(E, State) -> {verdict, no, {E, State}}.
 alphabet(_) -> [{send, [{['_', {msg, '_', '_', '_'}], [], []}]}, exit].
 
-%% The check can fail. With an origin that lets go as soon as the next tracer is on, without waiting for what is still on
-%% its way (the handover of the paper), the same load has traces that are not sound. Whether a handover is in the way of
-%% an event is up to the VM's schedulers, so the load is repeated until one was.
+%% The check can fail. A faulty origin lets go as soon as the next tracer is on, without waiting for the events that are
+%% still on their way (the handover of the paper). With it, the same load has traces that are not sound. Whether an event
+%% meets a handover depends on the VM's schedulers, so the load is repeated until one did.
 -define(ATTEMPTS, 50).
 
 a_broken_handover_is_found(_) ->
@@ -113,7 +113,7 @@ a_broken_handover_is_found(_) ->
     ct:log("with the handover broken: ~w unsound traces, at attempt ~w", [No, Attempts]),
     ?assert(No > 0).
 
-%% The same without the fault, so that it is the fault that is found.
+%% The same load without the fault has sound traces.
 an_unbroken_handover_is_not(_) ->
     ?assertMatch({3, #{no := 0}}, in_peer(fun(Text) -> Text end, until_violated, [3])).
 
@@ -122,7 +122,7 @@ broken_core(Text) ->
     [_, _] = binary:split(Text, Correct),
     binary:replace(Text, Correct, ~"{cut, _} -> then({unstash, P}, acknowledge(P, Next, C));").
 
-%% In a VM of its own, with the core compiled from what is left of its source.
+%% In a VM of its own, with the core compiled from its edited source.
 in_peer(Edit, Function, Args) ->
     Source = proplists:get_value(source, witness_outline_core:module_info(compile)),
     {ok, Text} = file:read_file(Source),
@@ -147,8 +147,8 @@ until_violated(N, Attempts) ->
         Verdicts -> {N, Verdicts}
     end.
 
-%% All workers at once, and they live long enough to be handed over while they work. With events lost the run may wait
-%% for ends that it has missed, so it is stopped when the load is done; a trace that is incomplete then is only undecided.
+%% All workers run at once, and live long enough to be handed over while they work. With events lost the run may wait for
+%% ends that it has missed, so it is stopped when the load is done; a trace that is incomplete then is only undecided.
 verdicts() ->
     {ok, Run} = witness:start(#{source => evm, system => {witness_load, flat, [self(), 20, 20, 2_000]},
                                 monitors => [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],

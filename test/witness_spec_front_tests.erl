@@ -1,4 +1,4 @@
-%% What the language accepts, construct by construct, and what it says where something is wrong.
+%% What the language accepts, construct by construct, and which errors it reports where something is wrong.
 -module(witness_spec_front_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -51,7 +51,7 @@ without_with_a_property_is_about_all_processes_test() ->
     ?assertMatch(#{name := ~"it", all := true, location := {1, 1}}, property("it: per X over _ ? X monitor ff.")),
     {[#{name := ~"it"}, #{name := ~"that", all := false}, #{name := undefined, all := true}], []} =
         read("it: per X over _ ? X check ff, that: with m:f(_) check ff, per X over _ ? X check ff."),
-    %% What is wrong in one is wrong in that one only.
+    %% An error in one property affects that property only.
     {[#{name := ~"c"}], [_]} = read("a: with m:f(_) check nothing. c: per X over _ ? X check ff.").
 
 a_compiled_property_tells_the_variables_of_its_slices_test() ->
@@ -198,7 +198,7 @@ faults_of_messages_of_otp_test_() ->
         {"with m:f(_) monitor [_ : cast(M) ! a] ff.", [{1, 26, not_a_pattern}]},
         {"with m:f(_) monitor [_ ** info(M)] ff.", [{1, 27, not_a_pattern}]},
         {"with m:f(cast(_)) none.", [{1, 10, not_a_pattern}]},
-        %% Who was answered.
+        %% The client that is answered.
         {"with m:f(_) monitor [_ : _ ! reply(F, R)] ff.", [{1, 36, unbound_variable}]},
         {"with m:f(F), m:g() monitor [_ : _ ! reply(F, R)] ff.", [{1, 43, unbound_variable}]},
         {"with m:f(_) monitor and([_ ? call(F, _)] ff, [_ : _ ! reply(F, R)] ff).", [{1, 61, unbound_variable}]},
@@ -206,12 +206,12 @@ faults_of_messages_of_otp_test_() ->
         {"with m:f(_) monitor [_ : _ ! reply({P, T}, R)] ff.", [{1, 36, message_pattern}]},
         {"with m:f(_) monitor [_ : _ ! reply({_, T} = F, R)] ff.", [{1, 36, message_pattern}]},
         {"with m:f(_) monitor [_ : _ ! reply(a, R)] ff.", [{1, 36, message_pattern}]},
-        %% What is no info.
+        %% Messages that are no info.
         {"with m:f(_) monitor [_ ? info({notify, E})] ff.", [{1, 31, message_pattern}]},
         {"with m:f(_) monitor [_ ? info({'$gen_call', F, R})] ff.", [{1, 31, message_pattern}]},
         {"with m:f(_) monitor [_ ? info({'$gen_cast', M})] ff.", [{1, 31, message_pattern}]},
         {"with m:f(_) monitor [_ ? info({system, F, R})] ff.", [{1, 31, message_pattern}]},
-        %% A variable that stands for a call.
+        %% A variable that represents a call.
         {[Keyed, "[_ ? call(F, R) when element(1, F) =:= R] ff."], [{1, 98, message_pattern}]},
         {[Keyed, "[F ? call(F, R)] ff."], [{1, 67, message_pattern}]},
         {[Keyed, "[_ ? call(_, F)] ff."], [{1, 79, message_pattern}]},

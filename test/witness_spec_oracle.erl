@@ -1,7 +1,7 @@
 -module(witness_spec_oracle).
 -moduledoc """
-What specifications mean, written from docs/internals/semantics.md alone: no code, no representation and no intermediate
-result is shared with the compiler. Slow and direct.
+The meaning of specifications, written from docs/internals/semantics.md alone. It shares no code, no representation and no
+intermediate result with the compiler. It is slow and direct.
 
 - `machine/3`, `event/2` and `finish/1` are a monitor: they follow the rules S, M and N of that page.
 - `satisfies/3` is the definition of the sets of traces, without any rule. It judges the monitors.
@@ -62,7 +62,7 @@ holds(Alternatives, Env) ->
 value(Expr, Env) ->
     try {ok, operand(Expr, Env)} catch error:_ -> error end.
 
-%% A test, or what stands beside `andalso` or `orelse`: false where a variable is no such record as it is taken for.
+%% A test, or an operand of `andalso` or `orelse`: false where a variable is not the record that it is used as.
 operand(Expr, Env) ->
     case lists:all(fun(Access) -> is_such(Access, Env) end, accesses(Expr)) of
         true -> eval(Expr, Env);
@@ -95,7 +95,7 @@ eval({is_record, Expr, Record}, Env) ->
 position(Field, [Field | _]) -> 1;
 position(Field, [_ | Fields]) -> 1 + position(Field, Fields).
 
-%% `Outer` is the substitution before the action: what keys are computed from.
+%% `Outer` is the substitution before the action: keys are computed from it.
 patterns([Pattern | Patterns], [Term | Terms], Env, Outer) ->
     case pattern(Pattern, Term, Env, Outer) of
         {ok, Next} -> patterns(Patterns, Terms, Next, Outer);
@@ -142,7 +142,7 @@ pattern(_, _, _, _) -> no.
 equal(Term, Other, Env) when Term =:= Other -> {ok, Env};
 equal(_, _, _) -> no.
 
-%% Sizes are computed from what was known before the action and what stands before them in the same binary.
+%% Sizes are computed from what was known before the action and from earlier segments of the same binary.
 segments(Segments, Bits, Env, Outer) -> segments(Segments, Bits, Env, Outer, Outer).
 
 segments([{text, Text} | Segments], Bits, Env, Sizes, Outer) ->
@@ -232,7 +232,7 @@ is_tag([alias | _]) -> true;
 is_tag([[alias | _] | _]) -> true;
 is_tag(Tag) -> is_reference(Tag).
 
-%% What gen_event is asked.
+%% The requests of gen_event.
 is_request(Request) when is_tuple(Request), tuple_size(Request) > 1 ->
     lists:member(element(1, Request), [sync_notify, call, add_handler, add_sup_handler, delete_handler, swap_handler,
                                        swap_sup_handler]);
@@ -243,7 +243,7 @@ is_request(Request) -> Request =:= which_handlers orelse Request =:= get_modules
 actions(all) -> [];
 actions(Over) -> [case Seen of {'begin', Action} -> Action; Action -> Action end || Seen <- Over].
 
-%% Keys that are the `From` of a reply in `over` stand for tags.
+%% A key that is the `From` of a reply in `over` represents a tag.
 with_tags(#{over := Over, per := Per, formula := Formula} = Property) when is_list(Over) ->
     case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- [lists:last(Patterns)],
                lists:member(X, Per)] of
@@ -284,7 +284,7 @@ named(Tuple) when is_tuple(Tuple) -> named(tuple_to_list(Tuple));
 named([Head | Tail]) -> named(Head) ++ named(Tail);
 named(_) -> [].
 
-%% Whom: the first substitution.
+%% The first substitution, from the signature.
 
 -doc "The substitution that a property begins with for a process of this signature.".
 -spec binding(property(), witness_event:signature()) -> {ok, env()} | no.
@@ -466,7 +466,7 @@ same(One, Other) -> One =:= Other.
 size_of({_, Residuals}) when is_list(Residuals) -> lists:sum([size_of(R) || R <- Residuals]);
 size_of(_) -> 1.
 
-%% The obligations that a monitor puts together, however it goes about it, where N3 and N4 have not yet removed any.
+%% The obligations that a monitor puts together, in whatever way, before N3 and N4 have removed any.
 raw_size({Op, Residuals}) when is_list(Residuals) ->
     Zero = case Op of 'and' -> ff; 'or' -> tt end,
     case [normal(R) || R <- Residuals, normal(R) =:= Zero] of
@@ -498,7 +498,7 @@ machine(Property, Signature, Bound) ->
             no
     end.
 
--doc "To which instances an event belongs.".
+-doc "The instances to which an event belongs.".
 -spec slice(witness_event:event(), machine()) -> skip | all | {slice | live, tuple()}.
 slice(_, #{over := all}) -> all;
 slice(Event, #{over := Over, per := Per, env := Env}) ->
@@ -565,7 +565,7 @@ finish(#{live := Live}) ->
          ff -> {Key, no, false}
      end || Key := {Residual, Engaged} <- Live].
 
--doc "Actions that may come next, with what is known: for those who make up traces.".
+-doc "Actions that may come next, with what is known: for generators of traces.".
 -spec offers(machine()) -> [{action(), env()}].
 offers(#{live := Live, over := Over, per := Per, env := Env}) ->
     Keys = [maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))) || Key := _ <- Live, is_tuple(Key)],
@@ -585,12 +585,12 @@ numbers({_, _, _, {_, _, Node}}) -> numbers(Node);
 numbers(_) -> [].
 
 -doc """
-The instances that have kept to the bound in the normal form, but not before N3 and N4: a monitor may give up on them.
+The instances that keep to the bound in the normal form, but not before N3 and N4: a monitor may give up on them.
 """.
 -spec heavy(machine()) -> [none | tuple()].
 heavy(#{heavy := Keys}) -> Keys.
 
--doc "Without an instance.".
+-doc "The monitor without an instance.".
 -spec drop(none | tuple(), machine()) -> machine().
 drop(Key, #{live := Live} = Machine) -> Machine#{live := maps:remove(Key, Live)}.
 
@@ -610,7 +610,7 @@ obligations(#{live := Live}) -> [size_of(Residual) || _ := {Residual, _} <- Live
 
 %% The sets of traces.
 
--doc "The formula whose sets of traces the monitor of a property is about.".
+-doc "The formula that defines the sets of traces for the monitor of a property.".
 -spec definition(property()) -> formula().
 definition(Property) -> map_get(formula, with_tags(Property)).
 

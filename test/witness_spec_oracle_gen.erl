@@ -113,7 +113,7 @@ event_for({Kind, Patterns, Guard} = Action, Env, Tries) ->
         false -> event_for(Action, Env, Tries - 1)
     end.
 
-%% A term that a pattern matches, or nearly.
+%% A term that a pattern matches, or almost matches.
 instance('_', _) -> value(1);
 instance({var, X}, Env) when is_map_key(X, Env) ->
     case chance(88) of true -> map_get(X, Env); false -> value(0) end;
@@ -218,7 +218,7 @@ from(Pattern, Env) ->
 
 %% Properties.
 
-%% `tags` are the keys that stand for tags of replies; `otp` says whether messages of OTP may be named.
+%% `tags` are the keys that represent tags of replies; `otp` says whether messages of OTP may be named.
 
 -doc """
 A property. In a `loose` one most actions match most events, so that many obligations are alive at a time; `alike` ones
@@ -233,7 +233,7 @@ property(Focus) ->
     Dialect = weighted([{4, fun() -> monitor end}, {15, fun() -> check end}, {1, fun() -> none end}]),
     property(Signatures, Dialect, Focus, Options).
 
-%% What is about all processes has slices.
+%% A property about all processes has slices.
 property([], none, Focus, Options) -> property([], check, Focus, Options);
 property(Signatures, Dialect, Focus, Options) ->
     Property = #{signatures => Signatures, dialect => Dialect,
@@ -244,7 +244,7 @@ property(Signatures, Dialect, Focus, Options) ->
         _ ->
             Scope = shared(Signatures),
             {Over, Per} = case Signatures of [] -> sliced(Scope, Options); _ -> over(Scope, Options) end,
-            %% Keys that stand for tags are known to patterns of OTP only.
+            %% Only patterns of OTP know keys that represent tags.
             Tags = [X || {var, X} <- replies(Over)],
             Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [],
                         options => Options#{tags => Tags}},
@@ -284,7 +284,7 @@ sliced(Scope, Options) ->
         _ -> times(between(1, 2), fun() -> keyed(Per, Scope, Options) end)
     end,
     Unkeyed = [action(Scope, Options) || chance(50)],
-    %% Without a mark each of those with a key begins an instance.
+    %% Without a mark, each action with a key begins an instance.
     Marked = [case chance(25) of true -> {'begin', Action}; false -> Action end || Action <- Keyed],
     {shuffled(Marked ++ Unkeyed), Per}.
 
@@ -338,7 +338,7 @@ operator(Size, Context) ->
 operator(#{dialect := monitor}) -> 'and';
 operator(_) -> one_of(['and', 'or']).
 
-%% Modalities whose actions are alike: they overlap, or a guard sets them apart. Boxes are mostly in conjunctions and
+%% Modalities with actions that are alike: they overlap, or a guard separates them. Boxes are mostly in conjunctions and
 %% diamonds in disjunctions: one that does not match then leaves the others.
 branches(Size, #{scope := Scope, options := Options} = Context) ->
     N = between(2, 4),
@@ -374,7 +374,7 @@ action(Scope, Options) ->
     end,
     {Kind, Patterns, guard(in_scope(Patterns, Scope, Options), 45)}.
 
-%% What guards and later actions may use. Keys that stand for tags may not be used freely.
+%% The variables that guards and later actions may use. Keys that represent tags may not be used freely.
 in_scope(Patterns, Scope, #{tags := Tags}) -> lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags.
 
 party(Scope) -> weighted([{8, fun() -> '_' end}, {2, fun() -> {var, one_of(['P', 'Q'])} end},
@@ -451,11 +451,11 @@ substituted(Tuple, Pairs) when is_tuple(Tuple) -> list_to_tuple(substituted(tupl
 substituted([Head | Tail], Pairs) -> [substituted(Head, Pairs) | substituted(Tail, Pairs)];
 substituted(Other, _) -> Other.
 
-%% Signatures stay as they are.
+%% The patterns of signatures stay as they are.
 varied_data(Kind, Patterns) when Kind =:= fork; Kind =:= init -> Patterns;
 varied_data(_, Patterns) -> varied(Patterns).
 
-%% Parts are others, which may match the same terms.
+%% Parts become other patterns, which may match the same terms.
 varied(List) when is_list(List) -> [varied(Pattern) || Pattern <- List];
 varied(Pattern) ->
     case chance(25) of

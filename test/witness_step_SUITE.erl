@@ -1,9 +1,10 @@
 -module(witness_step_SUITE).
 -moduledoc """
-Recorded programs are stepped through: what is so at a step is what follows from the steps before it, however one has come there.
+Stepping through recorded programs: what holds at a step follows from the steps before it, in whichever order they were
+reached.
 
-`WITNESS_STEPS` says how often one jumps (50), and `WITNESS_STEPS_SEED` where to. For a state a replay has to begin again, so one is asked
-for at one in a hundred of these jumps, and at two at least.
+`WITNESS_STEPS` is the number of jumps (50), and `WITNESS_STEPS_SEED` decides where they go. For a state a replay has to
+begin again, so the tests ask for one at one in a hundred of these jumps, and at two at least.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -49,10 +50,10 @@ to(N, S) ->
 
 %% --- going -----------------------------------------------------------------------
 
-%% What lies in mailboxes, what each process has done, and its links follow from the steps alone.
+%% The contents of mailboxes, the work of each process, and its links follow from the steps alone.
 going_back_agrees_with_going_forward(Config) ->
     S = opened(Config),
-    %% There are states in the file, and steps behind the last one.
+    %% The file has states, and steps after the last one.
     ?assert(witness_step:size(S) > 5_000),
     agrees(jumps(), S),
     ok = witness_step:close(S).
@@ -127,7 +128,7 @@ expected([N | Points], Steps, N, So, Who, Found) -> expected(Points, Steps, N, S
 expected([], _, _, _, _, Found) -> Found;
 expected(Points, [#{number := N} = Step | Steps], _, So, Who, Found) -> expected(Points, Steps, N, expect(Step, So, Who), Who, Found).
 
-%% A link is there twice, as each of the two has it.
+%% A link is there twice: each of the two processes has it.
 expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {Entries, Boxes, Links}, {Pids, Ids}) ->
     Now = Entries#{Id => Entry},
     #{Id := Own} = Pids,
@@ -155,11 +156,11 @@ expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {
         _ -> {Now, Boxes, Links}
     end.
 
-%% The shop has what was put last of what it has taken, whichever way one has come there.
+%% The shop has what was put last of the puts that it has taken, in whichever direction the step was reached.
 states_agree_when_one_goes_back(Config) ->
     S = opened(Config),
     Puts = [{N, Apples} || #{number := N, id := 2, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}} <- forward(S)],
-    %% Between two of any steps the shop may have taken nothing: then its state says not where one is.
+    %% Between any two steps the shop may have taken nothing: then its state does not say which step this is.
     Points = [lists:nth(N, Puts) || N <- points(max(2, jumps() div 100), 1, length(Puts))],
     Ended = lists:foldl(fun({N, Apples}, Before) ->
         {Answer, Asked} = witness_step:process_state(2, to(N, Before)),
@@ -181,7 +182,7 @@ a_place_is_found(Config) ->
     {ok, Put} = witness_step_place:function(~"witness_recorded_steps:counter/2"),
     {ok, First} = witness_step:next(Put, S),
     ?assertMatch(#{id := 3, what := {recv, 1, {add, 1}}}, witness_step:step(First)),
-    %% What has never been a name anywhere.
+    %% A text that was never an atom.
     Unknown = <<"m", (binary:encode_hex(rand:bytes(8)))/binary, ":counter/2">>,
     ?assertEqual({error, unknown}, witness_step_place:function(Unknown)),
     {ok, Line} = witness_step:next(witness_step_place:line(~"recorded/witness_recorded_steps.erl", 12), S),
@@ -192,7 +193,7 @@ a_place_is_found(Config) ->
     ?assertEqual({ok, Third}, witness_step:find_process(~"steps_counter", to({3, 7}, S))),
     ok = witness_step:close(S).
 
-%% --- what is so ------------------------------------------------------------------
+%% --- links, mailboxes, states ----------------------------------------------------
 
 links_and_names_come_and_go(Config) ->
     S = opened(Config),
@@ -263,14 +264,14 @@ a_diverged_replay_is_stepped_through(Config) ->
     ?assertMatch(#{what := {spawn, 3, {witness_recorded_steps, counter, [0, none]}, [link]}}, witness_step:step(Spawned)),
     ok = witness_step:close(S).
 
-%% A server as sys does, a process without a behaviour by what is on its stack, and one that is in a call says that.
+%% The state of a server comes from sys, that of a process without a behaviour from its stack. A process in a call says so.
 processes_tell_their_state(Config) ->
     S = opened(Config),
     Put = fun(N) -> fun(#{id := 2, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}}) -> Apples =:= N; (_) -> false end end,
     {ok, Later} = witness_step:next(Put(20), S),
     {{ok, Answer20}, S1} = witness_step:process_state(2, Later),
     ?assertEqual({ok, #{apples => 20}}, Answer20),
-    %% Forward the same replay goes on, back another one goes there.
+    %% Forward, the same replay goes on; back, another one goes there.
     {ok, Last} = witness_step:next(Put(40), S1),
     {{ok, {ok, #{apples := 40}}}, S2} = witness_step:process_state(2, Last),
     {ok, Before} = witness_step:back(Put(7), S2),
@@ -286,7 +287,7 @@ processes_tell_their_state(Config) ->
 
 %% --- calls -----------------------------------------------------------------------
 
-%% Each call stands behind the step by which its process got what it calls the function with, and no other step is one.
+%% Each call comes after the step by which its process got the arguments, and no other step has a call.
 calls_are_those_that_the_steps_tell_of(Config) ->
     S0 = opened(Config),
     {{ok, Puts, true}, S1} = witness_step:calls({~"witness_recorded_steps", ~"put_in", 3}, S0),
@@ -319,7 +320,7 @@ recorded_calls(Times, Config) ->
 calls_end_as_they_did(Config) ->
     {ok, S0} = witness_step:open(#{dir => recorded_calls(3, Config)}),
     {{ok, Halves, true}, S1} = witness_step:calls({~"witness_recorded_traced", ~"half", 1}, S0),
-    %% From the outside in, and those that raise pass through all that called them.
+    %% From the outermost call inwards. An exception passes through all callers.
     ?assertEqual([{[~"4"], {returned, ~"1"}}, {[~"2"], {returned, ~"1"}}, {[~"1"], {returned, ~"1"}},
                   {[~"6"], {raised, error, ~"{odd,3}"}}, {[~"3"], {raised, error, ~"{odd,3}"}}],
                  [{Args, Result} || #{id := 1, args := Args, result := Result} <- Halves]),
@@ -330,14 +331,14 @@ calls_end_as_they_did(Config) ->
     {{ok, [], true}, S4} = witness_step:calls({~"witness_recorded_traced", ~"unused", 0}, S3),
     ok = witness_step:close(S4).
 
-%% A tail-recursive function, that nobody waits in: its calls are not kept beyond a bound, and the run goes on as before.
+%% A tail-recursive function in which no process waits: calls beyond a bound are not kept, and the run goes on as before.
 calls_have_a_bound(Config) ->
     {ok, S0} = witness_step:open(#{dir => recorded_calls(300_000, Config)}),
     {{ok, Calls, false}, S1} = witness_step:calls({~"witness_recorded_traced", ~"count", 1}, S0),
     ?assertEqual([integer_to_binary(N) || N <- lists:seq(300_000, 290_001, -1)], [N || #{args := [N]} <- Calls]),
     ok = witness_step:close(S1).
 
-%% Where the end is missing, the recording does not say which modules there were.
+%% Without its end, the recording does not say which modules there were.
 calls_of_a_cut_recording_are_found(Config) ->
     Whole = recorded_calls(3, Config),
     Dir = filename:join(proplists:get_value(priv_dir, Config), "traced_cut.rec"),
@@ -423,7 +424,7 @@ verdicts_are_gone_to(Config) ->
 
 %% --- work ------------------------------------------------------------------------
 
-%% Ten times as many verdicts take little more than the replay that finds them.
+%% Ten times as many verdicts take little more time than the replay that finds them.
 verdicts_are_placed_at_once(Config) ->
     S = opened(Config),
     [Few, Many] = [begin
@@ -445,7 +446,7 @@ reductions(Fun) ->
     {reductions, After} = process_info(self(), reductions),
     After - Before.
 
-%% The memory that the collector gives back is what was made: of steps that are gone through that does not depend on what was sent.
+%% The memory that the collector frees measures what was made. While stepping, it does not depend on the size of the messages.
 what_is_gone_through_is_not_read_with_its_messages(Config) ->
     [Small, Large] = [begin
         S = large(200, Words, Config),
@@ -461,7 +462,7 @@ what_is_gone_through_is_not_read_with_its_messages(Config) ->
         Made
     end || Words <- [10, 1_000]],
     ct:pal("~b and ~b words", [Small, Large]),
-    %% One message is shown: what lies in a mailbox.
+    %% One message is shown: the contents of a mailbox.
     ?assert(Large < Small + 100_000).
 
 large(Messages, Words, Config) ->
@@ -488,11 +489,11 @@ a_pattern_that_never_matches_reads_each_message_once(Config) ->
     {ok, Test} = witness_step_place:message(~"{never, X, X}"),
     Made = words(fun() -> ?assertEqual({error, none}, witness_step:next(Test, S)) end),
     ct:pal("~b words", [Made]),
-    %% A message of two words for each element is sent and taken; a few times that is what reading it makes.
+    %% For each element, a message of two words is sent and taken; reading it makes a few times that.
     ?assert(Made < 10 * Messages * 2 * (2 * Words)),
     ok = witness_step:close(S).
 
-%% What it was doing is told in the end.
+%% At its end the command says what it was doing.
 an_interrupt_ends_the_command(Config) ->
     Errors = filename:join(proplists:get_value(priv_dir, Config), "interrupted"),
     Program = filename:join([root(Config), "bin", "witness"]),
@@ -503,7 +504,7 @@ an_interrupt_ends_the_command(Config) ->
     {ok, Said} = file:read_file(Errors),
     ?assertMatch({_, _}, binary:match(Said, ~"interrupted: nothing was being done")).
 
-%% Of a recording that was made without contents, too: the report has who has sent what to whom.
+%% Also for a recording without contents, the report shows each message with its sender and its receiver.
 a_replay_has_its_messages_in_the_report(Config) ->
     Spec = filename:join(proplists:get_value(programs, Config), "no_three.hml"),
     ok = file:write_file(Spec, ["no_three: with witness_recorded_steps:counter(_, _)\ncheck\n",

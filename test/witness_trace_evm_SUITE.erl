@@ -94,7 +94,7 @@ a_closed_session_leaves_nothing(_) ->
     ?assertEqual(ok, witness_trace_evm:close(session(T))),
     P ! go.
 
-%% However the owner dies, and whoever has been sent the handle.
+%% However the owner dies, and to whichever process the handle was sent.
 a_session_ends_with_its_owner(_) ->
     lists:foreach(fun(How) ->
         P = waiting(fun() -> ok end),
@@ -155,8 +155,8 @@ a_handover_switches_stamps_on_and_off(_) ->
     ?assert(lists:all(fun({U, _}) -> is_integer(U) andalso U > Cut end, Stamped)),
     ?assertEqual([none, none, none, none], [U || {U, _} <- Settled]).
 
-%% A busy process is shared again and again: what the old session has up to the cut and what
-%% the new one has that is not older than that is each event once, in order.
+%% A busy process is shared again and again. The old session's events up to the cut, and the new session's events that are
+%% not older than the cut, are together each event once, in order.
 sharing_leaves_no_gap(_) ->
     lists:foreach(fun(_) ->
         Sink = spawn_link(fun Drop() -> receive _ -> Drop() end end),
@@ -200,8 +200,8 @@ shared(Work) ->
     stop(To),
     {P, Routed, Direct}.
 
-%% Each session has a stamp of its own for an event, in this order. `m:witness_outline_core`
-%% relies on the first part: what is switched on last comes first.
+%% Each session has a stamp of its own for an event, in this order. `m:witness_outline_core` relies on the first part: the
+%% session that is switched on last comes first.
 a_child_has_the_sessions_of_its_parent_in_reverse(_) ->
     [A, B, C] = Ts = [tracer(always) || _ <- [a, b, c]],
     P = waiting(fun() -> spawn(?MODULE, nothing, [x]) end),
@@ -233,7 +233,7 @@ kinds_that_nobody_reads_are_not_traced(_) ->
     ?assertEqual([exit, fork, init, send], Kinds([send, exit])),
     ?assertEqual([exit, fork, init, recv], Kinds([recv])).
 
-%% Children and processes that were switched on later are filtered too; who sent it is not lost.
+%% Children and processes that were switched on later are filtered too; the sender of a message is not lost.
 only_messages_that_somebody_reads_are_traced(_) ->
     Events = filtered([[{send, [{['_', {b, '_'}], [], []}]}, {recv, [{['_', {a, '_'}], [], []}]}],
                        [{recv, [{['$1', {c, '$2'}], [{is_port, '$1'}, {'>', '$2', 0}], []}]}]]),
@@ -341,7 +341,7 @@ wait(Collector, Enough) ->
     Collector ! {wait, self(), Ref, Enough},
     receive {Ref, All} -> All end.
 
-%% Whoever waits is told when the mailbox is empty: each look reads everything.
+%% A waiting process is notified when the mailbox is empty: each check reads everything.
 collect(All, Waiting) ->
     receive
         M -> collected(M, All, Waiting)

@@ -3,10 +3,10 @@
 The source that is a log against a naive one, which scans a buffer as the RIARC text does in appendix B.1.
 
 Logs are those of random systems, in a random order that keeps the order of each process. In the naive engine no two
-processes have the same name, so that names which are used again cannot be mixed up there.
+processes have the same name, so it cannot mix up names that are used again.
 
-A second kind of logs is not consistent at all. There nothing may crash, nothing may be delivered out of place, and
-all that was accepted must be delivered, missing with a gap, or an orphan's.
+A second kind of logs is not consistent at all. There nothing may crash, nothing may be delivered out of place, and each
+accepted event must be delivered, missing with a gap, or an orphan's.
 """.
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -93,8 +93,8 @@ accounted({Options, Items}) ->
 given(#{roots := auto}) -> [];
 given(#{roots := Roots}) -> Roots.
 
-%% Each process is told of as a root or spawned before it acts, begins with its init, and does nothing after its exit.
-%% Its lines grow within a life. Only a root that was given can be alive when it is spawned, once.
+%% Each process is reported as a root or spawned before it acts, begins with its init, and does nothing after its exit. Its
+%% lines grow within a life. Only a root that was given can be alive when it is spawned, once.
 in_place([], _, _, _) ->
     true;
 in_place([{root, P, _} | Out], Live, New, Given) ->
@@ -119,7 +119,7 @@ in_place([{t, Line, Item} | Out], Live, New, Given) ->
 
 %% --- the naive engine ---------------------------------------------------------------
 
-%% Traced: the processes whose events are delivered. New: those of them that nothing was delivered of, with their fork.
+%% Traced: the processes with events that are delivered. New: those without a delivered event so far, with their fork.
 -record(naive, {traced, new = #{}, names, buffer = [], out = []}).
 
 naive_state(Traced, Names) -> #naive{traced = Traced, names = Names}.
@@ -169,7 +169,7 @@ overtakes(C, #naive{buffer = Buffer, names = Names}) ->
 
 %% --- random systems -------------------------------------------------------------------
 
-%% Which process does what; the numbers mean something for each state of the system.
+%% Which process does what; each state of the system interprets the numbers.
 steps() -> list({range(0, 99), oneof([fork, fork, recv, recv, send, exit])}).
 
 order() -> list(range(0, 99)).
