@@ -9,7 +9,7 @@ with the texts.
 
 %% Lines with a retired word that are still there, by the beginning of the path.
 pending() ->
-    #{"src/replay" => 137, "test" => 1}.
+    #{"test" => 1}.
 
 retired_words_are_not_used_test_() ->
     {timeout, 120, fun() ->

@@ -1,19 +1,25 @@
 -module(witness_replay).
 -moduledoc """
-Replays a recording: the same execution again, in a VM of its own, and where it diverges.
+Replays a recording: runs the same execution again, in a VM of its own, and reports where it diverges.
 
 ```erlang
 1> witness_replay:replay(#{dir => "shop.rec"}).
 {ok,#{outcome => identical,processes => 12,entries => 3107,...}}
 ```
 
-Processes take the messages that they took, in that order, and hear from calls what they heard; nothing outside is asked
-or told again. Guide: `docs/replay.md`; how it works: `docs/internals/replay.md`.
+Processes take the messages that they took in the recording, in the same order. Their calls return what they returned then. The
+program does not act on anything outside again.
+
+This module is the interface. *Invariant:* every check that can refuse a replay comes before the program runs. The checks are of
+the options, of the seal (`m:witness_record_seal`, `m:witness_replay_trust`), of the recording, and of its code
+(`m:witness_replay_code`). Then `m:witness_replay_vm` starts the VM of the replay and returns its report.
+
+Guide: `docs/replay.md`; how it works: `docs/internals/replay.md`.
 
 ## Errors
 
-What cannot be replayed is `{error, Reason}`, before anything runs, with `format_error/1`. A divergence is none: it is the
-result.
+If a recording cannot be replayed, the result is `{error, Reason}` before the program runs. If the VM of the replay fails, it is
+`{error, {vm, Reason}}`. `format_error/1` makes text of a reason. A divergence is not an error: it is part of the report.
 """.
 
 -export([replay/1, fold/3, tell/3, calls/2, stopped/2, trusted/1, format_error/1]).
@@ -21,16 +27,16 @@ result.
 -export_type([options/0, report/0, divergence/0, reason/0]).
 
 -doc """
-- `dir`: the folder of the recording, always;
-- `pa`: folders of compiled modules, in the place of those of the recording;
-- `trust`: replay although this account has not recorded it on this machine, or it was changed since: it runs the code that the recording
-  names (false);
-- `allow_changed`: replay although modules are not those that were recorded (false);
+- `dir`: the folder of the recording; required;
+- `pa`: folders of compiled modules, which replace those of the recording;
+- `trust`: replay even if this account has not recorded it on this machine, or the recording was changed since. The replay runs
+  the code that the recording names (false);
+- `allow_changed`: replay even if modules differ from the recorded ones (false);
 - `mirror`: called with what the program prints, which is dropped otherwise;
-- `cache`: the folder that keeps what was woven;
+- `cache`: the folder that keeps woven modules;
 - `vm_args`: further arguments of the VM;
-- `whole`: events are told with every detail, for `m:witness_step` (false);
-- `on_progress`: called with what is done meanwhile, as text.
+- `whole`: events are reported with every detail, for `m:witness_step` (false);
+- `on_progress`: called with the progress, as text.
 """.
 -type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
                      allow_changed => boolean(), whole => boolean(),
@@ -38,23 +44,25 @@ result.
                      on_progress => fun((unicode:chardata()) -> term())}.
 
 -doc """
-Where a process did not do what it did.
+Where a process did something that its log does not say.
 
-- `process`: its pid in the recording, `signature`: the function it began with, `id`: that of the recording;
-- `position`: which entry of its log it was at, from 1;
+- `process`: its pid in the recording, `signature`: the function that it was spawned with, `id`: its identifier in the
+  recording;
+- `position`: the entry of its log that it was at, from 1;
 - `log`, `program`: what the log says, and what the program did, as text;
-- `stack`: where the program was; `recent`: the last entries before, the last one at the end.
+- `stack`: where the program was; `recent`: the last entries before, the latest at the end.
 """.
 -type divergence() :: #{process := binary(), signature := binary(), id := pos_integer(), position := pos_integer(),
                         log := binary(), program := binary(), stack := [binary()], recent := [binary()]}.
 
 -doc """
-- `outcome`: `identical`; `diverged`, and then there is a `divergence`, or there are processes that wait for ever, `waiting`;
+- `outcome`: `identical` or `diverged`. If `diverged`, there is a `divergence`, or `waiting` has processes that wait forever;
 - `processes`, `entries`: how many were replayed;
-- `complete`: the recording holds all that was done; otherwise processes stopped where it ends;
-- `cut`: how many did; `stopped`: how many were alive when the recording ended as planned; `killed`: how many ended by a signal;
-- `changed`: modules that are not those of the recording;
-- `messages`: what of each message that was taken was compared: its `contents`, a `hash` of it, or `none`.
+- `complete`: the recording has all that was done; otherwise processes stopped where it ends;
+- `cut`: how many stopped there; `stopped`: how many were alive when the recording ended as planned; `killed`: how many a signal
+  ended;
+- `changed`: modules that differ from those of the recording;
+- `messages`: what was compared of each message that was taken: its `contents`, a `hash` of it, or `none`.
 """.
 -type report() :: #{outcome := identical | diverged, processes := non_neg_integer(), entries := non_neg_integer(),
                     complete := boolean(), cut := non_neg_integer(), stopped := non_neg_integer(), killed := non_neg_integer(),
@@ -78,8 +86,8 @@ replay(Options) ->
     end.
 
 -doc """
-The same, and folds over the events meanwhile, with the place of each (`m:witness_log_recording_events`): what the
-recording does not hold, the replay makes again. Events before a divergence stand.
+The same, and folds over the events meanwhile, with the place of each (`m:witness_log_recording_events`). The replay reproduces
+data that the recording does not contain. If the replay diverges, the events before that are folded too.
 """.
 -spec fold(fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc, options()) ->
     {ok, report(), Acc} | {error, reason(), Acc}.
@@ -105,8 +113,8 @@ fold(Fun, Acc, Options) ->
     end.
 
 -doc """
-The same, and folds over what processes tell, with every detail if the option `whole` is set. Processes of the recording are
-given to the function that makes the first accumulator.
+The same, and folds over what processes report, with every detail if the option `whole` is set. The function that makes the
+first accumulator gets the processes of the recording.
 """.
 -spec tell(fun((witness_replay_tell:told(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc), options()) ->
     {ok, report(), Acc} | {error, reason()} | {error, reason(), Acc}.
@@ -117,7 +125,7 @@ tell(Fun, First, Options) ->
         witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
     end.
 
--doc "The same, and says where a function was called, and what it returned, up to ten thousand times.".
+-doc "The same, and finds the calls of a function and what they returned, up to 10,000.".
 -spec calls(witness_replay_traced:named(), options()) -> {ok, report(), witness_replay_traced:found()} | {error, reason()}.
 calls(Function, Options) ->
     maybe
@@ -127,8 +135,8 @@ calls(Function, Options) ->
     end.
 
 -doc """
-Starts a replay in which each process stops when it has passed so many entries of its log (`m:witness_replay_stop`): the port of its VM, and a
-folder to be deleted behind it.
+Starts a replay in which each process stops when it has passed the given number of entries of its log (`m:witness_replay_stop`).
+The result is the port of its VM, and a folder to delete afterwards.
 """.
 -spec stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) -> {ok, port(), file:filename()} | {error, reason()}.
 stopped(Limits, Options) ->
@@ -168,8 +176,8 @@ valid(_, _) -> false.
 is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
 
 -doc """
-Whether the code that the recording names may run: if the caller trusts it, or this account has recorded it on this machine. Everything that
-replays asks this first; until then the recording is read as data.
+Whether the code that the recording names may run: the caller trusts it, or this account has recorded it on this machine. Every
+function that replays calls this first. Until it succeeds, the recording is only read as data.
 """.
 -spec trusted(#{dir := file:filename(), trust => boolean(), any() => any()}) -> ok | {error, reason()}.
 trusted(#{trust := true}) -> ok;
@@ -179,7 +187,7 @@ trusted(#{dir := Dir}) ->
         {error, Why} ->
             maybe
                 {ok, Recording} ?= opened(Dir),
-                %% What cannot be replayed in any case needs no trust.
+                %% If the recording cannot be replayed in any case, trust does not matter.
                 ok ?= replayable(Recording),
                 {error, {untrusted, Why, witness_replay_trust:named(witness_log_recording:header(Recording))}}
             end
@@ -196,8 +204,8 @@ opened(Dir) -> read(witness_log_recording:open(Dir)).
 read({error, Error}) -> {error, {recording, Error}};
 read({ok, _} = Ok) -> Ok.
 
-%% Processes are told apart by their pids, and pids and references of the recording stand for those of this VM. Another
-%% build of OTP would have others.
+%% Processes are identified by their pids, and the program gets pids and references of the recording instead of those of this
+%% VM. Another build of OTP would have others.
 replayable(Recording) ->
     Own = list_to_binary(string:trim(erlang:system_info(system_version))),
     Version = list_to_binary(erlang:system_info(version)),

@@ -1,12 +1,15 @@
 -module(witness_replay_births).
 -moduledoc """
-Who was born in a recording: pids of processes, processes by their pids, whose children they are, and what they were spawned with.
+The births of a recording: the pid of each process, the process of each pid, the parent of each process, and its signature.
 
-All births are known from the beginning, since what a log has from outside may name a process that nobody has spawned yet. So this is what
-a replay has of each process that ever lived: some ten bytes, as each number takes as many bits as the greatest of its kind. A pid
-of a VM that is no node is two numbers, which are one word. `pids` has that of each process, `parents` who has spawned it, and `places`
-which of the blocks of births its own is in. `ids` is a hash table of processes by their pids, in which the pids of processes that were
-spawned one after the other do not collide. What a process was spawned with is read again when it is asked for.
+`read/1` reads all births before the replay starts: data from outside in a log may contain the pid of a process that is not
+spawned yet. So a replay keeps some ten bytes for each process that ever lived. *Invariant:* each number is written once, by
+`read/1`; then all processes of the VM read it.
+
+The numbers are packed: each takes as many bits as the largest of its kind. A pid of a VM that is no node consists of two
+numbers, which fit into one word. `pids` has this word of each process, `parents` its parent, and `places` which block of births
+contains its birth. `ids` is a hash table from pids to processes, in which the pids of processes that were spawned one after the
+other do not collide. Signatures are not kept: `known/1` asks `m:witness_replay_log` for them.
 """.
 
 -export([read/1, last/0, pid/1, id/1, parent/1, known/1]).
@@ -20,28 +23,28 @@ spawned one after the other do not collide. What a process was spawned with is r
                  ids :: packed(),
                  size :: pos_integer()}).
 
-%% Numbers of so many bits, so many in a word, which are 0 until they are put.
+%% An array of numbers of so many bits, so many in a word. They are 0 until they are put.
 -type packed() :: {Bits :: 1..64, InWord :: 1..64, atomics:atomics_ref()}.
 
 %% Bytes of a birth while all are gathered: the process, its pid, and its parent.
 -define(BIRTH, 16).
 
-%% The greatest number of a process that there is room for while all are gathered.
+%% The largest identifier of a process that fits while all are gathered.
 -define(MOST, 16#ffffffff).
 
--doc "Reads all births, for all processes of this VM. Those that nobody has spawned who was recorded, with what they began with.".
+-doc "Reads all births, for all processes of this VM. The result: processes without a recorded parent, with their signatures.".
 -spec read(witness_log_recording:recording()) ->
     {ok, [{pos_integer(), Signature :: term()}]}
         | {error, witness_log_recording:error() | no_processes | {two | no_pid, binary()} | {number, pos_integer()}}.
 read(Recording) ->
-    %% What is thrown away when all is read goes with a process of its own.
+    %% A separate process reads, so its garbage goes when it ends.
     {Reader, Monitor} = spawn_monitor(?MODULE, file, [Recording]),
     receive
         {'DOWN', Monitor, process, Reader, {births, Result}} -> Result;
         {'DOWN', Monitor, process, Reader, Reason} -> exit(Reason)
     end.
 
-%% Those of a block each in a binary of their own: one for all would be copied as it grows.
+%% The births of each block are gathered in a binary of their own: a single one would be copied as it grows.
 -doc false.
 -spec file(witness_log_recording:recording()) -> no_return().
 file(Recording) ->
@@ -90,7 +93,8 @@ filed([<<Id:32, Word:64, Parent:32, Rest/binary>> | Gatherings], Place, Births) 
 
 first(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size.
 
-%% The process with this pid, or the empty place where it would be. There is an empty place behind each.
+%% The process with this pid, or the empty place where it would be. From each place on there is an empty one, so the search
+%% ends.
 found(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
     case number(At, Ids) of
         0 -> {empty, At};
@@ -101,7 +105,7 @@ found(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
             end
     end.
 
-%% From 0 to the last one, none of which is greater.
+%% An array with indexes from 0 to `Last`, of numbers up to `Most`.
 packed(Last, Most) ->
     Bits = length(integer_to_list(Most, 2)),
     InWord = 64 div Bits,
@@ -111,7 +115,7 @@ put_once(N, Value, {Bits, InWord, Words}) -> atomics:add(Words, N div InWord + 1
 
 number(N, {Bits, InWord, Words}) -> (atomics:get(Words, N div InWord + 1) bsr (N rem InWord * Bits)) band (1 bsl Bits - 1).
 
--doc "The greatest number of a process.".
+-doc "The largest identifier of a process.".
 -spec last() -> pos_integer().
 last() -> (here())#births.last.
 
@@ -123,7 +127,7 @@ pid(Id) ->
         #births{} -> none
     end.
 
--doc "The process that had a pid.".
+-doc "The process that has this pid in the recording.".
 -spec id(pid()) -> pos_integer() | none.
 id(Pid) ->
     case word(Pid) of
@@ -136,7 +140,7 @@ id(Pid) ->
             end
     end.
 
--doc "Who has spawned a process. `none`: nobody who was recorded.".
+-doc "The parent of a process. `none`: it has no recorded parent.".
 -spec parent(pos_integer()) -> pos_integer() | none.
 parent(Id) ->
     case here() of
@@ -148,7 +152,7 @@ parent(Id) ->
         #births{} -> none
     end.
 
--doc "The pid of a process in the recording, and what it was spawned with.".
+-doc "The pid of a process in the recording, and its signature.".
 -spec known(pos_integer()) -> {pid(), Signature :: term()} | none.
 known(Id) ->
     maybe
@@ -165,7 +169,7 @@ here() -> persistent_term:get(?MODULE).
 
 %% --- pids ------------------------------------------------------------------------
 
-%% A pid is written as its node, two numbers, and which incarnation of the node it is. The first VM's `init' has 0.
+%% In the external format a pid has its node, two numbers, and the incarnation of the node. Both numbers of `init' are 0.
 word(Pid) when is_pid(Pid), node(Pid) =:= node() ->
     Bytes = term_to_binary(Pid),
     case binary:part(Bytes, byte_size(Bytes), -12) of

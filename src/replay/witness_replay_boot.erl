@@ -1,18 +1,21 @@
 -module(witness_replay_boot).
 -moduledoc """
-How a VM that replays begins: with the atoms of the recorded one, in their order.
+Writes the boot script of a VM that replays. It makes the atoms of the recorded VM, in their order.
 
-Small maps keep their keys in the order in which the VM has met the names, and large maps in an order that depends on the number of each
-name. So that all that goes over the keys of a map does so in the order of the recording, each atom gets the number that it has there.
-What a VM of the same build has before it reads its boot script is the same; the script's first part is the recorded VM's table of
-atoms, which are made when it is read. The flags of the VM must not make an atom before that: they are flags that each VM knows, and
-none names a module, so the script's last command begins the replay. The run-time module is loaded next to the atoms, since woven modules of
-OTP call it from then on.
+Small maps keep their keys in the order in which the VM has met the names. Large maps have an order that depends on the number
+of each name. Code that goes over the keys of a map must do so in the order of the recording. So *invariant:* each atom gets the
+number that it has in the recorded VM.
+
+VMs of the same build have the same atoms before they read their boot script. The script starts with the recorded VM's table of
+atoms, and reading the script makes them. Flags of the VM must not make an atom before that: all flags are ones that each VM
+knows, and none names a module. So the last command of the script, and not a flag, starts the replay (`m:witness_replay_node`).
+Right after the preloaded modules the script loads the run-time module and what it calls, since woven modules of OTP call it
+from then on.
 """.
 
 -export([write/3]).
 
--doc "Writes a boot script into a folder; the name for `-boot`.".
+-doc "Writes a boot script into a folder. The result is the name for `-boot`.".
 -spec write(file:filename(), [binary()], Own :: file:filename()) -> {ok, file:filename()} | {error, term()}.
 write(Dir, Atoms, Own) ->
     Boot = filename:join(Dir, "replay"),

@@ -1,15 +1,19 @@
 -module(witness_replay_calls).
 -moduledoc """
-The calls that a replay is interested in: those of a recording (`m:witness_record_calls`), which the log answers, and those
-that a recording leaves alone since they have no result of interest, but which must not act on processes of the VM
-that replays.
+The calls that a replay handles, and the plan for weaving them.
+
+They are the calls of a recording (`m:witness_record_calls`), which the log answers, and the calls in the table below. Some of
+these have no result of interest, so a recording leaves them alone, but they must not act on processes of the VM that replays.
+*Invariant:* a process asks the log for exactly the calls that the log answers.
 
 | Class | What | In a replay |
 |---|---|---|
-| `effect` | signals to processes, output of the VM itself, the limit of a heap | nothing happens but what the log says |
+| `effect` | signals to processes, output of the VM itself, the limit of a heap | nothing happens except what the log says |
 | `hibernate` | waits for a message of the VM | goes on at once, or ends if it was ended there |
 | `used` | functions that take patterns that the VM has compiled | called with what this VM has compiled (`m:witness_replay_compiled`) |
-| `self` | who the process is | as recorded; called by itself it is woven in another way (`m:witness_weave_core`) |
+| `self` | the pid of the process | as recorded; a direct call is woven in another way (`m:witness_weave_core`) |
+
+`m:witness_replay_runtime` has a function for each class. For calls that are known only at run time, it asks `known/3`.
 """.
 -behaviour(witness_weave_calls).
 

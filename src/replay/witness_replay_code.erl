@@ -1,9 +1,10 @@
 -module(witness_replay_code).
 -moduledoc """
-Which code a replay runs: that of the recording, woven for a replay.
+Prepares the code that a replay runs: the modules of the recording, woven for a replay.
 
-The header of a recording names the folders, and the digest of each module in them. What has changed since is told before
-anything runs.
+The header of a recording names the folders, and the digest of each module in them. *Invariant:* the code that the recording
+names is the code that runs, or the difference is reported before anything runs. The plan is that of `m:witness_replay_calls`,
+and its table of calls has to be the recorded one.
 """.
 
 -export([prepare/2]).
@@ -11,20 +12,23 @@ anything runs.
 -export_type([code/0]).
 
 -doc """
-Folders with woven modules; the folders in which its VM looks for code while it boots, and those afterwards; the folder of a woven `error_handler`; the numbers of calls;
-modules that were loaded in the recording and are not the same any more.
+- `woven`: folders with woven modules;
+- `path`: the folders in which the VM of the replay looks for code while it boots, and those afterwards;
+- `handler`: the folder of a woven `error_handler`;
+- `calls`: the numbers of calls;
+- `changed`: modules that were loaded in the recording and have changed since.
 """.
 -type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]}, handler := file:filename(),
                   calls := #{mfa() => non_neg_integer()}, changed := [module()]}.
 
--doc "Weaves what the cache does not have. `pa` stands in for the folders of the recording.".
+-doc "Weaves the modules that the cache does not have. If the option `pa` is set, its folders replace those of the recording.".
 -spec prepare(witness_log_recording:recording(), witness_replay:options()) ->
     {ok, code()} | {error, witness_replay:reason()}.
 prepare(Recording, Options) ->
     Header = witness_log_recording:header(Recording),
     maybe
         #{code := #{pa := Recorded, weave := Weave}, digests := Digests} ?= Header,
-        %% The same folders as while it was recorded, those of applications that were outside included.
+        %% The folders of the recording, including those of applications that were outside.
         Given = maps:merge(maps:with([run, app, applications], Header),
                            #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => "",
                              outside => maps:get(outside, maps:get(options, Header, #{}), [])}),
@@ -61,7 +65,7 @@ plan(Objects) ->
     Plan = witness_replay_calls:plan(Objects),
     #{plan => Plan, calls => witness_record_calls:calls(Plan)}.
 
-%% What the log answers is what is asked for. What was added since is not asked for.
+%% The replay asks for the calls that the log answers. It does not ask for calls that were added to the table since.
 same_calls(Now, Recorded) ->
     case {maps:without(maps:keys(Now), Recorded), maps:without(witness_record_calls:added() ++ maps:keys(Recorded), Now)} of
         {None, None} when map_size(None) =:= 0 -> ok;
@@ -69,7 +73,7 @@ same_calls(Now, Recorded) ->
                                                ++ maps:keys(maps:without(maps:keys(Recorded), Now)), 5)}}
     end.
 
-%% Where there was no end, nobody knows which modules were loaded.
+%% If the recording has no end, the loaded modules are not known.
 concerns(_, []) -> true;
 concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
 
@@ -83,9 +87,9 @@ woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
         [_ | _] = Unwoven -> {error, {unwoven, [{Module, unknown} || Module <- Unwoven]}}
     end.
 
-%% The VM boots before it looks at what it loads. So while it boots, what `kernel' and `stdlib' have, woven or as it is, is found before anything of that
-%% name in other folders, whose names and contents a recording may have chosen. Afterwards the order is the recorded one: a program may have a module with
-%% the name of one of `stdlib'.
+%% The VM boots before it checks the code that it loads. So while it boots, it must find the modules of `kernel' and `stdlib',
+%% woven or not, before modules of the same names in other folders. A recording may have chosen the names and contents of those.
+%% Afterwards the order is the recorded one: a program may have a module with the name of one of `stdlib'.
 path(Objects, Dirs, Plain) ->
     Otp = [Dir || {#{dir := Original}, Dir} <- lists:zip(Objects, Dirs), filename:dirname(filename:dirname(Original)) =:= code:lib_dir()],
     {Otp ++ [filename:join(code:lib_dir(App), "ebin") || App <- [kernel, stdlib]], Dirs ++ Plain}.

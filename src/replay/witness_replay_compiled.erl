@@ -1,13 +1,17 @@
 -module(witness_replay_compiled).
 -moduledoc """
-Patterns and match specifications that the VM has compiled, as a replay has them.
+Patterns and match specifications that the VM has compiled, in a replay.
 
-`re:compile/1,2` (from OTP 28 on), `binary:compile_pattern/1` and `ets:match_spec_compile/1` return memory of the VM, which a reference names. The program of a
-replay is given what the recorded one was given, so that it compares, sorts and sends the same. That reference names nothing in this VM. So the functions that
-take a compiled pattern are given another one, which this VM compiles of the same arguments when it is needed first.
+`re:compile/1,2` (from OTP 28 on), `binary:compile_pattern/1` and `ets:match_spec_compile/1` return memory of the VM, which a
+reference names. *Invariant:* the program gets the recorded value, so it compares, sorts and sends the same. But that reference
+names nothing in this VM. So functions that take a compiled pattern get another one, which this VM compiles with the same
+arguments when it is first needed. `m:witness_replay_results` reports what was compiled (`made/3`), `m:witness_replay_runtime`
+calls the functions (`used/3`).
 
-A process may have found it in a table, and so be ahead of the process that has compiled it. Then the function fails, and is called again until that process is there: in the
-recording it was compiled before, so that process does not wait for this one. What a process outside has compiled is not known; then the process diverges after half a minute.
+A process may have found the pattern in a table, and may be ahead of the process that has compiled it. Then the function fails,
+and is called again until that process has come to its call. In the recording it compiled before, so it does not wait for this
+process. If a process outside has compiled the pattern, the arguments are never known. Then the call raises `badarg` after half
+a minute.
 """.
 
 -export([start/0, made/2, used/3]).
@@ -18,13 +22,13 @@ recording it was compiled before, so that process does not wait for this one. Wh
 -define(LOOKS, 30_000).
 -define(LOOK_MS, 1).
 
--doc "Before any process is replayed.".
+-doc "Called before any process is replayed.".
 -spec start() -> ok.
 start() ->
     ?TABLE = ets:new(?TABLE, [named_table, public, {read_concurrency, true}]),
     ok.
 
--doc "A call has returned this in the recording.".
+-doc "Notes that a call has returned this value in the recording.".
 -spec made({module(), atom(), [term()]}, term()) -> ok.
 made(Call, Value) ->
     case reference(pattern(Value)) of
@@ -34,7 +38,9 @@ made(Call, Value) ->
             ok
     end.
 
--doc "Calls a function that takes compiled ones. An exception of it has the arguments that the program has given.".
+-doc """
+Calls a function that takes compiled patterns. The stack trace of an exception has the arguments that the program has given.
+""".
 -spec used(module(), atom(), [term()]) -> term().
 used(Module, Function, Args) ->
     case get(?KEY) of
@@ -46,7 +52,7 @@ used(Module, Function, Args) ->
         _ -> erlang:apply(Module, Function, Args)
     end.
 
-%% One that is not known may be of this VM: what `re:run/3` compiles itself, and hands on to woven code.
+%% An unknown pattern may be one of this VM: `re:run/3' compiles patterns itself, and passes them to woven code.
 used(Module, Function, Args, Looks) ->
     Here = [here(Arg) || Arg <- Args],
     try
@@ -65,7 +71,7 @@ here(Arg) ->
     case Ref =/= none andalso ets:lookup(?TABLE, Ref) of
         [{_, {here, Pattern}}] -> Pattern;
         [{_, {Module, Function, Args}}] ->
-            %% It is no step of the process: `re:compile/2` goes on in woven code.
+            %% This is no step of the process, although `re:compile/2' goes on in woven code.
             Pattern = pattern(witness_replay_course:unseen(Module, Function, Args)),
             true = ets:insert(?TABLE, {Ref, {here, Pattern}}),
             Pattern;

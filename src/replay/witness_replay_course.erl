@@ -1,10 +1,19 @@
 -module(witness_replay_course).
 -moduledoc """
-The course of a process that is replayed: what its log says next, and how it ends.
+The interpreter of a replayed process: what its log says next, and how it ends.
 
-A process has what it needs in its dictionary, under a key that the program does not see. It ends as its log does: by itself; where the log
-has an exit that a signal can have made, and the program wants something else; where the recording was cut; or with a divergence, of which
-whoever looks after all is told.
+A process has its state, a `#process{}` (`m:witness_replay_process`), in its dictionary, under a key that the program does not
+see. The functions that answer the program (`m:witness_replay_messages`, `m:witness_replay_results`, `m:witness_replay_life`)
+take the next entry with `peeked/1`, and store the state after it with `keep/1`. *Invariant:* a process does only what its log
+says next, or it diverges.
+
+If an entry does not answer what the program asks for, the process ends:
+
+- its log has an exit that a signal can have caused: `killed`;
+- its log has nothing more, since the recording was cut there: `cut`;
+- otherwise it diverges.
+
+A process that comes to its end by itself calls `finished/1`. Each end is reported to the controller (`m:witness_replay_node`).
 """.
 
 -export([begin_all/1, given/0, told/1, keep/1, peeked/1, looked/1, unanswered/3, diverged/3, finished/1, stopped/2, has_sent_exit/2,
@@ -15,13 +24,14 @@ whoever looks after all is told.
 -define(SIGNALS, witness_replay_signals).
 
 -doc """
-Makes the tables; the caller is told what happens, as `{witness_replay, What}`.
+Makes the tables. The caller is the controller, and gets what processes report as `{witness_replay, What}`.
 
 - `calls`: the numbers of calls, for those that are known at run time only;
 - `checked`: the log has hashes or contents of messages; `announced`: it has what was sent;
-- `marked`: of these calls it has entries, though they have no result: exits that processes raise themselves, hibernation;
-- `compiled`: it has what patterns were compiled to;
-- `mirror`: the controller wants to have what is printed.
+- `marked`: the log has entries of these calls, although they have no result: exits that processes raise themselves,
+  hibernation;
+- `compiled`: the log has the results of compiling patterns;
+- `mirror`: the controller wants the output of the program.
 """.
 -spec begin_all(#{calls := #{mfa() => non_neg_integer()}, checked := boolean(), announced := boolean(), marked := [mfa()], compiled := boolean(),
                   mirror := boolean()}) -> ok.
@@ -36,24 +46,24 @@ begin_all(Given) ->
 -spec given() -> #{atom() => term()}.
 given() -> persistent_term:get(?MODULE).
 
--doc "Tells whoever looks after all.".
+-doc "Reports to the controller.".
 -spec told(term()) -> term().
 told(What) ->
     #{controller := Controller} = persistent_term:get(?MODULE),
     Controller ! {witness_replay, What}.
 
-%% --- what comes next -------------------------------------------------------------
+%% --- the next entry --------------------------------------------------------------
 
--doc "The process goes on from here.".
+-doc "Stores the state of the process.".
 -spec keep(witness_replay_process:process()) -> term().
 keep(P) -> put(?KEY, P).
 
--doc "What comes next. Where the process is to stop before it, it does.".
+-doc "The next entry. If the process has reached its limit, it stops here first.".
 -spec peeked(witness_replay_process:process()) -> {witness_log_recording:run() | done, witness_replay_process:process()}.
 peeked(#process{at = At, limit = Limit} = P) when At >= Limit -> peeked(witness_replay_stop:wait(P));
 peeked(P) -> looked(P).
 
--doc "The same, without being stopped.".
+-doc "The same, but the process does not stop.".
 -spec looked(witness_replay_process:process()) -> {witness_log_recording:run() | done, witness_replay_process:process()}.
 looked(P) ->
     case witness_replay_process:peek(P) of
@@ -63,7 +73,7 @@ looked(P) ->
         Peeked -> Peeked
     end.
 
--doc "The entry is none that answers what the program wants.".
+-doc "The entry does not answer what the program wants: the process ends.".
 -spec unanswered(witness_log_recording:run() | done, term(), #process{}) -> no_return().
 unanswered(done, _, P) -> stopped(cut, P);
 unanswered({exit, Reason} = Entry, Wanted, P) ->
@@ -79,7 +89,7 @@ unanswered(waited, {'receive', _} = Wanted, P0) ->
     end;
 unanswered(Entry, Wanted, P) -> diverged(Entry, Wanted, P).
 
--doc "Whoever looks after all is told, and this process does nothing more.".
+-doc "Reports a divergence to the controller. The process does nothing more.".
 -spec diverged(witness_log_recording:run() | done, term(), #process{}) -> no_return().
 diverged(Entry, Wanted, P) ->
     told({diverged, told_of_divergence(Entry, Wanted, P)}),
@@ -104,7 +114,7 @@ finished(Reason) ->
                 false ->
                     case was_killed(Recorded, P) of
                         true when Recorded =:= killed ->
-                            %% It took more in the other VM than it was allowed.
+                            %% In the recorded VM its heap exceeded a limit.
                             case witness_replay_heap:is_limited(P) of
                                 true -> stopped(killed, witness_replay_process:pop(P));
                                 false -> suspected(Recorded, Entry, {exits, Reason}, P)
@@ -116,32 +126,32 @@ finished(Reason) ->
         _ -> diverged(Entry, {exits, Reason}, P)
     end.
 
-%% A signal with the reason `normal' kills nobody. A reason with a stack trace is that of a crash: its own, or one that came
-%% over a link, and then somebody else has it too.
+%% A signal with the reason `normal' ends no process. A reason with a stack trace is that of a crash: of this process, or of
+%% another one, which came over a link. In the latter case that process has ended with the same reason.
 was_killed(normal, _) -> false;
 was_killed(Reason, #process{id = Id}) ->
     not witness_replay_reason:has_stack(Reason)
         orelse witness_replay_log:shared(Id, Reason).
 
-%% It has ended by itself, where the log has another reason: so a signal came at the last moment. Whether anybody has sent one
-%% is known when all have done what they did.
+%% The process has ended by itself, but its log has another reason: so a signal came at the last moment. Whether a process has
+%% sent one is known only when all processes are done.
 -spec suspected(term(), witness_log_recording:run(), term(), #process{}) -> no_return().
 suspected(Reason, Entry, Wanted, #process{pid = Pid} = P) ->
     told({suspected, Pid, Reason, told_of_divergence(Entry, Wanted, P)}),
     stopped(killed, witness_replay_process:pop(P)).
 
--doc "A process that is replayed sends an exit signal.".
+-doc "Notes that a replayed process sends an exit signal.".
 -spec has_sent_exit(pid() | port() | reference(), term()) -> true.
 has_sent_exit(To, Reason) -> ets:insert(?SIGNALS, {To, Reason}).
 
--doc "Whether a process that was replayed has sent an exit signal to this one, by which it may have ended with this reason.".
+-doc "Whether a replayed process has sent an exit signal to this one that may have ended it with this reason.".
 -spec signalled(pid(), term()) -> boolean().
 signalled(Pid, Reason) ->
     lists:any(fun({_, kill}) -> Reason =:= killed;
                  ({_, Sent}) -> witness_replay_reason:same(Reason, Sent)
               end, ets:lookup(?SIGNALS, Pid)).
 
--doc "It has nobody to tell but whoever looks after all, and runs no code of the program any more.".
+-doc "Ends the process: it reports its end to the controller, and runs no code of the program any more.".
 -spec stopped(ended | killed | cut, #process{}) -> no_return().
 stopped(How, #process{id = Id, pid = Pid, at = At, flow = Flow, owners = Owners} = P) ->
     ok = witness_replay_heap:forget(),
@@ -158,9 +168,9 @@ gone() ->
     exit(self(), kill),
     receive after infinity -> gone() end.
 
-%% --- what is not the program's ---------------------------------------------------
+%% --- outside of the program ------------------------------------------------------
 
--doc "What a program prints is told, if somebody wants to have it.".
+-doc "Reports what a program prints, if the controller wants that.".
 -spec printed(term()) -> ok.
 printed(Request) ->
     case persistent_term:get(?MODULE) of
@@ -169,7 +179,7 @@ printed(Request) ->
     end,
     ok.
 
--doc "Calls a function as somebody who is not replayed.".
+-doc "Calls a function as a process that is not replayed.".
 -spec unseen(module(), atom(), [term()]) -> term().
 unseen(Module, Function, Args) ->
     case get(?KEY) of

@@ -1,18 +1,19 @@
 -module(witness_replay_events).
 -moduledoc """
-The events of a replay, of what its processes tell (`m:witness_replay_tell`). Pure.
+Makes the events of a replay from what its processes report (`m:witness_replay_tell`). Pure.
 
-They are those that `m:witness_log_recording_events` makes of a recording that has the contents of messages: the same
-kinds, the same places, and an order that agrees with each process and with cause and effect.
+The events are those that `m:witness_log_recording_events` makes of a recording that has the contents of messages: the same
+kinds and the same places. Their order agrees with each process, and with cause and effect.
 
-*What is not known to have happened.* A process that was killed may have been killed before any of the messages that it
-sends behind its last entry. Those are kept back (`unsure`), and so is its end. If it ends by itself, it has sent them;
-if another process has taken one, it has sent that one and those before. Of those that nobody has taken when the replay
-ends, nobody knows, and in their place stands a gap, `killed`.
+*Invariant:* an event that may not have happened is a gap. A process that was killed may have been killed before any of the
+messages that it sends after its last entry. Its reports of these are `unsure`, and they are kept back, with its end. If it ends
+by itself, it has sent them. If another process has taken one, it has sent that one and those before. For those that no process
+has taken when the replay ends, there is a gap, `killed`.
 
-A process that has not ended when the replay has gets the gap `cut`: the recording does not hold its end. Where the recording has ended as
-planned (`witness_log_recording:waiting/1`) that process was stopped, and nothing of it is missing. What it sends behind its last
-entry has happened if it waited in the end; otherwise that is not known, and the gap says so.
+A process that has not ended at the end of the replay gets the gap `cut`, because the recording does not contain its end. If the
+recording has ended as planned (`witness_log_recording:waiting/1`), that process was stopped, and none of its events are
+missing. What it sends after its last entry has happened if it was waiting at the end. Otherwise that is not known, and it gets
+the gap `cut`.
 """.
 
 -export([new/2, told/2, finish/1]).
@@ -22,8 +23,9 @@ entry has happened if it waited in the end; otherwise that is not known, and the
 -doc "An event with its place.".
 -type placed() :: {witness_event:item(), witness_log_recording_events:place()}.
 
-%% alive: those that have begun and have not ended. kept: what they have sent, perhaps, the latest first. lost: those of which not all of that was told.
-%% ended: how those were killed that have something kept. waiting: the processes that waited when the recording ended as planned.
+%% alive: processes that have started and not ended. kept: their unsure sends, the latest first. lost: processes that have not
+%% reported all of these. ended: the ends of killed processes with kept sends. waiting: the processes that waited when the
+%% recording ended as planned.
 -record(events, {births :: #{pos_integer() => witness_log_recording:process()},
                  ids :: #{pid() => pos_integer()},
                  alive = #{} :: #{pos_integer() => Entry :: non_neg_integer()},
@@ -34,19 +36,19 @@ entry has happened if it waited in the end; otherwise that is not known, and the
 
 -opaque events() :: #events{}.
 
--doc "Before anything has happened. Of a recording that has ended as planned with those that waited then.".
+-doc "The state before any event. If the recording has ended as planned, `Waiting` has the processes that waited then.".
 -spec new([witness_log_recording:process()], none | #{pos_integer() => []}) -> events().
 new(Processes, Waiting) ->
     #events{waiting = Waiting,
             births = #{Id => Process || #{id := Id} = Process <- Processes},
             ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes}}.
 
--doc "The events of what was told.".
+-doc "The events of one report.".
 -spec told(witness_replay_tell:told(), events()) -> {[placed()], events()}.
 told({Id, Entry, {born, Called}}, E) -> born(Id, Called, undefined, {Id, Entry}, E);
 told({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id, Alive) ->
     does(What, Id, {Id, Entry}, E#events{alive = Alive#{Id := Entry}});
-%% It was ended by others, and had gone on meanwhile.
+%% The process was ended from outside, and had gone on meanwhile.
 told(_, E) -> {[], E}.
 
 does({spawn, Child, Called}, Id, Place, E) -> born(Child, Called, pid(Id, E), Place, E);
@@ -69,7 +71,7 @@ does({exit, How, Reason}, Id, Place, #events{alive = Alive, kept = Kept, ended =
             {lists:reverse(maps:get(Id, Kept, [])) ++ Unknown ++ [Exit], E1}
     end.
 
-%% Nothing is kept of it any more. If not all was told of what it has sent, that is missing.
+%% Keeps nothing of the process any more. If it has not reported all that it sent, there is a gap.
 forgotten(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
     {[gap(Id, killed, Place, E) || is_map_key(Id, Lost)], E#events{kept = maps:remove(Id, Kept), lost = maps:remove(Id, Lost)}}.
 
@@ -78,7 +80,7 @@ born(Id, Called, Parent, {_, Entry} = Place, #events{births = Births, alive = Al
     Begun = case Parent of undefined -> Entry; _ -> 0 end,
     {[{Item, Place} || Item <- witness_log_recording_events:birth(Birth#{called => Called}, Parent)], E#events{alive = Alive#{Id => Begun}}}.
 
-%% That it was taken proves it, and what was sent before.
+%% A message that was taken proves that it was sent, and those before it.
 released(From, To, Msg, #events{kept = Kept, lost = Lost} = E) ->
     Items = lists:reverse(maps:get(From, Kept, [])),
     case lists:splitwith(fun(Item) -> not is_to(To, Msg, Item, E) end, Items) of
@@ -97,11 +99,11 @@ settled(Id, Items, #events{ended = Ended} = E) ->
         error -> {Items, E}
     end.
 
-%% To whom a name or an alias leads is not told; the message says enough.
+%% The report does not say which process a name or an alias leads to; the message is enough.
 is_to(To, Msg, {{send, _, Destination, Sent, _}, _}, #events{ids = Ids}) ->
     Sent =:= Msg andalso (not is_pid(Destination) orelse maps:get(Destination, Ids, 0) =:= To).
 
--doc "The recording has ended.".
+-doc "The events at the end of the replay.".
 -spec finish(events()) -> [placed()].
 finish(#events{alive = Alive, ended = Ended} = E) ->
     lists:append([[gap(Id, killed, Place, E), Exit] || {Id, {_, Place} = Exit} <- lists:sort(maps:to_list(Ended))])

@@ -1,27 +1,42 @@
 -module(witness_replay_flow).
 -moduledoc """
-Who waits for whom, and how much lies before each process that is replayed: two numbers for each, which all see at once. They go with
-who stands for the process (`m:witness_replay_slots`): of who has ended there are none.
+Backpressure between replayed processes: which process each one is blocked on, and its queue length.
 
-A sender that is far ahead of its receiver is *held*, so that what is in memory does not grow with the length of a
-recording. Nobody is held for ever: each process waits for one other at most, one that has not begun for its parent, so from the receiver on there is one
-way, and it leads to a process that runs, or begins others, and then there is a reason to wait; or to one that has ended,
-or back to the sender, and then the sender goes on. Where it goes round in circles without the sender, one of those is
-held and goes on, or a message is on its way to one of them. Should it not be so, nothing runs, and then nobody is
-held any more (`let_go/0`). Whoever reads these numbers while they change looks again.
+A replay has no time: without a bound, senders and parents could run far ahead, and memory would grow with the length of the
+recording. So this module bounds queue lengths and the number of live processes. Each process has two numbers, which all
+processes can read: its state, and its queue length. They are in the process table with the live process
+(`m:witness_replay_slots`). A process that has ended has none. *Invariant:* a blocked process goes on when nothing else helps,
+and not before.
 
-Who is told of the end of a process waits for it in the same way: the message is in the log, and nobody has to send
-it, but who does not wait begins all that comes after, while what came before is still to be done.
+*Throttling senders* (`sent/4`). A sender is throttled when more than 4,096 messages to its receiver were sent and not taken. It
+goes on when half of them are taken.
 
-What lies before a process that takes none of it would hold every further sender. So a sender that goes on because it
-had to takes as much off the receiver's number as may lie before one.
+*Why no process is throttled forever.* Each process waits for one other process at most; one that has not started waits for its
+parent. So from the receiver on there is one chain:
 
-Who begins processes is held too, while very many live: what came from outside in an hour would all be begun at once otherwise. It
-goes on when enough have ended; or when nobody runs, since those who live may wait for whoever is held. That is seen here, and where
-a process runs without getting anywhere, by whoever looks after all (`more/0`). From then on more may live.
+- If it ends at a process that runs, or that waits to spawn, the sender keeps waiting.
+- If it ends at a process that has ended, or returns to the sender, the sender goes on.
+- If it has a cycle without the sender, the sender keeps waiting. A process of the cycle is throttled and goes on by itself, or
+  a message to one of them is on its way. If neither is so, nothing runs, and the controller disables throttling (`let_go/0`).
 
-Whoever is held looks again and again, and sleeps in between, the longer the more are held; but who changes something by which others may go on
-wakes these (`m:witness_replay_sleepers`). That only makes it faster.
+If the last waiting process of the chain has messages in its mailbox, it has not run since they came: the sender keeps waiting.
+The numbers may change while a process reads them, so it checks again.
+
+*Receivers that never drain* would block every later sender. So a sender that is released by force subtracts one high-water mark
+from the receiver's queue length.
+
+*Ends* (`follows/5`). The message about the end of a process is in the log, so it comes without that process. A process that did
+not wait would start all that comes later, while earlier work is still to be done. So before it takes such a message, it waits
+in the same way until that process has nothing left but its end.
+
+*Bounding live processes* (`begins/2`). While very many processes are alive, a process that wants to spawn waits. Otherwise all
+work that came from outside in an hour would start at once. It goes on when enough processes have ended. It also goes on when
+none runs, since the live processes may wait for the blocked ones. Blocked processes detect that here. If a process runs without
+progress, the controller detects it (`more/0`). From then on more processes may be alive.
+
+*Waking.* A blocked process checks again and again. In between it sleeps: the longer, the more processes are blocked. A process
+that changes something by which others may go on wakes these (`m:witness_replay_sleepers`). Correctness does not depend on that;
+it saves time.
 """.
 
 -export([start/1, new/0, begins/2, first/0, more/0, begun/1, waits/2, runs/1, sent/4, took/2, follows/5, last/1, ended/2, states/1, let_go/0]).
@@ -31,28 +46,30 @@ wakes these (`m:witness_replay_sleepers`). That only makes it faster.
 -doc "The numbers of a process.".
 -opaque flow() :: atomics:atomics_ref().
 
-%% Messages that lie before a process and have not been taken, from which on senders are held.
+%% The high-water mark: if more messages to a process were sent and not taken, its senders are throttled.
 -define(CROWD, 4096).
-%% Messages that lie before a process, from which on they are kept off its heap.
+%% If more messages than this are queued for a process, they are kept off its heap.
 -define(MANY, 512).
-%% Processes that live at once, from which on nobody begins another one, to begin with.
+%% The first limit of live processes: while so many are alive, none is spawned.
 -define(MAY_LIVE, 1024).
-%% Milliseconds without an end, about, before it is looked whether anybody runs.
+%% About how many milliseconds without an end pass before a blocked process checks whether any process runs.
 -define(WITHOUT_END, 8).
-%% Of those who are held so many look in a millisecond whether they may go on.
+%% Maximum re-checks per millisecond, over all throttled processes, or over all that wait to spawn.
 -define(LOOK, 32).
-%% And if they are no more, each looks so often without a pause.
+%% If no more than that are blocked, each checks so often without sleeping.
 -define(YIELDS, 32).
-%% Looks after which a message that lies before somebody is taken for one that nobody takes.
+%% Checks after which a message in a mailbox counts as one that is never taken.
 -define(MANY_LOOKS, 1000).
-%% In milliseconds longer than anybody sleeps.
+%% In milliseconds, longer than any process sleeps.
 -define(LONG, 1_000_000).
-%% Held ones, from which on those are looked for who may go on now: fewer look soon enough by themselves.
+%% If more than this are throttled, a process that stops running wakes those that may go on now. Fewer check soon enough by
+%% themselves.
 -define(MANY_HELD, 1024).
-%% So far it is looked for them.
+%% It follows the chain so far.
 -define(NEAR, 32).
-%% The numbers of all: processes that live, how many may, whether somebody looks who runs, whether nobody is held in circles, how many are
-%% held for others, how many because very many live; how many lived when one of these looked last, and how often it was the same before.
+%% The places of the numbers of all: live processes; their limit; whether a process checks whether any runs; whether throttling
+%% is disabled; throttled processes; processes that wait to spawn; the number of live processes at the last check of one of
+%% these; how many checks before found the same.
 -define(LIVING, 1).
 -define(MOST, 2).
 -define(LOOKING, 3).
@@ -62,20 +79,20 @@ wakes these (`m:witness_replay_sleepers`). That only makes it faster.
 -define(LIVED, 7).
 -define(THE_SAME, 8).
 -define(NUMBERS, 8).
-%% Those of a process: its state, and what lies before it.
+%% The places of the numbers of a process: its state, its queue length.
 -define(STATE, 1).
 -define(LIES, 2).
-%% Whom a process waits for is a positive number, whom it is held for a negative one.
+%% A positive state is the process that this one waits for. A negative state is the process that this one is throttled for.
 -define(NOT_BEGUN, 0).
 -define(RUNS, (1 bsl 57)).
 -define(ENDED, (1 bsl 57 + 1)).
 -define(BEGINS, (1 bsl 57 + 2)).
-%% What lies before one that takes nothing any more.
+%% The queue length, negated, of a process that takes no message any more.
 -define(NOTHING, (1 bsl 57)).
-%% So far it is followed who waits for whom.
+%% The maximum length of a chain.
 -define(FAR, 1000).
 
--doc "Called before any process begins. `Parent`: who is to begin another one.".
+-doc "Called before any process starts. `Parent`: returns the parent of a process.".
 -spec start(Parent :: fun((pos_integer()) -> pos_integer() | none)) -> ok.
 start(Parent) ->
     ok = persistent_term:put({?MODULE, parent}, Parent),
@@ -87,11 +104,11 @@ start(Parent) ->
 %% The numbers of all.
 all() -> persistent_term:get(?MODULE).
 
--doc "Of a process that has not begun.".
+-doc "The numbers of a process that has not started.".
 -spec new() -> flow().
 new() -> atomics:new(2, []).
 
--doc "A process is to begin another one, and waits as long as very many live and somebody runs.".
+-doc "A process wants to spawn. It waits as long as very many processes are alive and at least one of them runs.".
 -spec begins(pos_integer(), flow()) -> ok.
 begins(Id, Flow) -> begins(Id, Flow, all()).
 
@@ -105,11 +122,11 @@ begins(Id, Flow, All) ->
             begins(Id, Flow, All)
     end.
 
--doc "A process begins that nobody has spawned.".
+-doc "A process without a recorded parent starts.".
 -spec first() -> ok.
 first() -> atomics:add(all(), ?LIVING, 1).
 
-%% The caller is in this state while it looks, again and again, whether it may go on. `End`: by whose end it may, too.
+%% The caller is in this state while it checks whether it may go on. `End`: it also goes on when this process ends.
 held(Id, Flow, State, End, MayGo, All) ->
     Kind = kind(State),
     ok = atomics:put(Flow, ?STATE, State),
@@ -118,11 +135,11 @@ held(Id, Flow, State, End, MayGo, All) ->
     ok = atomics:sub(All, Kind, 1),
     runs(Flow).
 
-%% By what it is counted.
+%% The place of the number that counts it.
 kind(?BEGINS) -> ?BEGINNING;
 kind(For) when For < 0 -> ?HELD.
 
-%% A few only let the others run to begin with: in a millisecond a receiver has taken all, and then nobody runs.
+%% If only few are blocked, they yield first: a receiver takes all in less than a millisecond, and then no process would run.
 looking(Looks, Id, State, End, MayGo, All) ->
     case MayGo(Looks) of
         true -> ok;
@@ -139,8 +156,8 @@ looking(Looks, Id, State, End, MayGo, All) ->
             end
     end.
 
-%% The more are held, the longer each sleeps: otherwise thousands that only look would take all the time that those need for
-%% whom they wait. Who was woken may have been so a moment too early.
+%% The more are blocked, the longer each sleeps: otherwise thousands that only check would take the time of the processes that
+%% they wait for. A process may be woken slightly too early. Then it sleeps for short times first.
 sleeping(Looks, Long, Alias, Kind, MayGo, All) ->
     case MayGo(Looks) of
         true -> ok;
@@ -152,7 +169,8 @@ sleeping(Looks, Long, Alias, Kind, MayGo, All) ->
             end
     end.
 
-%% Who stops to run wakes all who are held on the way from it: for one of them it may have been the last that ran.
+%% A process that stops running wakes all that are throttled on the chain from it: it may have been the last one that ran for
+%% one of them.
 seeks(?BEGINS, _) -> ok;
 seeks(For, All) ->
     case atomics:get(All, ?HELD) of
@@ -179,7 +197,7 @@ may_begin(Looks, Most, All) ->
             false
     end.
 
-%% Whether no process has ended for a while: they have looked so often since.
+%% Whether no process has ended for a while, measured by the number of checks since then.
 is_quiet(Living, All) ->
     case atomics:exchange(All, ?LIVED, Living) of
         Living -> atomics:add_get(All, ?THE_SAME, 1) >= ?WITHOUT_END * min(?LOOK, atomics:get(All, ?BEGINNING));
@@ -188,7 +206,7 @@ is_quiet(Living, All) ->
             false
     end.
 
-%% Whoever has a message before it, and was not woken yet, is not seen: it is looked twice.
+%% A process that has a message and was not woken yet does not count as running, so there are two checks.
 looked(Living, All) ->
     _ = not anybody_runs() andalso receive after 1 -> not anybody_runs() end
         andalso atomics:get(All, ?LIVING) =:= Living andalso more(),
@@ -197,7 +215,10 @@ looked(Living, All) ->
 
 anybody_runs() -> witness_replay_slots:any(fun(Flow) -> atomics:get(Flow, ?STATE) =:= ?RUNS end).
 
--doc "More may live than do now, and more than might: some have ended since those who are held were.".
+-doc """
+Raises the limit of live processes above their number, and above the last limit: some may have ended since processes were
+blocked.
+""".
 -spec more() -> ok.
 more() ->
     All = all(),
@@ -205,7 +226,7 @@ more() ->
     ok = atomics:put(All, ?MOST, max(atomics:get(All, ?MOST) + 1, Living + max(?MAY_LIVE, Living div 4))),
     witness_replay_sleepers:wake(?BEGINS).
 
--doc "A process is about to begin.".
+-doc "A process is about to start.".
 -spec begun(flow()) -> ok.
 begun(Flow) -> runs(Flow).
 
@@ -215,7 +236,7 @@ waits(From, Flow) ->
     ok = atomics:put(Flow, ?STATE, From),
     seeks(From, all()).
 
--doc "It does not any more.".
+-doc "A process does not wait any more.".
 -spec runs(flow()) -> ok.
 runs(Flow) -> atomics:put(Flow, ?STATE, ?RUNS).
 
@@ -223,7 +244,7 @@ runs(Flow) -> atomics:put(Flow, ?STATE, ?RUNS).
 -spec took(pos_integer(), flow()) -> ok.
 took(Id, Flow) ->
     case atomics:sub_get(Flow, ?LIES, 1) of
-        %% So many need not be moved each time that it collects; of few that costs more than it saves.
+        %% Off the heap, so many messages are not moved at each garbage collection. For few it costs more than it saves.
         N when N > ?MANY ->
             _ = process_flag(message_queue_data, off_heap),
             case N of
@@ -233,11 +254,11 @@ took(Id, Flow) ->
         _ -> ok
     end.
 
--doc "A process takes no message any more: nobody has to wait for that.".
+-doc "A process takes no message any more: no process has to wait for that.".
 -spec last(flow()) -> ok.
 last(Flow) -> atomics:put(Flow, ?LIES, -?NOTHING).
 
--doc "A process has ended. Said twice, it counts once.".
+-doc "A process has ended. If this is called twice, it counts once.".
 -spec ended(pos_integer(), flow()) -> ok.
 ended(Id, Flow) ->
     ok = last(Flow),
@@ -245,7 +266,7 @@ ended(Id, Flow) ->
     case atomics:exchange(Flow, ?STATE, ?ENDED) of
         ?ENDED -> ok;
         State ->
-            %% It was killed while it was held.
+            %% It was killed while it was blocked.
             ok = case State =:= ?BEGINS orelse State < 0 of
                 true ->
                     ok = witness_replay_sleepers:forget(State, Id),
@@ -255,7 +276,7 @@ ended(Id, Flow) ->
             atomics:sub(All, ?LIVING, 1)
     end.
 
--doc "A process has sent a message to another one, and waits as long as too much lies there.".
+-doc "A process has sent a message to another one, and waits as long as the queue there is too long.".
 -spec sent(pos_integer(), flow(), pos_integer(), flow()) -> ok.
 sent(Id, Flow, To, ToFlow) ->
     case atomics:add_get(ToFlow, ?LIES, 1) of
@@ -269,8 +290,9 @@ may_send(Looks, Id, To, ToFlow, All) ->
     atomics:get(ToFlow, ?LIES) =< ?CROWD div 2 orelse
         needs(Looks, To, Id, All) andalso atomics:sub(ToFlow, ?LIES, ?CROWD) =:= ok.
 
-%% Whether nothing but this one makes the other one go on. Others run before that is asked. It is not so where the last one on the way
-%% has a message that it has not taken yet: whom it seems to wait for may have sent it, and have ended, or wait itself.
+%% Whether only this process makes the other one go on. Before it checks that, it lets others run. The answer is no if the last
+%% process of the chain has a message that it has not taken: the process that it seems to wait for may have sent it, and may
+%% have ended, or wait itself.
 needs(Looks, Other, Id, All) ->
     atomics:get(All, ?LET_GO) =/= 0 orelse Looks >= ?YIELDS andalso
         case follow(Other, Id, none, 1, true) of
@@ -278,8 +300,9 @@ needs(Looks, Other, Id, All) ->
             Needs -> Needs
         end.
 
-%% `Mark`: one that was met on the way; it moves ahead as the way gets longer, so who goes round meets it. `Needs`: what is
-%% so if the next one does nothing more for the one before; who is held for it goes on by itself then.
+%% `Mark`: a process on the chain. It moves ahead as the chain gets longer, so a search in a cycle meets it. `Needs`: the result
+%% if the next process does nothing more for the one before. A process that is throttled for the next one goes on by itself
+%% then.
 follow(Id, Id, _, _, false) -> true;
 follow(Id, Id, _, _, Needs) -> Needs;
 follow(Mark, _, Mark, _, _) -> false;
@@ -294,7 +317,7 @@ follow(Other, Id, Mark, N, Needs) ->
         Next -> follow(Next, Id, Ahead, N + 1, false)
     end.
 
-%% For whom a process that is in this state waits, or is held. Who has not begun waits for its parent.
+%% The process that one in this state waits for, or is throttled for. A process that has not started waits for its parent.
 next(_, State) when State >= ?RUNS -> none;
 next(Other, ?NOT_BEGUN) -> (persistent_term:get({?MODULE, parent}))(Other);
 next(_, For) -> abs(For).
@@ -317,8 +340,8 @@ state(Id) ->
     end.
 
 -doc """
-A process is about to be told of the end of another one, for which a process of this VM stands: it waits until that
-has nothing left to do, as long as nobody waits for it.
+A process is about to take the end of another one, which is alive in this VM. It waits until that one has nothing left but its
+end, unless that one needs this process to go on.
 """.
 -spec follows(pos_integer(), flow(), pos_integer(), Slot :: pid(), flow()) -> ok.
 follows(Id, Flow, Other, Slot, OtherFlow) ->
@@ -329,16 +352,18 @@ follows(Id, Flow, Other, Slot, OtherFlow) ->
             held(Id, Flow, -Other, Slot, fun(Looks) -> is_last(OtherFlow) orelse needs(Looks, Other, Id, All) end, All)
     end.
 
-%% One that was killed may do something for ever that is no entry.
+%% Only its end is left. If it was killed, it may go on forever, without an entry.
 is_last(Flow) -> atomics:get(Flow, ?LIES) < -(?NOTHING div 2).
 
--doc "From now on nobody is held: nothing runs any more, or who runs is not said here, or processes stop.".
+-doc """
+Disables throttling and the limit of live processes, for good. Called if nothing runs any more, or if processes stop at limits.
+""".
 -spec let_go() -> ok.
 let_go() ->
     ok = atomics:put(all(), ?LET_GO, 1),
     witness_replay_sleepers:wake().
 
--doc "Of these processes: whom each waits for, or is held for; `begins`: it is held because very many live.".
+-doc "For each of these processes that is blocked: the one that it waits for, or is throttled for; `begins`: it waits to spawn.".
 -spec states([pos_integer()]) -> #{pos_integer() => {waits | held, pos_integer()} | begins}.
 states(Ids) -> #{Id => told(State) || Id <- Ids, State <- [state(Id)], State =/= ?NOT_BEGUN, State =/= ?RUNS, State =/= ?ENDED}.
 

@@ -1,15 +1,15 @@
 -module(witness_replay_fun).
 -moduledoc """
-Funs in terms of a recording, as funs of this VM.
+Translates funs of a recording to funs of this VM.
 
-A fun of a woven module names the digest of its code, and the woven code of a replay is another one than that of the
-recording. Both were made of the same module, and weaving adds no fun and moves none, so the fun with the same place in the
-module is meant. Where it does not have as many variables of its surroundings it is left as it is, and cannot be called.
+A fun of a woven module names the digest of its code, and the woven code of a replay differs from that of the recording. Both
+were made of the same module, and weaving neither adds nor moves a fun. So the fun with the same place in the module is the
+right one. If that fun has another arity, or another number of free variables, the fun is left as it is, and cannot be called.
 """.
 
 -export([local/1]).
 
--doc "The term with its funs.".
+-doc "The term, with its funs translated.".
 -spec local(term()) -> term().
 local(Fun) when is_function(Fun) -> function(Fun);
 local([Head | Tail] = List) ->
@@ -29,7 +29,7 @@ function(Fun) ->
         false -> Fun
     end.
 
-%% Also funs in its environment are meant.
+%% Funs in its environment are translated too.
 of_module(Fun, Module) ->
     [{_, Index}, {_, Digest}, {_, Arity}, {_, Env}] = [erlang:fun_info(Fun, Item) || Item <- [new_index, new_uniq, arity, env]],
     Md5 = erlang:get_module_info(Module, md5),
@@ -44,8 +44,8 @@ of_module(Fun, Module) ->
             end
     end.
 
-%% NEW_FUN_EXT: size, arity, digest, index, number of variables; then the module, the index again, another number, which the compiler
-%% makes of the code, the process that has made it, and the variables.
+%% NEW_FUN_EXT: size, arity, digest, index, number of variables; then the module, the index again, another number, which the
+%% compiler makes of the code, the process that has made it, and the variables.
 made(Arity, Md5, Index, Free, Terms) ->
     Bytes = <<Arity, Md5:16/binary, Index:32, Free:32, << <<(external(Term))/binary>> || Term <- Terms >>/binary>>,
     binary_to_term(<<131, 112, (byte_size(Bytes) + 4):32, Bytes/binary>>).
@@ -54,7 +54,8 @@ external(Term) ->
     <<131, External/binary>> = term_to_binary(Term),
     External.
 
-%% What the object code says of a fun: its arity with its variables, how many these are, and that number. It is read once.
+%% The object code's data of a fun: its arity including free variables, their number, and the number of the compiler. It is read
+%% once.
 lambda(Module, Md5, Index) ->
     Key = {?MODULE, Module, Md5},
     Lambdas = case persistent_term:get(Key, none) of

@@ -1,13 +1,15 @@
 -module(witness_replay_heap).
 -moduledoc """
-The heaps of processes that are replayed.
+The heap limits of replayed processes.
 
-A limit that the program sets (`max_heap_size`) ends no process here: how much a process takes in this VM, and when it collects, is not what it was
-in the recorded one. What the flag returns is what it was set to, and that a limit may have ended the process explains the end `killed`.
+*Limits of the program.* A limit that the program sets (`max_heap_size`) ends no process here: the size of a heap, and the times
+of its collections, differ from those in the recorded VM. The flag returns the value that it was set to (`flag/2`). If a limit
+may have ended the process, that explains the end `killed` (`is_limited/1`).
 
-A process that has nothing left but an end that may be that of a signal may go on for ever, and allocate. It gets a real limit then (`bound/1`): a little more than
-the program's own, or than twice what it has by now. That limit kills it silently, and the controller finds here who it was (`outgrown/1`). What it would have
-sent after that is not known, and told so.
+*Bounds of the replay.* A process that has nothing left but an end that may be a signal's may go on forever, and allocate. Then
+it gets a real limit (`bound/1`): slightly more than the program's own, or than twice the size that it has by then. If the VM
+kills the process at that limit, no report comes from it, but its row in a table remains. The controller finds the row
+(`outgrown/1`). What the process would have sent after that is not known, and is reported as such.
 """.
 
 -export([start/1, born/0, born/2, flag/2, min_heap_size/2, system/1, bound/1, is_limited/1, outgrown/1, forget/0]).
@@ -21,11 +23,12 @@ sent after that is not known, and told so.
 
 -define(BOUND, witness_replay_bound).
 
-%% Words: what the replay may take of a heap beyond what the program did; what a process without a limit may take besides.
+%% Words that the replay may use of a heap in addition to the program's; words that a process without a limit may use in
+%% addition.
 -define(MARGIN_WORDS, 262_144).
 -define(SPARE_WORDS, 4_194_304).
 
--doc "Called before any process begins, with the limit that processes of the recorded VM were born with.".
+-doc "Called before any process starts, with the default limit of the recorded VM.".
 -spec start(limit() | none) -> ok.
 start(Default) ->
     _ = ets:new(?BOUND, [named_table, public]),
@@ -40,7 +43,7 @@ default() -> persistent_term:get(?MODULE).
 
 kills(#{kill := Kill, size := Size}) -> Kill andalso Size > 0.
 
-%% Where a key is missing it is the system's.
+%% A missing key has the value of the default.
 limit(Size) when is_integer(Size) -> (default())#{size => Size};
 limit(Given) -> maps:merge(default(), maps:with([size, kill, error_logger, include_shared_binaries], Given)).
 
@@ -63,11 +66,11 @@ options(spawn_request, [_, _, Args, Options]) when is_list(Args) -> Options;
 options(spawn_request, [_, _, _, _, Options]) -> Options;
 options(_, _) -> [].
 
--doc "The recorded program has set what processes are born with from then on.".
+-doc "The program has set the default limit of processes that are spawned from then on.".
 -spec system(term()) -> ok.
 system(Given) -> defaults(limit(Given)).
 
--doc "A process sets the flag: what that returns, or raises.".
+-doc "A process sets the flag: the previous value, or an exception as in the VM.".
 -spec flag(term(), #process{}) -> {limit(), #process{}}.
 flag(Given, #process{heap = Before} = P0) ->
     ok = accepted(Given),
@@ -75,7 +78,7 @@ flag(Given, #process{heap = Before} = P0) ->
     _ = witness_replay_process:may_be_killed(P) andalso bound(P),
     {Before, P}.
 
-%% The VM says whether it is a limit, and takes it as one that does nothing.
+%% The VM checks whether it is a limit. Without `kill' it has no effect.
 accepted(Size) when is_integer(Size) -> set(#{size => Size, kill => false, error_logger => false});
 accepted(#{} = Given) ->
     case lists:all(fun is_boolean/1, maps:values(maps:with([kill, error_logger], Given))) of
@@ -88,7 +91,7 @@ set(Given) ->
     _ = erlang:process_flag(max_heap_size, Given),
     ok.
 
--doc "A process sets its least heap, which has to be below the program's limit, and not below the one that is set here.".
+-doc "A process sets its minimal heap size. The VM compares that with the program's limit, and not with the bound of the replay.".
 -spec min_heap_size(term(), #process{}) -> term().
 min_heap_size(Given, #process{heap = Limit} = P) ->
     ok = accepted(Limit),
@@ -98,7 +101,7 @@ min_heap_size(Given, #process{heap = Limit} = P) ->
         _ = witness_replay_process:may_be_killed(P) andalso bound(P)
     end.
 
--doc "The caller has nothing left but its end, and may go on for ever.".
+-doc "The caller has nothing left but its end, and may go on forever.".
 -spec bound(#process{}) -> ok.
 bound(#process{heap = Limit} = P) ->
     [{_, Now}, {_, Collection}] = process_info(self(), [total_heap_size, garbage_collection]),
@@ -120,7 +123,10 @@ binaries() ->
 -spec is_limited(#process{}) -> boolean().
 is_limited(#process{heap = Limit}) -> kills(Limit) orelse persistent_term:get({?MODULE, ever}).
 
--doc "Which process stood here, if its real limit has ended it. Asked by who hears that it has ended.".
+-doc """
+The recorded process of this live one, if that has a bound and has not come to its end by itself. Called when it has ended, or
+is to be killed.
+""".
 -spec outgrown(pid()) -> #process{} | none.
 outgrown(Slot) ->
     case ets:take(?BOUND, Slot) of

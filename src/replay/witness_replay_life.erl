@@ -1,7 +1,12 @@
 -module(witness_replay_life).
 -moduledoc """
-How processes that are replayed begin: those that the program spawns, and those that nobody has spawned who was recorded. The identity
-of a child is in the log of its parent.
+Starts replayed processes: those that the program spawns, and those without a recorded parent. The identity of a child is in the
+log of its parent.
+
+`m:witness_replay_slots` makes the live process of a recorded one when a process first needs it. The live process runs
+`place/1`, and waits. So messages can be there before the process starts. `begun/3` sends it the function to run. *Invariant:*
+the controller is notified of a child before the child can do anything (`child/3`). When the function has returned or raised,
+the interpreter compares that with the log (`witness_replay_course:finished/1`).
 """.
 
 -export([spawned/3, begun/2, begun/3, child/3, hibernate/2]).
@@ -22,7 +27,7 @@ place(Id) ->
             run(Module, Function, Args)
     end.
 
-%% Nothing may come behind the call but this: what catches is not the program's.
+%% Only the end may come after the call: this `try' is not the program's.
 -spec run(module(), atom(), [term()]) -> no_return().
 run(Module, Function, Args) ->
     try witness_replay_runtime:apply(Module, Function, Args) of
@@ -38,10 +43,10 @@ run(Module, Function, Args) ->
 spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_course:peeked(P)).
 
 by_log(Function, Args, {{spawn, Child}, P}) ->
-    %% Where the recording was cut, its birth may be missing.
+    %% If the recording was cut, the birth of the child may be missing.
     Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
     ok = witness_replay_flow:begins(P#process.id, P#process.flow),
-    %% Where another node cannot be reached the VM spawns a process here, which says so.
+    %% If another node cannot be reached, the VM spawns a process here that reports that.
     Start = case witness_record_runtime:elsewhere(Args) andalso witness_replay_births:known(Child) of
         {_, {_, _, With} = Begun} when is_list(With) -> witness_replay_results:known_funs(Begun);
         _ -> started_with(Args)
@@ -59,13 +64,13 @@ by_log(Function, Args, {{spawn, Child}, P}) ->
     end;
 by_log(Function, Args, {Entry, P}) -> witness_replay_results:answered({Entry, P}, erlang, Function, Args).
 
-%% With a node or without one, a fun or a function with its arguments.
+%% The arguments have a node or none, and a fun, or a function with its arguments.
 started_with([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([_, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
 started_with([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
 started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
 
--doc "Begins a process that another one has spawned: whoever looks after all hears of it before it can do anything.".
+-doc "Starts a process that another one has spawned. The controller is notified before the child can do anything.".
 -spec child(pos_integer(), {module(), atom(), [term()]}, witness_replay_heap:limit()) -> ok.
 child(Id, MFA, Heap) ->
     {Pid, _} = witness_replay_slots:slot(Id),
@@ -73,7 +78,7 @@ child(Id, MFA, Heap) ->
     Pid = begun(Id, MFA, Heap),
     ok.
 
--doc "Begins a process: who stands for it.".
+-doc "Starts a process. The result is its live process.".
 -spec begun(pos_integer(), {module(), atom(), [term()]}) -> pid().
 begun(Id, MFA) -> begun(Id, MFA, witness_replay_heap:born()).
 
@@ -87,8 +92,8 @@ begun(Id, MFA, Heap) ->
     Pid.
 
 -doc """
-The process hibernates until a message comes, and goes on with this function, or behind the call. In a replay it goes on at once, or ends there if
-that is what it did.
+The process hibernates until a message comes, and goes on with this function, or after the call. In a replay it goes on at once,
+or ends there if it did so in the recording.
 """.
 -spec hibernate([term()], witness_replay_process:process()) -> term().
 hibernate(Args, P) ->
@@ -102,7 +107,7 @@ hibernate(Args, P) ->
 
 goes_on([]) -> ok;
 goes_on(MFA) ->
-    %% The stack is thrown away: whoever sleeps again and again does not grow.
+    %% The stack is discarded, so a process that hibernates again and again does not grow.
     self() ! witness_awake,
     erlang:hibernate(?MODULE, awake, [MFA]).
 

@@ -1,8 +1,11 @@
 -module(witness_replay_log).
 -moduledoc """
-Reads a recording for the processes that replay it: a process of its own, since the files of a recording belong to who has
-opened them. Entries are given out by the dozen, and kept nowhere: what is in memory is a place in the log for each process that
-lives, and sixteen bytes for each exit reason once a process wants to know who shares its own.
+Reads a recording for the processes that replay it.
+
+The reader is a process of its own, since the files of a recording belong to the process that has opened them. It gives out
+entries in batches (`next/1`, called by `m:witness_replay_process`), and keeps none. *Invariant:* memory has one batch of
+entries for each live process. The reader itself keeps a place in the log for each live process. It also keeps sixteen bytes for
+each exit reason, from the first `shared/2` on.
 """.
 
 -export([start/1, next/1, birth/2, forget/1, shared/2]).
@@ -12,7 +15,7 @@ lives, and sixteen bytes for each exit reason once a process wants to know who s
 -doc "The next entries of a process, and whether there may be more.".
 -type entries() :: {[witness_log_recording:run()], More :: boolean()}.
 
-%% Entries given out at once.
+%% Entries of a batch.
 -define(BATCH, 64).
 
 -doc "Starts the reader. It ends with the caller.".
@@ -20,7 +23,8 @@ lives, and sixteen bytes for each exit reason once a process wants to know who s
 start(Recording) ->
     Owner = self(),
     spawn_link(fun() ->
-        %% Thousands may ask at the same time, and what is read is garbage soon: collecting that must not look at all who ask.
+        %% Thousands of processes may ask at the same time, and what is read is garbage soon. Its collection must not go through
+        %% all their messages.
         _ = process_flag(message_queue_data, off_heap),
         register(?MODULE, self()),
         Owner ! {?MODULE, ready},
@@ -31,7 +35,7 @@ start(Recording) ->
 -spec next(pos_integer()) -> {ok, entries()} | {error, witness_log_recording:error()}.
 next(Id) -> ask({next, Id}).
 
--doc "How a process was born, by the place of that in the recording.".
+-doc "The birth of a process, by the place of its block in the recording.".
 -spec birth(non_neg_integer(), pos_integer()) ->
     {ok, witness_log_recording_process:birth()} | none | {error, witness_log_recording:error()}.
 birth(Place, Id) -> ask({birth, Place, Id}).
@@ -51,7 +55,7 @@ ask(Question) ->
     ?MODULE ! {Question, self(), Ref},
     receive {Ref, Answer} -> Answer end.
 
-%% All exit reasons are read when the first question for one comes: to answer it takes as long.
+%% All exit reasons are read at the first question for one: a single answer takes as long.
 loop(Cursor, Places, Reasons, Recording) ->
     receive
         {{next, Id}, From, Ref} ->
@@ -86,7 +90,7 @@ read(Id, Cursor, Places) ->
         {error, _} = Error -> {Error, Places}
     end.
 
-%% Who has nothing left but its end knows that.
+%% A process that has nothing left but its end has to know that, so the end comes with the batch.
 entries(0, Place, Entries) ->
     case witness_log_recording_cursor:next(Place) of
         {ok, {exit, _} = Exit, _} -> {done, lists:reverse(Entries, [Exit])};
@@ -101,7 +105,7 @@ entries(N, Place, Entries) ->
         {error, _} = Error -> Error
     end.
 
-%% For each reason but `normal' the process that ended with it, or `many'. An end that cannot be read is none.
+%% For each reason except `normal' the process that ended with it, or `many'. An end that cannot be read does not count.
 reasons(Recording) ->
     lists:foldl(fun(Id, Reasons) ->
         case witness_log_recording:fold_runs(fun({exit, _} = Exit, _) -> Exit; (_, Exit) -> Exit end, none, Id, Recording) of

@@ -1,19 +1,28 @@
 -module(witness_replay_messages).
 -moduledoc """
-Messages of processes that are replayed: which one a `receive` takes is in the log of the receiver, and sends go to the process that
-stands for the receiver, with the number of the sender. What the recorder keeps with its contents comes from the log, and is not sent.
+Receives and sends of replayed processes.
+
+*Receives* (`take/4`, `wait/2`). The next entry in the log of the receiver names the message: the earliest one of a sender that
+matches (`from`), one with its content (`content`), or none, since the time is over (`timeout`). Messages of other senders that
+come meanwhile are queued, by sender (`m:witness_replay_process`). If the log has a hash or the contents of a message, the
+message that was taken is compared with it.
+
+*Sends* (`send/3`). A message goes to the live process of the receiver (`m:witness_replay_slots`), with the identifier of the
+sender. The sender may be throttled (`m:witness_replay_flow`). *Invariant:* each message comes from one source. Messages that
+the recorder keeps with their contents come from the log, and are not sent.
 """.
 
 -export([take/4, wait/2, send/3]).
 
 -include("src/replay/witness_replay_process.hrl").
 
-%% Messages that may wait at a process for which one sends that has nothing else left to do.
+%% A process that has nothing left but its end, and sends, waits while more messages than this are in the mailbox of its
+%% receiver.
 -define(CROWD, 10_000).
 
-%% --- taken -----------------------------------------------------------------------
+%% --- receives --------------------------------------------------------------------
 
--doc "A `receive` of woven code, as `m:witness_weave_runtime` has it.".
+-doc "A `receive` of woven code, as `m:witness_weave_runtime` defines it.".
 -spec take(module(), fun((tuple(), term()) -> boolean()) | none, tuple(), timeout() | term()) -> [term()] | timeout | term().
 take(Module, Match, Bound, Time) ->
     case get(?KEY) of
@@ -24,7 +33,7 @@ take(Module, Match, Bound, Time) ->
                     put(?KEY, {asked, Module, P}),
                     Request
             end;
-        %% Until it is back here it was outside.
+        %% The process has answered a request for its state (`m:witness_replay_stop`). Until it is back here it was outside.
         {asked, Module, P} ->
             witness_replay_course:keep(P),
             take(Module, Match, Bound, Time);
@@ -73,7 +82,7 @@ followed({'DOWN', _, process, Pid, _}, #process{id = Id, flow = Flow}) when is_p
     end;
 followed(_, _) -> ok.
 
-%% An alias goes with its monitor.
+%% If its monitor has ended, an alias may end too.
 told_of({'DOWN', Monitor, _, _, _}, P) when is_reference(Monitor) -> witness_replay_process:unalias({monitor, Monitor}, P);
 told_of(_, P) -> P.
 
@@ -83,7 +92,7 @@ from(From, Match, P) ->
         {none, P1} -> next(From, Match, P1)
     end.
 
-%% The same where nothing is there of this sender that matches: what is there is not looked at again, only what comes.
+%% The same if no queued message of this sender matches: these are not checked again, only new ones.
 next(From, Match, P) ->
     case arrival(From, P) of
         {From, Via, Msg} ->
@@ -103,7 +112,7 @@ took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
         false -> witness_replay_tell:took(From, P, checked(Msg, Passed))
     end.
 
-%% The next message of anybody. Nothing else that comes is a list.
+%% The next message of any sender. No other message that comes is a list.
 arrival(From, #process{flow = Flow}) ->
     receive
         [Sender | Msg] -> sent_by(Sender, Msg)
@@ -119,7 +128,7 @@ arrival(From, #process{flow = Flow}) ->
 sent_by({Sender, Alias}, Msg) -> {Sender, Alias, Msg};
 sent_by(Sender, Msg) -> {Sender, none, Msg}.
 
-%% What the log says of the message besides.
+%% Compares the message with its hash or contents, if the log has them.
 checked(Msg, P) ->
     case witness_replay_course:given() of
         #{checked := false} -> taken_is(Msg, P);
@@ -156,9 +165,9 @@ wait(Match, Time) ->
         _ -> prim_eval:'receive'(Match, Time)
     end.
 
-%% --- sent ------------------------------------------------------------------------
+%% --- sends -----------------------------------------------------------------------
 
--doc "A send by this function of `erlang`: what that returns.".
+-doc "A send by this function of `erlang`. The result is that of the function.".
 -spec send(atom(), [term()], witness_replay_process:process() | undefined) -> term().
 send(Function, [To, Msg | Options] = Args, Process) ->
     case Process of
@@ -177,7 +186,7 @@ send(Function, [To, Msg | Options] = Args, Process) ->
         _ -> erlang:apply(erlang, Function, Args)
     end.
 
-%% What does not follow from the arguments is in the log.
+%% A result that does not follow from the arguments is in the log.
 returned(Value, Function, Args) ->
     MFA = {erlang, Function, length(Args)},
     case witness_replay_course:looked(get(?KEY)) of
@@ -189,7 +198,7 @@ returned(Value, Function, Args) ->
             Value
     end.
 
-%% What was sent is seen where it is taken, so it is not compared here.
+%% The receiver checks the message when it takes it, so it is not compared here.
 announced(#{announced := true}) ->
     case witness_replay_course:looked(get(?KEY)) of
         {{sent, _, _}, P} -> witness_replay_course:keep(witness_replay_process:pop(P));
@@ -197,7 +206,8 @@ announced(#{announced := true}) ->
     end;
 announced(#{announced := false}) -> ok.
 
-%% Before it is on its way. What is sent to a name is told when the name was found, and other terms are nobody.
+%% A message is reported before it is sent. One to a name is reported when the log has said which process has the name. Other
+%% terms are no receivers.
 told_sent(To, Msg, P) when is_reference(To) ->
     _ = [ok = witness_replay_tell:leads({leads, Id}, P)
          || witness_replay_tell:is_whole(), Id <- [witness_replay_slots:aliased(To)], Id =/= none],
@@ -216,7 +226,7 @@ surely_sent(To, Msg, P) ->
             P1
     end.
 
-%% What a process sends to itself with options, or by an alias, comes from the log.
+%% A message of a process to itself with options, or by an alias, comes from the log.
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
 routed(To, Msg, _, _, #process{pid = To, id = Id, flow = Flow} = P) -> delivered(Id, {self(), Flow}, none, Msg, P);
 routed(To, Msg, _, _, P) when is_pid(To) ->
@@ -262,7 +272,7 @@ named(Msg, Function, Args, P) ->
         {Entry, P1} -> witness_replay_course:unanswered(Entry, {send, hd(Args)}, P1)
     end.
 
-%% Messages that the recorder keeps with their contents, whoever has sent them, come from the log.
+%% Messages that the recorder keeps with their contents, whichever process has sent them, come from the log.
 delivered(_, _, _, {'EXIT', _, _}, _) -> ok;
 delivered(_, _, _, {'DOWN', _, _, _, _}, _) -> ok;
 delivered(_, _, _, {spawn_reply, _, _, _}, _) -> ok;
@@ -276,13 +286,13 @@ delivered(Id, {Slot, Other}, Via, Msg, #process{id = Me, flow = Flow} = P) ->
         false -> witness_replay_flow:sent(Me, Flow, Id, Other)
     end.
 
-%% A process that was killed while it did nothing but send would go on for ever.
+%% A process that was killed while it did nothing but send would go on forever.
 throttled(Slot) ->
     case process_info(Slot, message_queue_len) of
         {message_queue_len, N} when N > ?CROWD -> receive after 10 -> throttled(Slot) end;
         _ -> ok
     end.
 
-%% Nobody is told outside but, if that is wanted, whoever watches.
+%% Nothing is sent to the outside. Output is reported, if that is wanted.
 outward({io_request, _, _, Request}) -> witness_replay_course:printed(Request);
 outward(_) -> ok.

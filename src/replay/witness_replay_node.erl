@@ -1,22 +1,31 @@
 -module(witness_replay_node).
 -moduledoc """
-Replays, inside the VM that is there for that: begins the first processes, hears of every end, and says what became of it.
+The controller of a replay, inside its VM: it starts the first processes, handles every end, and reports the result.
 
-A process that waits says for whom. When nothing runs any more, and processes still wait, nobody is left to send what they
-wait for. Where one of those has come to the end of its log without having ended, that is where the recording was cut, and those
-that wait for it stop there too. Otherwise they have diverged.
+Processes report to it (`witness_replay_course:told/1`): births, ends, divergences, output. It reports to `m:witness_replay_vm`
+over a port, and gets requests over it. *Invariant:* the VM ends, and gives the reason.
+
+A process that waits announces for which one (`m:witness_replay_flow`). If nothing runs any more, and processes still wait, none
+is left to send what they wait for. If one of them has come to the end of its log without having ended, the recording was cut
+there. Then those that wait for it stop there too. Otherwise they have diverged.
+
+The controller has two ways to see that nothing runs. One check is certain (`at_rest/1`). The other one compares several checks
+in succession, since a process may compute, load code, or be throttled meanwhile (`still/5`).
 """.
 
 -export([main/0]).
 
-%% Milliseconds without news after which it is looked whether anything still runs, and how often nothing must have.
+%% Milliseconds without a message after which the controller checks whether anything still runs.
 -define(QUIET_MS, 250).
-%% The same before it is looked for the first time, whether it is certain that nothing does.
+%% The same before the first check, which finds out whether it is certain that nothing runs.
 -define(SOON_MS, 20).
+%% The number of equal checks in succession after which nothing runs.
 -define(LOOKS, 4).
-%% How many times as long as a look has taken nobody looks again.
+%% The next check comes after this many times the duration of the last one.
 -define(SPARE, 8).
+%% The number of equal checks after which the controller waits no longer for a process that is busy.
 -define(LAST_LOOK, 120).
+%% Characters of a term in a report.
 -define(TERM, 1000).
 
 -record(state, {port :: port(),
@@ -30,17 +39,18 @@ that wait for it stop there too. Otherwise they have diverged.
                 look_ms = 0 :: non_neg_integer(),
                 seen = none :: none | uncertain | {term(), pos_integer()}}).
 
--doc "Starts to listen. Called while the VM boots.".
+-doc "Starts the controller. Called while the VM boots.".
 -spec main() -> ok.
 main() ->
     _ = spawn(fun listen/0),
     ok.
 
-%% Whatever happens, the VM ends. When the other side has gone the port says so, and nobody can be told.
+%% Whatever happens, the VM ends. If the other side has gone, the port reports that, and no process is left to report to.
 -spec listen() -> no_return().
 listen() ->
     process_flag(trap_exit, true),
-    %% It hears of every process: where it fell behind, each of its garbage collections would move all that it has not heard.
+    %% Every process reports to the controller. If it fell behind, each of its garbage collections would otherwise move all
+    %% queued messages.
     _ = process_flag(message_queue_data, off_heap),
     _ = process_flag(priority, high),
     try
@@ -56,7 +66,7 @@ listen() ->
         halt(0, [{flush, true}])
     end.
 
-%% Its boot script was read, so the folder of that goes, also where the process that made it was killed meanwhile.
+%% The boot script was read, so its folder is deleted, even if the process that made it was killed meanwhile.
 booted() ->
     maybe
         {ok, [[Boot]]} ?= init:get_argument(boot),
@@ -67,7 +77,7 @@ booted() ->
         _ -> ok
     end.
 
-%% What was told has been read.
+%% Waits until the other side has read all reports.
 heard(Port) ->
     receive
         {Port, {data, Data}} ->
@@ -79,7 +89,7 @@ heard(Port) ->
     end.
 
 started({start, Job}, Port) ->
-    %% A fault here is no silence.
+    %% A fault here is reported too.
     try begun(Job, Port) catch Class:Reason:Stack -> tell({failed, {Class, Reason, Stack}}, Port) end.
 
 begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
@@ -114,12 +124,12 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         {error, Reason} -> tell({refused, Reason}, Port)
     end.
 
-%% What was added to the table of calls since has no results in the recording.
+%% Functions that were added to the table of calls later have no results in the recording.
 answered(Functions, Recording) ->
     #{calls := Calls} = witness_log_recording:header(Recording),
     [Function || Function <- Functions, is_map_key(Function, Calls)].
 
-%% What the VM calls when a function is not there: woven, it can be used when all that it needs is loaded.
+%% The module that the VM calls when a function is not there. Woven, it can be used when all that it needs is loaded.
 handler(#{handler := Folder}) ->
     ok = code:ensure_modules_loaded([beam_lib, prim_eval, witness_replay_fun]),
     witness_record_handler:load(Folder).
@@ -133,7 +143,7 @@ traced(#{}) -> {ok, none}.
 
 tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 
-%% Those that nobody has spawned who was recorded.
+%% Starts the processes without a recorded parent.
 first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Start = witness_replay_fun:local(MFA),
@@ -186,7 +196,7 @@ replayed(#state{port = Port} = State) ->
         {'EXIT', Port, _} -> {failed, alone};
         {'EXIT', _, Reason} -> {failed, {reader, Reason}}
     after quiet(State) ->
-        %% Who waits for those that read events does not wait for the program.
+        %% A process that waits for the consumer of events does not wait for the program.
         case witness_replay_tell:is_behind() orelse witness_replay_stop:is_on() of
             true -> replayed(State#state{seen = uncertain});
             false ->
@@ -196,7 +206,7 @@ replayed(#state{port = Port} = State) ->
         end
     end.
 
-%% To look at very many takes long, and most of the time is theirs.
+%% To check very many processes takes long, and most of the time is theirs.
 quiet(#state{seen = none, look_ms = Last}) -> max(?SOON_MS, ?SPARE * Last);
 quiet(#state{look_ms = Last}) -> max(?QUIET_MS, ?SPARE * Last).
 
@@ -209,12 +219,13 @@ asked({limits, Limits}, #state{living = Living} = State) ->
 asked({look, Ref, Id}, #state{port = Port, living = Living} = State) ->
     tell({answer, Ref, case Living of #{Id := Slot} -> witness_replay_stop:look(Slot); #{} -> none end}, Port),
     replayed(State);
-%% It may not have begun yet.
+%% The process may not have started yet.
 asked({ask, Ref, Id}, State) ->
     _ = [ok = witness_replay_stop:ask(Pid, Ref) || {Pid, _} <- [witness_replay_slots:slot(Id)]],
     replayed(State).
 
-%% Who ended with another reason than its own was killed by somebody, or by what another one has ended with.
+%% A process has ended with another reason than the recorded one: a signal with the recorded reason has to explain that. Another
+%% process has sent it, or has ended with that reason.
 explained([], State) -> {finished, summary(identical, State)};
 explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
     case witness_replay_course:signalled(Pid, Reason)
@@ -225,22 +236,22 @@ explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
 
 unreadable(Error) -> {failed, {unreadable, unicode:characters_to_binary(witness_log_recording:format_error(Error))}}.
 
-%% It said so when it was being killed here.
+%% The controller has killed the process, which reported its own end at the same time.
 ended(Id, _, _, #state{living = Living} = State) when not is_map_key(Id, Living) -> State;
 ended(Id, How, At, #state{living = Living, ends = Ends, entries = Entries, cut = Cut} = State) ->
     #{How := N} = Ends,
     State#state{living = maps:remove(Id, Living), ends = Ends#{How := N + 1}, entries = Entries + At, seen = none,
                 cut = case How of cut -> Cut#{Id => []}; _ -> Cut end}.
 
-%% Those that live have passed some, too.
+%% Live processes have passed entries, too.
 summary(Outcome, #state{living = Living, begun = Begun, entries = Entries, ends = #{killed := Killed, cut := Cut}}) ->
     #{outcome => Outcome, processes => Begun, entries => lists:sum([Entries | [position(Slot) - 1 || Slot <- maps:values(Living)]]),
       killed => Killed, cut => Cut}.
 
 %% --- when nothing runs -----------------------------------------------------------
 
-%% Who waits, for a message or until another one has taken some, says so. Who is held looks
-%% often whether it still is.
+%% A process that waits, for a message or until another one has taken some, announces that. A throttled process often checks
+%% whether it still is, so its reductions do not count.
 look(#state{seen = none} = State) -> at_rest(State);
 look(#state{living = Living}) ->
     States = witness_replay_flow:states(maps:keys(Living)),
@@ -252,9 +263,9 @@ look(#state{living = Living}) ->
 
 judged(false, State) -> replayed(State#state{seen = uncertain});
 judged({true, Waits}, State) -> stuck(Waits, State);
-%% Looked at several times: a message may be on its way, and code may be being loaded.
+%% Several checks have to find the same: a message may be on its way, and code may be being loaded.
 judged({{Waits, _, _} = Now, States, Busy, Spinning}, #state{seen = {Now, N}} = State) ->
-    %% Those who would be begun may be what the others wait for.
+    %% The other processes may wait for those that are not spawned yet.
     case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
         true ->
             ok = witness_replay_flow:more(),
@@ -263,11 +274,11 @@ judged({{Waits, _, _} = Now, States, Busy, Spinning}, #state{seen = {Now, N}} = 
     end;
 judged({Now, _, _, _}, State) -> replayed(State#state{seen = {Now, 1}}).
 
-%% Whether all wait for messages, and no message is on its way: then nothing will ever run. Only processes that are replayed send to
-%% one another, and what is sent is in a mailbox, and whoever waits there was woken, when the send returns. Each is seen twice without having run
-%% in between, at rest and with nothing in its mailbox. So at the moment when the last one was seen first, none ran, and none had
-%% anything to take. One of which nobody knows here was begun by one that is known, or that somebody began who is: who begins another one tells it here
-%% first, and nothing that was told has not been heard.
+%% Whether all wait for messages, and no message is on its way: then nothing will ever run. Only replayed processes send to one
+%% another. When a send returns, the message is in the mailbox, and a receiver that waits there was woken. Each process is seen
+%% twice without having run in between, at rest and with an empty mailbox. So when the last one was seen for the first time,
+%% none ran, and none had anything to take. If the controller does not know a process, one that it knows has spawned it,
+%% directly or through others. But a parent notifies the controller first, and the controller has no message left.
 at_rest(#state{living = Living}) ->
     Ids = maps:keys(Living),
     maybe
@@ -281,7 +292,7 @@ at_rest(#state{living = Living}) ->
         _ -> false
     end.
 
-%% For whom, unless there is one that does not.
+%% The process that each one waits for; `false` if one does not wait.
 waits(Ids) -> waits(Ids, #{}).
 
 waits([], Waits) -> {true, Waits};
@@ -291,7 +302,7 @@ waits([Id | Ids], Waits) ->
         #{} -> false
     end.
 
-%% How much they have run so far.
+%% How much they have run so far; `false` if one is not at rest.
 resting([], Reductions) -> {true, Reductions};
 resting([Slot | Slots], Reductions) ->
     case process_info(Slot, [status, message_queue_len, reductions]) of
@@ -308,7 +319,7 @@ is_held(Id, States) ->
 
 reductions(Slot) -> process_info(Slot, [reductions, message_queue_len]).
 
-%% One that has ended would have said so: the VM has ended it, where another limit was given than that of the recorded one.
+%% A process that has ended would have reported it. So the VM has ended it, because it has another limit than the recorded VM.
 still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS ->
     case [Id || Id := Slot <- Busy, not is_process_alive(Slot)] of
         [Id | _] -> {failed, {process, Id, killed}};
@@ -316,13 +327,13 @@ still(N, Waits, Busy, Spinning, State) when N >= ?LOOKS ->
     end;
 still(_, _, _, _, State) -> replayed(State).
 
-%% A process without an entry left that computes for ever was killed meanwhile. As long as others wait for it, it may have
-%% something to say first.
+%% A process without an entry left that computes forever was killed meanwhile. As long as others wait for it, it may have
+%% something to send first.
 at_last(N, Waits, Busy, Spinning, State) when map_size(Spinning) > 0, map_size(Spinning) =:= map_size(Busy) ->
     case N < ?LAST_LOOK andalso lists:any(fun(For) -> is_map_key(For, Spinning) end, maps:values(Waits)) of
         true -> replayed(State);
         false -> replayed(maps:fold(fun(_, Slot, S) ->
-            %% It may just have ended by itself: then it says so.
+            %% It may just have ended by itself: then it reports that.
             case witness_replay_heap:outgrown(Slot) of
                 none -> S;
                 Process ->
@@ -343,7 +354,7 @@ at_last(N, Waits, Busy, Spinning, State) when N >= ?LAST_LOOK, map_size(Spinning
     told_waiting(lists:sort(maps:keys(Busy)), Waits, State);
 at_last(_, _, _, _, State) -> replayed(State).
 
-%% A process that had nothing left but its end was ended, here or by its bound.
+%% A process that had nothing left but its end was killed, by the controller or by its bound.
 killed(Process, State) ->
     {Id, How, At} = witness_replay_process:ends(Process),
     ok = witness_replay_tell:killed(Process),
@@ -367,14 +378,15 @@ told_waiting(Ids, Waits, State) ->
     Waiting = [waiting(Id, maps:get(Id, Waits, none), State) || Id <- lists:sublist(Ids, 10)],
     {finished, (summary(diverged, State))#{waiting => Waiting}}.
 
-%% Those that wait for one that has come to the end of a log that was cut, or for one that does.
+%% The processes that wait, directly or through others, for one that has come to the end of a log that was cut.
 closure(Waits, Stopped) ->
     case maps:filter(fun(Id, For) -> is_map_key(For, Stopped) andalso not is_map_key(Id, Stopped) end, Waits) of
         More when map_size(More) =:= 0 -> Stopped;
         More -> closure(Waits, maps:merge(Stopped, maps:map(fun(_, _) -> [] end, More)))
     end.
 
-%% All that its log still has is an end that may be that of a signal. One with another end comes to it, however long it computes.
+%% Whether its log has nothing left but an end that may be a signal's. A process with another end comes to it, however long it
+%% computes.
 spins(Slot) ->
     case replayed_process(Slot) of
         none -> false;
@@ -411,7 +423,7 @@ waiting(Id, For, #state{living = Living}) ->
     end,
     report(Id, position(Slot), Log, Program, witness_replay_course:stack(Stack), []).
 
-%% --- telling ---------------------------------------------------------------------
+%% --- reports ---------------------------------------------------------------------
 
 divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack, recent := Recent}) ->
     report(Id, At, entry(Log), program(Program), Stack, [entry(Entry) || Entry <- Recent]).
@@ -479,7 +491,7 @@ known(none) -> none.
 
 term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).
 
-%% What the program prints: functions that format it run here.
+%% The output of the program. Functions that format it run here.
 printed({put_chars, Text}) -> text(fun() -> Text end);
 printed({put_chars, _, Text}) -> text(fun() -> Text end);
 printed({put_chars, _, Module, Function, Args}) -> text(fun() -> apply(Module, Function, Args) end);

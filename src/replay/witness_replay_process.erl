@@ -1,11 +1,17 @@
 -module(witness_replay_process).
 -moduledoc """
-What a process that is replayed has in hand: the next entries of its log, and messages that were sent to it and that it
-has not taken, one queue for each sender. Of what it has taken it remembers the last, for a report.
+The state of a replayed process: the next entries of its log; the messages that were sent to it and that it has not taken, one
+queue for each sender; its active aliases; and its last entries, for a report.
 
-A message that was sent to an alias is there only if the alias was active. Whether it still was when the message came is
-not in the log, but only matters when the alias is not active any more: then a `receive` that names it, and would not take the
-same message with another reference, waits for what came before; to any other the message is one that never came.
+*Invariant:* the messages of each sender are first in, first out. The functions are pure, except that `peek/1` fetches entries
+(`m:witness_replay_log`). When only the end is left, `peek/1` and `pop/1` release the senders to this process
+(`m:witness_replay_flow`), and bound its heap (`m:witness_replay_heap`). `m:witness_replay_course` keeps the state in the
+dictionary of the process.
+
+*Aliases.* A message that was sent to an alias is there only if the alias was active when it came. The log does not say that. It
+matters only if the alias is not active any more. Then there are two cases. If a `receive` names the alias, so that it would not
+take the same message with another reference, the message came while the alias was active. For any other `receive`, it never
+came.
 """.
 
 -export([new/4, peek/1, pop/1, recent/1, ended/1, ends/1, may_be_killed/1, position/1, has_none/2]).
@@ -23,14 +29,14 @@ same message with another reference, waits for what came before; to any other th
 %% How many of the last entries are kept, at least.
 -define(RECENT, 10).
 
-%% Entries after which it waits for who traces it.
+%% Entries after which a process waits for the tracer.
 -define(TRACED, 1024).
 
 -doc "A process before its first entry.".
 -spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
 new(Id, Pid, Flow, Plain) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain}.
 
--doc "The next entry, `done` if there is none.".
+-doc "The next entry; `done` if there is none.".
 -spec peek(process()) -> {witness_log_recording:run() | done, process()} | {error, witness_log_recording:error()}.
 peek(#process{entries = [Entry | _]} = P) -> {Entry, P};
 peek(#process{more = false} = P) -> {done, P};
@@ -40,7 +46,7 @@ peek(#process{id = Id} = P) ->
         {error, _} = Error -> Error
     end.
 
--doc "Behind the entry that `peek/1` has given.".
+-doc "The process after the entry that `peek/1` has returned.".
 -spec pop(process()) -> process().
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
     ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
@@ -53,7 +59,8 @@ pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
         _ -> last(Passed)
     end.
 
-%% From here on it takes nothing: who sends to it need not wait for that. If it may go on for ever, its heap has a bound.
+%% If only the end is left, the process takes no message any more: senders need not wait for that. If it may go on forever, its
+%% heap gets a bound.
 last(#process{entries = [Entry, _ | _]} = P) when Entry =/= waited -> P;
 last(#process{flow = Flow} = P) ->
     _ = [witness_replay_flow:last(Flow) || ended(P)],
@@ -66,11 +73,11 @@ left({timeout, 1}, Entries) -> Entries;
 left({timeout, N}, Entries) -> [{timeout, N - 1} | Entries];
 left(_, Entries) -> Entries.
 
--doc "The last entries that it has passed, the latest one at the end, each as it stood then.".
+-doc "The last entries that it has passed, the latest one at the end, each as it was then.".
 -spec recent(process()) -> [witness_log_recording:run()].
 recent(#process{recent = Recent}) -> lists:reverse(lists:sublist(Recent, ?RECENT)).
 
--doc "Whether all that is left to do is to end.".
+-doc "Whether only its end is left.".
 -spec ended(process()) -> boolean().
 ended(#process{entries = [], more = false}) -> true;
 ended(#process{entries = [{exit, _}]}) -> true;
@@ -78,28 +85,28 @@ ended(#process{entries = [waited, {exit, _}]}) -> true;
 ended(#process{}) -> false.
 
 -doc """
-Whether it may already have been, or may not be any more, as far as its log says. One that waited when it was ended comes to that `receive`
-first.
+Whether the process may have ended already, by a signal or where the recording was cut, as far as its log says. One that waited
+when it was ended comes to that `receive` first.
 """.
 -spec may_be_killed(process()) -> boolean().
 may_be_killed(#process{entries = [_, _ | _]}) -> false;
 may_be_killed(#process{entries = [{exit, normal}]}) -> false;
 may_be_killed(P) -> ended(P).
 
--doc "How one ends that is ended from outside, with nothing left but that, and how many entries it has passed then.".
+-doc "How a process ends that is ended from outside with only its end left, and how many entries it has passed then.".
 -spec ends(process()) -> {pos_integer(), killed | cut, non_neg_integer()}.
 ends(#process{id = Id, at = At, entries = []}) -> {Id, cut, At};
 ends(#process{id = Id, at = At}) -> {Id, killed, At + 1}.
 
--doc "Which entry comes next, from 1.".
+-doc "The number of the next entry, from 1.".
 -spec position(process()) -> pos_integer().
 position(#process{at = At}) -> At + 1.
 
--doc "Whether nothing is there of this sender.".
+-doc "Whether no message of this sender is queued.".
 -spec has_none(pos_integer(), process()) -> boolean().
 has_none(From, #process{channels = Channels}) -> not is_map_key(From, Channels).
 
--doc "A message has come from a sender; `Via`: the alias it was sent to.".
+-doc "A message has come from a sender; `Via`: the alias that it was sent to.".
 -spec arrived(pos_integer(), none | reference(), term(), process()) -> process().
 arrived(From, Via, Msg, #process{channels = Channels} = P) ->
     {Out, In} = maps:get(From, Channels, {[], []}),
@@ -131,7 +138,10 @@ scan([{Via, Msg} = Item | Out], In, Match, P, Passed) ->
         false -> scan(Out, In, Match, P, [Item | Passed])
     end.
 
--doc "Whether a message that comes now would be taken, and the process then; `never`: it was sent to an alias that was not active any more.".
+-doc """
+Whether a `receive` takes a message that comes now, and the process then; `never`: the alias that it was sent to was not active
+any more.
+""".
 -spec would_take(none | reference(), term(), match(), process()) -> {true, process()} | false | never.
 would_take(Via, Msg, Match, P) ->
     case Match(Msg) of
@@ -144,7 +154,7 @@ would_take(Via, Msg, Match, P) ->
             end
     end.
 
-%% Whether one that matches was there.
+%% Whether a message that matches, and was sent to an alias, was there.
 is_one(Alias, _, _, #process{aliases = Aliases}) when is_map_key(Alias, Aliases) -> true;
 is_one(Alias, Msg, Match, _) -> case Match(renamed(Msg, Alias, make_ref())) of true -> never; false -> true end.
 
@@ -155,13 +165,13 @@ renamed(Term, Alias, Other) when is_map(Term) -> maps:from_list(renamed(maps:to_
 renamed(Term, _, _) -> Term.
 
 -doc """
-An alias is active: until it is said not to be (`explicit`), also until its monitor has gone (`monitor`), or until a message
-has come (`once`).
+An alias is active: until the process deactivates it (`explicit`), also until its monitor has gone (`monitor`), or also until a
+message has come (`once`).
 """.
 -spec alias(reference(), explicit | monitor | once, process()) -> process().
 alias(Alias, How, #process{aliases = Aliases} = P) -> P#process{aliases = Aliases#{Alias => How}}.
 
--doc "An alias is not active any more. `monitor`: if it is one of a monitor.".
+-doc "An alias is not active any more. `monitor`: its monitor has gone, which an explicit alias survives.".
 -spec unalias({any | monitor, reference()}, process()) -> process().
 unalias({Which, Alias}, #process{aliases = Aliases} = P) ->
     case Aliases of
@@ -171,8 +181,8 @@ unalias({Which, Alias}, #process{aliases = Aliases} = P) ->
     end.
 
 -doc """
-What all aliases of a process have in common, and no other reference has: the VM makes them with the process in the last two of their five
-words. Any other reference is its own.
+The part that all aliases of a process have in common, and no other reference has: the VM puts the process into the last two of
+their five words. For any other reference the result is the reference itself.
 """.
 -spec owner(reference()) -> binary() | reference().
 owner(Ref) ->

@@ -1,10 +1,10 @@
-%% That of the recorder.
+%% The key of the recorder.
 -define(KEY, '$witness_record').
 
-%% entries: those that were fetched; more: whether there may be others. at: how many it has passed; limit: how many it may. channels: messages that
-%% came from a sender and were not taken, the earliest first, and behind them the latest first. recent: the latest first, each as it stood then.
-%% peer: to whom it has sent last, and who stands for that. plain: nobody wants to know of messages but who takes them. owners: what is to be
-%% forgotten of its aliases. heap: the limit that the program has set.
+%% entries: the fetched ones; more: whether there may be others. at: how many the process has passed; limit: how many it may pass.
+%% channels: for each sender the messages that were not taken, the earliest first, and behind them the latest first. recent: the latest
+%% first, each as it was then. peer: the process that it sent to last, with its slot. plain: no process but the receiver needs its
+%% messages. owners: the rows of its aliases to delete. heap: the limit that the program has set.
 -record(process, {id :: pos_integer(),
                   pid :: pid(),
                   entries = [] :: [witness_log_recording:run()],

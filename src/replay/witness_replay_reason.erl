@@ -1,21 +1,21 @@
 -module(witness_replay_reason).
 -moduledoc """
-Exit reasons of the same process, recorded and replayed: whether they are the same but for stack traces, in which frames of
-the recorder and of the replay stand, and for the digest of the code of a fun, which is woven for the one or for the other.
+Compares exit reasons of the same process, recorded and replayed. Two things may differ: stack traces, which have frames of the
+recorder or of the replay, and the digest of the code of a fun. That code was woven for one or the other.
 """.
 
 -export([same/2, digest/1, has_stack/1]).
 
--doc "Whether two reasons are the same but for stack traces.".
+-doc "Whether two reasons are the same except for stack traces and digests of code.".
 -spec same(term(), term()) -> boolean().
 same(Same, Same) -> true;
 same(A, B) -> shown(plain(A)) =:= shown(plain(B)).
 
--doc "What two reasons have in common if they are the same in that way, and no others.".
+-doc "A digest that two reasons share if they are the same in that way.".
 -spec digest(term()) -> binary().
 digest(Reason) -> erlang:md5(term_to_binary(shown(plain(Reason)), [deterministic])).
 
--doc "Whether it has a stack trace: it is that of a crash.".
+-doc "Whether a reason has a stack trace: it is that of a crash.".
 -spec has_stack(term()) -> boolean().
 has_stack(Reason) -> plain(Reason) =/= Reason.
 
@@ -24,7 +24,7 @@ plain([Head | Tail]) -> [plain(Head) | plain(Tail)];
 plain(Term) when is_tuple(Term) -> list_to_tuple([plain(Element) || Element <- tuple_to_list(Term)]);
 plain(Term) -> Term.
 
-%% A fun by its place in its module, and its environment.
+%% A fun is compared by its place in its module, and its environment.
 shown(Fun) when is_function(Fun) ->
     case erlang:fun_info(Fun, type) of
         {type, local} ->

@@ -1,7 +1,13 @@
 -module(witness_replay_results).
 -moduledoc """
-What calls of processes that are replayed return or raise is in their log, and nothing is executed. Calls that act on other processes
-do nothing: what comes of them is in the logs of those.
+Answers the calls of replayed processes from their logs.
+
+*Invariant:* what a call returns or raises comes from the log, and the call is not executed. If the next entry is not that of
+the call, the interpreter decides how the process ends (`m:witness_replay_course`). Calls that act on other processes
+(`effect/3`) do nothing: their consequences are in the logs of those processes.
+
+Some results matter for later calls, so this module notes them: aliases that are active (`m:witness_replay_process`), compiled
+patterns (`m:witness_replay_compiled`), limits of heaps (`m:witness_replay_heap`).
 """.
 
 -export([result/3, foreign/3, answered/4, returned/4, raised/5, known_funs/1, effect/3, halt/2, leaving/3, hibernates/2]).
@@ -20,7 +26,7 @@ result(Module, Function, Args) ->
         _ -> erlang:apply(Module, Function, Args)
     end.
 
--doc "The same, of a function that is not woven. What it does inside is outside. Processes that it starts are told by the log.".
+-doc "The same, of a function that is not woven. What it does inside is outside. The log names the processes that it starts.".
 -spec foreign(module(), atom(), [term()]) -> term().
 foreign(Module, Function, Args) ->
     case get(?KEY) of
@@ -32,7 +38,7 @@ foreign(Module, Function, Args) ->
         _ -> erlang:apply(Module, Function, Args)
     end.
 
-%% Recordings of earlier builds have no results of these.
+%% Recordings of earlier builds have no results of these functions.
 is_asked(Module, Function) when Module =:= re; Module =:= binary; Function =:= is_compiled_ms ->
     #{compiled := Compiled} = witness_replay_course:given(),
     Compiled;
@@ -49,7 +55,7 @@ foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
     end;
 foreign_answered(Peeked, Module, Function, Args) -> answered(Peeked, Module, Function, Args).
 
--doc "What the log answers a call with.".
+-doc "Answers a call with this entry of the log.".
 -spec answered({witness_log_recording:run() | done, witness_replay_process:process()}, module(), atom(), [term()]) -> term().
 answered({Entry, P}, Module, Function, Args) ->
     MFA = {Module, Function, length(Args)},
@@ -62,7 +68,7 @@ answered({Entry, P}, Module, Function, Args) ->
         _ -> unanswered(Entry, {call, Module, Function, Args}, P, MFA)
     end.
 
-%% Of calls that make a reference only those that return are in the log. They fail where their arguments are wrong.
+%% Calls that make a reference are in the log only if they return. They fail if their arguments are wrong.
 -spec unanswered(witness_log_recording:run() | done, term(), #process{}, mfa()) -> no_return().
 unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Function =:= alias; Function =:= make_ref ->
     {call, Module, Function, Args} = Call,
@@ -75,25 +81,25 @@ unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Fun
     end;
 unanswered(Entry, Call, P, _) -> witness_replay_course:unanswered(Entry, Call, P).
 
--doc "A call returns this value, which the log has.".
+-doc "A call returns this value, which is in the log.".
 -spec returned(mfa(), [term()], term(), witness_replay_process:process()) -> term().
 returned(MFA, Args, Value, P) ->
     ok = witness_replay_tell:did({call, MFA, Args, Value}, P),
     witness_replay_course:keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
     real(MFA, Args, Value).
 
-%% What is made of these is only good for functions that are executed.
+%% Only functions that are executed use the results of these.
 real({Module, Function, _}, Args, Value) when Function =:= match_spec_compile; Module =:= re; Module =:= binary ->
     ok = witness_replay_compiled:made({Module, Function, Args}, Value),
     Value;
 real(_, _, Value) -> known_funs(Value).
 
--doc "Funs of the recording as funs of this VM.".
+-doc "Translates funs of the recording to funs of this VM.".
 -spec known_funs(term()) -> term().
 known_funs(Value) when is_atom(Value); is_number(Value); is_pid(Value); is_reference(Value); is_binary(Value) -> Value;
 known_funs(Value) -> witness_replay_course:unseen(witness_replay_fun, local, [Value]).
 
-%% Which aliases are active.
+%% Notes which aliases are active, and the default limit of heaps.
 remembered({erlang, monitor, 3}, [_, _, Options], Ref, P) -> monitored(Options, Ref, P);
 remembered({erlang, alias, 0}, _, Ref, P) -> alias(Ref, explicit, P);
 remembered({erlang, alias, 1}, [Options], Ref, P) ->
@@ -129,7 +135,7 @@ alias(Ref, How, #process{id = Id, owners = Owners} = P) ->
     New = witness_replay_slots:alias(Ref, Id),
     witness_replay_process:alias(Ref, How, P#process{owners = New ++ Owners}).
 
--doc "Raises what the call of a function has raised.".
+-doc "Raises the exception of a call.".
 -spec raised(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
 raised(Class, Reason, Module, Function, Args) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
@@ -169,7 +175,7 @@ possible(unlink, [To] = Args) -> is_pid(To) orelse is_port(To) orelse raised(err
 possible(demonitor, [Ref] = Args) -> is_reference(Ref) orelse raised(error, badarg, erlang, demonitor, Args);
 possible(_, _) -> true.
 
-%% A signal to itself has come when the call returns.
+%% A signal of the process to itself has arrived when the call returns.
 effected(Function, [Pid | _], #process{pid = Pid} = P) when Function =:= exit; Function =:= exit_signal ->
     case witness_replay_course:peeked(P) of
         {{exit, _}, P1} -> witness_replay_course:stopped(killed, witness_replay_process:pop(P1));
@@ -187,7 +193,7 @@ effected(display, [Term], _) ->
     true;
 effected(_, _, _) -> true.
 
--doc "A call that raises an exit is about to be made.".
+-doc "The program is about to make a call that raises an exit.".
 -spec leaving(atom(), [term()], witness_replay_process:process() | undefined) -> ok.
 leaving(exit, [normal], _) -> ok;
 leaving(raise, [exit, normal, _], _) -> ok;
@@ -198,7 +204,10 @@ leaving(Function, [Class | _] = Args, Process) when Function =:= exit; Class =:=
     end;
 leaving(raise, _, _) -> ok.
 
--doc "The process hibernates. It goes on if it has woken; otherwise a signal has ended it there, or the recording has.".
+-doc """
+The process hibernates. It goes on if it has woken in the recording. Otherwise a signal has ended it there, or the recording was
+cut there.
+""".
 -spec hibernates([term()], witness_replay_process:process()) -> ok | no_return().
 hibernates(Args, P0) ->
     case is_marked(hibernate, Args) of

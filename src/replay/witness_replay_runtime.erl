@@ -1,11 +1,11 @@
 -module(witness_replay_runtime).
 -moduledoc """
-What woven code calls while it is replayed (`m:witness_weave_runtime`), in the process that runs it.
+The functions that woven code calls while it is replayed (`m:witness_weave_runtime`), in the process that runs it.
 
-A process that is replayed has what it needs in its dictionary, under a key that the program does not see (that of the
-recorder, so that the dictionary has the same order). Everybody else is outside, and passes through: a `receive` receives.
+A replayed process has its state in its dictionary, under a key that the program does not see. It is the key of the recorder, so
+the dictionary has the same order. Any other process is outside, and its calls pass through: a `receive` receives.
 
-What a process asks for, the next entry of its log answers:
+*Invariant:* the next entry of the log of a process answers what it asks for:
 
 | The program | The log | Then |
 |---|---|---|
@@ -19,9 +19,12 @@ What a process asks for, the next entry of its log answers:
 | anything | nothing more | the recording was cut here, and so it ends here |
 | anything | anything else | a divergence |
 
-Processes have the pids of the recording, and so have references: none of them is known to the VM. Sends go to the process
-that stands for the receiver, with the sender's identifier. Links, monitors, exit signals and timers are not there: what
-comes of them is in the log.
+The functions here only find the process and pass on the call: to `m:witness_replay_messages` (receives and sends),
+`m:witness_replay_results` (calls) and `m:witness_replay_life` (spawns).
+
+Processes have the pids and references of the recording: the VM knows none of them. A send goes to the live process of the
+receiver, with the sender's identifier. There are no links, monitors, exit signals and timers: their consequences are in the
+log.
 """.
 -behaviour(witness_weave_runtime).
 
@@ -85,7 +88,7 @@ leave(erlang, Function, Args) ->
 -doc false.
 leaving(Function, Args) -> witness_replay_results:leaving(Function, Args, get(?KEY)).
 
-%% Code that a program itself has loaded was not woven: such a recording is refused.
+%% The code that a program loads itself was not woven: such a recording is refused.
 -doc false.
 load(erlang, Function, [Module, Code] = Args) when is_atom(Module), is_binary(Code) ->
     case witness_replay_loads:may_load(Module, Code) of
@@ -97,7 +100,7 @@ load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
 -doc false.
 unseen(Module, Function, Args) -> witness_replay_course:unseen(Module, Function, Args).
 
-%% --- what a process is shown of itself -------------------------------------------
+%% --- what a process sees of itself -----------------------------------------------
 
 -doc false.
 information(erlang, process_info, Args) -> shown(result(0, erlang, process_info, Args)).
@@ -117,7 +120,7 @@ dictionary(erlang, erase, []) ->
     _ = [put(?KEY, P) || {?KEY, P} <- All],
     [Entry || Entry <- All, not is_own(Entry)].
 
-%% As while it was recorded.
+%% The same as in the recorded VM.
 -doc false.
 token(erlang, Function, Args) ->
     case witness_record_runtime:is_token_call(Function, Args) of
@@ -132,7 +135,7 @@ stack(Stack) -> witness_replay_course:stack(Stack).
 caught({'EXIT', {Reason, [Frame | _] = Stack}}) when tuple_size(Frame) =:= 4 -> {'EXIT', {Reason, stack(Stack)}};
 caught(Value) -> Value.
 
-%% --- what is known at run time only ----------------------------------------------
+%% --- calls that are known only at run time ---------------------------------------
 
 -doc false.
 apply(erlang, apply, [Module, Function, Args]) ->

@@ -1,16 +1,17 @@
 -module(witness_replay_sleepers).
 -moduledoc """
-Who is held and sleeps, so that others can wake it before its time is over.
+Parks blocked processes (`m:witness_replay_flow`), so that others can wake them before their time is over.
 
-Each sleeps at an alias of its own, to which it is sent. When it gets up that is none any more, and what still came is taken away: a
-message that stayed there would count as one that the process has not taken.
+Each parked process makes an alias of its own, and wake-up messages go to that alias. *Invariant:* a process that goes on has no
+wake-up message in its mailbox. Such a message would count as one that the process has not taken. So when a process is unparked,
+it deactivates its alias, and removes the wake-up messages that came before.
 """.
 
 -export([start/0, lies_down/3, sleep/2, gets_up/3, forget/2, wake/2, wake/1, wake/0]).
 
 -export_type([for/0]).
 
--doc "What somebody sleeps for.".
+-doc "The state in `m:witness_replay_flow` of a parked process: what it waits for.".
 -type for() :: integer().
 
 -define(SLEEPERS, ?MODULE).
@@ -21,14 +22,16 @@ start() ->
     ?SLEEPERS = ets:new(?SLEEPERS, [named_table, public, ordered_set]),
     ok.
 
--doc "The caller, who is this process, is going to sleep. From now on it can be woken. `End`: whose end wakes it too.".
+-doc """
+The caller, which is process `Id`, is going to sleep. From now on it can be woken. `End`: the end of this process wakes it too.
+""".
 -spec lies_down(for(), pos_integer(), End :: pid() | none) -> reference().
 lies_down(For, Id, End) ->
     Alias = case End of none -> alias(); Pid -> monitor(process, Pid, [{alias, explicit_unalias}]) end,
     true = ets:insert(?SLEEPERS, {{For, Id}, Alias}),
     Alias.
 
--doc "It sleeps so many milliseconds at most.".
+-doc "It sleeps this many milliseconds at most.".
 -spec sleep(reference(), non_neg_integer()) -> woken | ended | over.
 sleep(Alias, Ms) ->
     receive
@@ -37,7 +40,7 @@ sleep(Alias, Ms) ->
     after Ms -> over
     end.
 
--doc "It goes on.".
+-doc "It is unparked, and goes on.".
 -spec gets_up(for(), pos_integer(), reference()) -> ok.
 gets_up(For, Id, Alias) ->
     ok = forget(For, Id),
@@ -47,17 +50,17 @@ gets_up(For, Id, Alias) ->
 
 flushed(Alias) -> receive Alias -> flushed(Alias) after 0 -> ok end.
 
--doc "It will not go on.".
+-doc "It cannot be woken any more.".
 -spec forget(for(), pos_integer()) -> ok.
 forget(For, Id) ->
     true = ets:delete(?SLEEPERS, {For, Id}),
     ok.
 
--doc "Wakes this process, if it sleeps for that.".
+-doc "Wakes this process, if it sleeps in that state.".
 -spec wake(for(), pos_integer()) -> ok.
 wake(For, Id) -> lists:foreach(fun({_, Alias}) -> Alias ! Alias end, ets:lookup(?SLEEPERS, {For, Id})).
 
--doc "Wakes all who sleep for that.".
+-doc "Wakes all that sleep in that state.".
 -spec wake(for()) -> ok.
 wake(For) -> woken({For, '_'}).
 

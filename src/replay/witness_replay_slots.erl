@@ -1,29 +1,29 @@
 -module(witness_replay_slots).
 -moduledoc """
-Who stands in this VM for the processes of the recording: for those that live, and for those that somebody has to do with
-before they begin. Of those that have ended nothing is kept.
+The process table: the live process of each recorded process, and the owner of each alias.
 
-With it go the numbers by which all see whom it waits for (`m:witness_replay_flow`).
+A slot is a live process with its numbers (`m:witness_replay_flow`). The first process that spawns a recorded process, or sends
+to it, makes its slot. So a slot may be there before the process starts. Nothing is kept of a process that has ended.
 
-Who is looked for has a row here, or has not begun, or has ended. Of that there is a bit for each process; it is set before the rows of who ends
-go, so who finds none knows what that means when it looks there afterwards.
+*Invariant:* a process without a row has ended, or was not needed yet. A bit for each process says that it has ended. `ended/2`
+sets the bit before it deletes the rows. So a process that finds no row learns from the bit, read afterwards, what that means.
 """.
 
 -export([start/1, slot/1, known/1, any/1, begun/3, ended/2, receiver/1, alias/2, aliased/1, forget/1]).
 
 -export_type([slot/0]).
 
--doc "Who stands for a process, and its numbers.".
+-doc "A live process, and its numbers.".
 -type slot() :: {pid(), witness_replay_flow:flow()}.
 
 -define(SLOTS, witness_replay_slots).
 -define(PIDS, witness_replay_pids).
 -define(ALIASES, witness_replay_aliases).
 
-%% So many bits of a word are used: with one more numbers would need memory.
+%% So many bits of a word are used: with one more the values would be bignums, which need memory.
 -define(BITS, 59).
 
-%% Rows that are looked at at a time.
+%% Rows that are read at a time.
 -define(ROWS, 1000).
 
 -doc "Makes the tables, for processes up to this one.".
@@ -32,7 +32,7 @@ start(Last) ->
     _ = [ets:new(Table, [named_table, public, {read_concurrency, true}]) || Table <- [?SLOTS, ?PIDS, ?ALIASES]],
     persistent_term:put(?MODULE, atomics:new(Last div ?BITS + 1, [])).
 
--doc "Who stands for a process, made when it is needed first. `none`: it has ended.".
+-doc "The live process of a recorded one, made when it is needed first. `none`: it has ended.".
 -spec slot(pos_integer()) -> slot() | none.
 slot(Id) ->
     case known(Id) of
@@ -41,7 +41,7 @@ slot(Id) ->
         ended -> none
     end.
 
--doc "The same, where it is there.".
+-doc "The same, but nothing is made.".
 -spec known(pos_integer()) -> slot() | not_begun | ended.
 known(Id) ->
     case ets:lookup(?SLOTS, Id) of
@@ -49,7 +49,7 @@ known(Id) ->
         [] -> case has_ended(Id) of true -> ended; false -> not_begun end
     end.
 
-%% It may have begun, and ended, meanwhile.
+%% It may have started, and ended, meanwhile.
 made(Id) ->
     Pid = spawn(witness_replay_life, place, [Id]),
     Flow = witness_replay_flow:new(),
@@ -62,7 +62,7 @@ made(Id) ->
             slot(Id)
     end.
 
--doc "Whether it is so for the numbers of any of those that are there from the first look to the last.".
+-doc "Whether the test holds for the numbers of any process that is there from the start of the search to its end.".
 -spec any(fun((witness_replay_flow:flow()) -> boolean())) -> boolean().
 any(Is) ->
     true = ets:safe_fixtable(?SLOTS, true),
@@ -73,7 +73,7 @@ any(Is) ->
 any(_, '$end_of_table') -> false;
 any(Is, {Flows, Next}) -> lists:any(Is, Flows) orelse any(Is, ets:select(Next)).
 
--doc "A process is about to begin.".
+-doc "A process is about to start.".
 -spec begun(pos_integer(), pid(), slot()) -> ok.
 begun(Id, Pid, Slot) ->
     true = ets:insert(?PIDS, {Pid, Id, Slot}),
@@ -87,7 +87,7 @@ ended(Id, Pid) ->
     true = ets:delete(?SLOTS, Id),
     ok.
 
-%% Others may set other bits of the word, or the same, meanwhile.
+%% Other processes may set other bits of the word, or the same one, meanwhile.
 has_ended(Id, Ended) ->
     At = Id div ?BITS + 1,
     Word = atomics:get(Ended, At),
@@ -98,7 +98,7 @@ has_ended(Id, Ended) ->
 
 has_ended(Id) -> atomics:get(persistent_term:get(?MODULE), Id div ?BITS + 1) band (1 bsl (Id rem ?BITS)) =/= 0.
 
--doc "The process that has a pid, and who stands for it. `none`: it is outside.".
+-doc "The process that has this recorded pid, and its live process. `none`: it is outside.".
 -spec receiver(pid()) -> {pos_integer(), slot() | none} | none.
 receiver(Pid) ->
     case ets:lookup(?PIDS, Pid) of
@@ -110,16 +110,18 @@ receiver(Pid) ->
             end
     end.
 
--doc "A process has made an alias: what has to be forgotten with it, if that is new. All that one makes have a row together.".
+-doc """
+A process has made an alias. The result is what to delete when it ends, if that is new. All aliases of a process share a row.
+""".
 -spec alias(reference(), pos_integer()) -> [term()].
 alias(Ref, Id) ->
     Owner = witness_replay_process:owner(Ref),
     New = ets:insert_new(?ALIASES, {Owner, Id}),
-    %% Another one's there would be told by the end of the caller.
+    %% If the row belonged to another process, the caller would fail here, and its end would be reported.
     Id = aliased(Ref),
     [Owner || New].
 
--doc "Whose alias it is, as long as that lives.".
+-doc "The process that owns an alias, as long as it is alive.".
 -spec aliased(reference()) -> pos_integer() | none.
 aliased(Ref) ->
     case ets:lookup(?ALIASES, witness_replay_process:owner(Ref)) of
@@ -127,6 +129,6 @@ aliased(Ref) ->
         [] -> none
     end.
 
--doc "Who has made aliases has ended.".
+-doc "A process that has made aliases has ended.".
 -spec forget([term()]) -> ok.
 forget(Owners) -> lists:foreach(fun(Owner) -> ets:delete(?ALIASES, Owner) end, Owners).

@@ -1,12 +1,13 @@
 -module(witness_replay_stop).
 -moduledoc """
-Stops processes that are replayed when they have passed a number of entries of their log, and asks them what they are at: so one can look at
-a run at a point of it.
+Stops replayed processes when they have passed a number of entries of their logs, and asks them for their state. So
+`m:witness_step_live` can inspect a run at one point.
 
-A process stops when it wants its next entry. One that stops in a `receive` of a behaviour of OTP is asked for its state as `sys` does: it
-gets the request as a message, answers, and comes back to the same `receive`. Until then it counts as one that is not replayed, so what it
-calls is no entry, and its answer really goes to who has asked. The receive has to be that of a module that handles such messages (it exports
-`system_continue/3`): others would take the request for a message of the program.
+A process stops when it wants its next entry. If it stops in a `receive` of an OTP behaviour, it is asked for its state as `sys`
+does: it gets the request as a message, answers, and comes back to the same `receive`. *Invariant:* no request is an entry.
+Until the process is back, it counts as one that is not replayed. So its calls have no entries, and its answer really goes to
+the controller. The module with the `receive` has to handle such messages (it exports `system_continue/3`): others would take
+the request for a message of the program. Any other process answers with its stack.
 """.
 
 -export([start/1, is_on/0, limited/1, wait/1, wait_in/3, raise/2, ask/2, look/1]).
@@ -15,20 +16,21 @@ calls is no entry, and its answer really goes to who has asked. The receive has 
 
 -define(LIMITS, witness_replay_limits).
 
--doc "Limits of processes, by their numbers; others are not to begin. `none`: nobody stops.".
+-doc "Limits of processes, by their identifiers; others stop before their first entry. `none`: no process stops.".
 -spec start(#{pos_integer() => non_neg_integer() | infinity} | none) -> ok.
 start(none) -> ok;
 start(Limits) ->
     ?LIMITS = ets:new(?LIMITS, [named_table, public, {read_concurrency, true}]),
     ok = persistent_term:put(?MODULE, on),
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
-    %% One that has stopped takes nothing and does not end, and who sends to it or begins others has to come to its own limit.
+    %% A stopped process takes nothing and does not end. Processes that send to it, or spawn, have to come to their own limits,
+    %% so none may be throttled.
     witness_replay_flow:let_go().
 
 -spec is_on() -> boolean().
 is_on() -> persistent_term:get(?MODULE, off) =:= on.
 
--doc "A process that begins, with its limit.".
+-doc "A process with its current limit.".
 -spec limited(#process{}) -> #process{}.
 limited(#process{id = Id} = P) ->
     case is_on() of
@@ -36,7 +38,7 @@ limited(#process{id = Id} = P) ->
         false -> P
     end.
 
--doc "A process that has passed its limit waits here until that is raised.".
+-doc "A process that has reached its limit waits here until that is raised.".
 -spec wait(#process{}) -> #process{}.
 wait(P) ->
     case limited(P) of
@@ -50,7 +52,7 @@ wait(P) ->
             end
     end.
 
--doc "The same in a `receive`: it may take a request for its state first.".
+-doc "The same in a `receive`: the process may take a request for its state first.".
 -spec wait_in(module(), witness_replay_process:match(), #process{}) -> #process{} | [term(), ...].
 wait_in(Module, Match, P) ->
     case limited(P) of
@@ -69,7 +71,7 @@ wait_in(Module, Match, P) ->
             end
     end.
 
-%% It looks at itself, since its stack is its own.
+%% The process reads its own stack.
 answer(Ref, Where) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     {backtrace, Backtrace} = process_info(self(), backtrace),
@@ -80,22 +82,22 @@ controller() ->
     #{controller := Controller} = witness_replay_course:given(),
     Controller.
 
--doc "Lets processes go on to other limits, these that live among them.".
+-doc "Raises limits, and lets live processes go on to them.".
 -spec raise(#{pos_integer() => non_neg_integer() | infinity}, [pid()]) -> ok.
 raise(Limits, Slots) ->
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
     lists:foreach(fun(Slot) -> Slot ! witness_raised end, Slots).
 
 -doc """
-Asks a process what it is at. The answer comes when it has stopped: `{ok, State}`, or where it is, its stack and that with the values
-on it, as `{{witness_state, Ref}, Answer}` to who looks after the replay.
+Asks a process for its state. When it has stopped, the controller gets the answer as `{{witness_state, Ref}, Answer}`. `Answer`
+is `{ok, State}`, or where the process is, its stack, and the stack with the values on it.
 """.
 -spec ask(pid(), term()) -> ok.
 ask(Slot, Ref) ->
     Slot ! {witness_ask, Ref},
     ok.
 
--doc "The same of one that does not stop.".
+-doc "The same for a process that does not stop.".
 -spec look(pid()) -> {running, [tuple()], binary()}.
 look(Slot) ->
     case process_info(Slot, [current_stacktrace, backtrace]) of

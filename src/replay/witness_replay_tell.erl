@@ -1,17 +1,17 @@
 -module(witness_replay_tell).
 -moduledoc """
-Tells what processes do while they are replayed, from inside the VM that is there for that. `m:witness_replay_events`
-makes events of it.
+Reports what replayed processes do, from inside the VM of the replay. `m:witness_replay_events` makes events of the reports.
 
-Each process tells what it does when it does it, and a process of its own, the teller, passes it on in blocks. A message
-is told as sent before it is on its way, and as taken by who has taken it; what is sent to a process of the same node is
-in its mailbox when the send returns. So what is told comes in an order that agrees with cause and effect.
+Each process reports an action when it does it. A process of its own, the teller, passes the reports on in blocks, over a port
+to `m:witness_replay_vm`. *Invariant:* the order of the reports agrees with cause and effect. The sender reports a message
+before it sends it, and the receiver reports it after it has taken it. A message to a process of the same node is in its mailbox
+when the send returns, if the receiver keeps its messages on its heap, as the teller does.
 
-Whoever reads what is told says when it wants more. Until then only a few blocks are on their way, and when too much
-waits for the teller, who has something to tell waits too.
+*Backpressure.* The consumer of the reports says when it wants more (`more/0`). Until then only a few blocks are on their way.
+If too many reports wait for the teller, a process with a further report waits too.
 
-What a process sends when its log has nothing more but an end that may be that of a signal, nobody knows to have
-happened: it is told as *unsure*. Of one that sends for ever only the beginning is.
+*Unsure sends.* If the log of a process has nothing left but an end that may be a signal's, its sends may not have happened.
+They are reported as *unsure*. Of a process that sends forever only the first ones are reported.
 """.
 
 -export([start/1, start/2, is_on/0, is_whole/0, more/0, is_behind/0, asked/2, finish/0]).
@@ -21,30 +21,32 @@ happened: it is told as *unsure*. Of one that sends for ever only the beginning 
 
 -include("src/replay/witness_replay_process.hrl").
 
--doc "What a process of the recording did, at which of its entries; behind so many of them, for what is no entry.".
+-doc "A report: a process, its entry, and what it did. For an action that is no entry: the number of entries before it.".
 -type told() :: {Id :: pos_integer(), Entry :: non_neg_integer(), what()}.
 
--doc "`lost`: from here on it sends what is not told. Processes are told with what they are called, which only this VM knows of a fun.".
+-doc """
+`lost`: what it sends from here on is not reported. Births and spawns have the signature, which for a fun only this VM knows.
+""".
 -type what() :: {born, witness_event:signature()} | {spawn, Child :: pos_integer(), witness_event:signature()} | {send, To :: term(), Msg :: term(), sure | unsure} | lost
               | {recv, From :: pos_integer() | outside, Msg :: term()} | {exit, ended | killed, Reason :: term()}
               | detail().
 
 -doc """
-What is told besides to who wants to have the whole: with each thing its stack; calls, and times that were over; and before a
-message that is not sent to a pid who gets it, before a process that is spawned the function that does it, and its options.
+What is reported in addition if all details are wanted: the stack of each report; calls, and timeouts. Before a message that is
+not sent to a pid: the process that gets it. Before a spawn: the function that spawns, and its options.
 """.
 -type detail() :: {at, Stack :: [tuple()], what() | detail()}
                 | {call, mfa(), Args :: [term()], Value :: term()} | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
                 | {effect, mfa(), Args :: [term()]} | timeout
                 | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 
-%% Of a block; blocks that nobody has read; what may wait for the teller.
+%% Reports of a block; blocks that were not read yet; reports that may wait for the teller.
 -define(BLOCK, 200).
 -define(BLOCKS, 4).
 -define(CROWD, 10_000).
 %% Milliseconds after which a block is passed on that is not full.
 -define(PAUSE, 20).
-%% Of each process.
+%% Unsure sends that each process reports.
 -define(UNSURE, 1_000).
 -define(UNSURE_TABLE, witness_replay_unsure).
 
@@ -55,7 +57,7 @@ message that is not sent to a pid who gets it, before a process that is spawned 
                  unread = 0 :: non_neg_integer(),
                  last = false :: boolean()}).
 
--doc "Begins to tell, over this port. Called by who looks after the replay, before anything is replayed.".
+-doc "Starts to report, over this port. The controller calls it before anything is replayed.".
 -spec start(port()) -> ok.
 start(Port) -> start(Port, false).
 
@@ -63,18 +65,18 @@ start(Port) -> start(Port, false).
 -spec start(port(), Whole :: boolean()) -> ok.
 start(Port, Whole) ->
     ok = persistent_term:put({?MODULE, whole}, Whole),
-    %% Processes use it, and loading it is nothing that they do.
+    %% Processes use this module, and must not load it as a step of theirs.
     {module, _} = code:ensure_loaded(witness_event_signature),
     Waiting = atomics:new(1, []),
     ?UNSURE_TABLE = ets:new(?UNSURE_TABLE, [named_table, public]),
     Teller = spawn_link(fun() -> loop(#teller{port = Port, waiting = Waiting}) end),
     persistent_term:put(?MODULE, {Teller, Waiting}).
 
--doc "Whether anybody wants to know.".
+-doc "Whether reports are wanted.".
 -spec is_on() -> boolean().
 is_on() -> persistent_term:get(?MODULE, off) =/= off.
 
--doc "Whether somebody wants to know every detail.".
+-doc "Whether every detail is wanted.".
 -spec is_whole() -> boolean().
 is_whole() -> persistent_term:get({?MODULE, whole}, false).
 
@@ -85,7 +87,7 @@ more() ->
     Teller ! more,
     ok.
 
--doc "Whether so much waits to be told that processes may wait for that.".
+-doc "Whether so many reports wait that processes may wait for the teller.".
 -spec is_behind() -> boolean().
 is_behind() ->
     case persistent_term:get(?MODULE, off) of
@@ -93,7 +95,7 @@ is_behind() ->
         {_, Waiting} -> atomics:get(Waiting, 1) > ?CROWD
     end.
 
--doc "Passes on all that was told before, whether anybody has read so far or not.".
+-doc "Passes on all reports so far, whether the consumer has read the previous ones or not.".
 -spec finish() -> ok.
 finish() ->
     case persistent_term:get(?MODULE, off) of
@@ -103,7 +105,7 @@ finish() ->
 
 %% --- what processes do -----------------------------------------------------------
 
--doc "A process begins that nobody has spawned who is replayed.".
+-doc "A process without a replayed parent starts.".
 -spec born(pos_integer(), {module(), atom(), [term()]}) -> ok.
 born(Id, MFA) ->
     case is_on() of
@@ -132,7 +134,7 @@ sent(To, Msg, Entry, #process{id = Id, at = At}) ->
             end
     end.
 
-%% What comes before an entry that is the process's own doing has happened.
+%% If the next entry is the process's own action, what comes before it has happened.
 surely(done) -> false;
 surely({exit, normal}) -> true;
 surely({exit, _}) -> false;
@@ -147,20 +149,20 @@ took(From, #process{id = Id, at = At}, [Msg] = Taken) ->
     ok = told({Id, At + 1, {recv, From, Msg}}, wait),
     Taken.
 
--doc "A process has ended, and passed its last entry. One that was cut tells nothing.".
+-doc "A process has ended, and passed its last entry. One that was cut reports nothing.".
 -spec ended(ended | killed | cut, #process{}) -> ok.
 ended(How, #process{id = Id, at = At, recent = [{exit, Reason} | _]}) when How =/= cut ->
     told({Id, At, {exit, How, Reason}}, wait);
 ended(_, _) -> ok.
 
--doc "A process is ended that has nothing left but its end. What it would have sent from here on, nobody knows.".
+-doc "A process was killed with nothing left but its end. It is not known what it would have sent from here on.".
 -spec killed(#process{} | none) -> ok.
 killed(#process{id = Id, at = At, entries = [{exit, Reason}]}) ->
     ok = told({Id, At, lost}, no_wait),
     told({Id, At + 1, {exit, killed, Reason}}, no_wait);
 killed(_) -> ok.
 
--doc "A process does what is no event, by its next entry, if somebody wants to know that.".
+-doc "A process does something that is no event, by its next entry. This is reported if every detail is wanted.".
 -spec did(detail(), #process{}) -> ok.
 did(What, #process{id = Id, at = At}) ->
     case is_whole() of
@@ -168,7 +170,7 @@ did(What, #process{id = Id, at = At}) ->
         false -> ok
     end.
 
--doc "The same, for what is no entry.".
+-doc "The same, for an action that is no entry.".
 -spec acts(detail(), #process{}) -> ok.
 acts(What, #process{id = Id, at = At}) ->
     case is_whole() of
@@ -176,7 +178,7 @@ acts(What, #process{id = Id, at = At}) ->
         false -> ok
     end.
 
--doc "What it is about to send or to spawn goes there.".
+-doc "A detail of what the process is about to send or to spawn.".
 -spec leads(detail(), #process{}) -> ok.
 leads(What, #process{id = Id, at = At}) ->
     case is_whole() of
@@ -185,7 +187,7 @@ leads(What, #process{id = Id, at = At}) ->
     end.
 
 told({Id, Entry, What} = Told, Wait) ->
-    %% Who looks after the replay tells of others.
+    %% With `no_wait' the controller reports about another process, so its own stack does not matter.
     case Wait =:= wait andalso is_whole() of
         true ->
             {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
@@ -193,7 +195,7 @@ told({Id, Entry, What} = Told, Wait) ->
         false -> passed_on(Told, Wait)
     end.
 
-%% Who looks after the replay must not wait: it passes on that blocks were read.
+%% The controller must not wait: it passes on that blocks were read.
 passed_on(Told, Wait) ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
@@ -205,7 +207,10 @@ passed_on(Told, Wait) ->
             end
     end.
 
--doc "Waits until a process has seen all that was sent to it before, or has ended: it goes with the port, and then nobody wants to know any more.".
+-doc """
+Waits until a process has handled all that was sent to it before, or has ended. The teller ends with the port, and then no
+reports are wanted any more.
+""".
 -spec asked(reached | finish, pid()) -> ok.
 asked(Question, Pid) ->
     Ref = monitor(process, Pid),
@@ -235,7 +240,7 @@ loop(#teller{told = Told, size = Size, unread = Unread} = T) ->
     after case Size of 0 -> infinity; _ -> ?PAUSE end -> loop(passed(T))
     end.
 
-%% What was told before the end stands before it in the mailbox.
+%% Reports that were sent before `finish' precede it in the mailbox.
 passed(#teller{size = 0} = T) -> T;
 passed(#teller{unread = Unread, last = false} = T) when Unread >= ?BLOCKS ->
     receive

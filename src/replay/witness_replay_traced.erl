@@ -1,10 +1,11 @@
 -module(witness_replay_traced).
 -moduledoc """
-The calls of one function in a replay, and what they return, by a trace session of OTP.
+Finds the calls of one function in a replay, and what they return, by a trace session of OTP.
 
-Who is traced tells in the same order of the entries that it passes (`witness_replay_process:new/4`, `pop/1`), so behind which entry a call
-was made is known without looking at the process, which runs on meanwhile. It waits for the tracer every so many entries, so no more than
-that is on its way. Modules are not loaded again while the program runs, so a pattern stays where it is.
+The tracer also gets the entries that a traced process passes (`witness_replay_process:new/4`, `pop/1`). *Invariant:* trace
+messages of a process keep the order of its actions. So the last entry before a call is the one after which it was made,
+although the process runs on meanwhile. Every 1,024 entries a process waits for the tracer (`caught_up/0`), so the trace
+messages on their way are bounded. Modules are not loaded again while the program runs, so a trace pattern stays where it is.
 """.
 
 -export([start/2, caught_up/0, finish/1, used/0, format_error/1]).
@@ -13,17 +14,17 @@ that is on its way. Modules are not loaded again while the program runs, so a pa
 
 -include("src/replay/witness_replay_process.hrl").
 
--doc "A function by its name; `any`: whatever its arity. A module of Elixir may be without its prefix.".
+-doc "A function by its name; `any`: of every arity. A module of Elixir may be without its prefix.".
 -type named() :: {Module :: binary(), Function :: binary(), arity() | any}.
 
 -doc """
-A call, of a process behind this entry of its log. Arguments and results as text, the first thousand characters of each; `none`: it did not
-return.
+A call that a process made after this entry of its log. Arguments and results are text, the first 1,000 characters of each;
+`none`: it did not return.
 """.
 -type call() :: #{id := pos_integer(), entry := non_neg_integer(), function := mfa(), args := [binary()],
                   result := {returned, binary()} | {raised, error | exit | throw, binary()} | none}.
 
--doc "Calls of a process in the order in which it made them. `complete`: there are no more.".
+-doc "The calls of each process are in the order in which it made them. `complete`: there are no more.".
 -type found() :: #{calls := [call()], complete := boolean()}.
 
 -doc "Why a function cannot be traced.".
@@ -38,7 +39,7 @@ return.
 %% Functions of a module that an error names.
 -define(NAMED, 20).
 
-%% at: the last entry of a process. open: its calls that have not returned, the last one first.
+%% at: the last entry of each process. open: its calls that have not returned, the last one first.
 -record(tracer, {session :: trace:session(),
                  functions :: [mfa()],
                  at = #{} :: #{pid() => {pos_integer(), non_neg_integer()}},
@@ -46,13 +47,14 @@ return.
                  calls = #{} :: #{pos_integer() => call()},
                  complete = true :: boolean()}).
 
--doc "Traces from here on. `Woven`: the folders whose modules are replayed.".
+-doc "Starts to trace. `Woven`: the folders of replayed modules.".
 -spec start(named(), Woven :: [file:filename()]) -> {ok, traced()} | {error, reason()}.
 start({Name, Function, Arity}, Woven) ->
     maybe
         {ok, Module} ?= module(Name, Woven),
         {ok, Functions} ?= functions(Module, Function, Arity),
-        %% It is there before who makes it has to wait, and it may get all that was sent, however large.
+        %% With the highest priority, the tracer handles a message before the process that makes it has to wait. Messages are
+        %% off its heap, since it may get very many and large ones.
         Tracer = spawn_opt(fun() -> receive {session, Session} -> loop(#tracer{session = Session, functions = Functions}) end end,
                            [link, {priority, max}, {message_queue_data, off_heap}]),
         Session = trace:session_create(?MODULE, Tracer, []),
@@ -102,18 +104,18 @@ functions(Module, Function, Arity) ->
             end
     end.
 
-%% What the compiler and weaving have added.
+%% Functions that the compiler and weaving have added.
 is_added(<<"-", _/binary>>) -> true;
 is_added(Name) -> Name =:= ~"module_info".
 
 is_built_in({Module, Function, Arity}) ->
     erlang:is_builtin(Module, Function, Arity) orelse lists:member({Function, Arity}, Module:module_info(nifs)).
 
--doc "Modules that the replay itself calls in the processes that it replays: such a call would look like one of the program.".
+-doc "Modules that the replay itself calls in replayed processes: such a call would look like one of the program.".
 -spec used() -> [module()].
 used() -> [atomics, beam_lib, code, lists, maps].
 
--doc "A process that is replayed waits until what it did was seen, if somebody wants to know.".
+-doc "A replayed process waits until the tracer has seen what it did, if there is a tracer.".
 -spec caught_up() -> ok.
 caught_up() ->
     case persistent_term:get(?MODULE, none) of
@@ -121,7 +123,7 @@ caught_up() ->
         Tracer -> witness_replay_tell:asked(reached, Tracer)
     end.
 
--doc "What was called. Nobody is traced any more.".
+-doc "Ends tracing. The result is the calls.".
 -spec finish(traced()) -> found().
 finish({Session, Tracer}) ->
     Delivered = trace:delivered(Session, all),
@@ -149,7 +151,7 @@ loop(#tracer{at = At} = T) ->
         {finish, From, Ref} ->
             #tracer{calls = Calls, complete = Complete} = T,
             From ! {Ref, #{calls => [maps:get(N, Calls) || N <- lists:sort(maps:keys(Calls))], complete => Complete}};
-        %% Of others than those that are replayed.
+        %% Calls of processes that are not replayed.
         {trace, _, call, _, _} -> loop(T)
     end.
 
@@ -158,7 +160,7 @@ called(Slot, {Module, Function, Arity}, Args, #tracer{at = At, calls = Calls} = 
     N = map_size(Calls) + 1,
     Call = #{id => Id, entry => Entry, function => {Module, Function, Arity}, args => [term(Arg) || Arg <- Args], result => none},
     opened(Slot, N, T#tracer{calls = Calls#{N => Call}});
-%% From here on these functions are called without anybody being told, so no stack grows for a call that is not kept.
+%% From here on these functions are not traced, so no stack grows for a call that is not kept.
 called(Slot, _, _, #tracer{session = Session, functions = Functions, complete = Complete} = T) ->
     _ = [trace:function(Session, MFA, false, [local]) || Complete, MFA <- Functions],
     opened(Slot, more, T#tracer{complete = false}).

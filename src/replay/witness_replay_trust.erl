@@ -1,10 +1,11 @@
 -module(witness_replay_trust).
 -moduledoc """
-What a recording would have a replay run, for people who are to decide whether that may run: the call, the folders, and the modules with
-their digests. Nothing of it is loaded.
+Shows what a recording would have a replay run: the call, the folders, and the modules with their digests. From that a person
+can decide whether it may run. *Invariant:* nothing of the recording is loaded.
 
-A header is data from outside. What a replay uses of it has the form that the recorder gives it, or the recording is refused (`check/1`): so
-folders are absolute, and do not depend on where a command is given.
+A header is data from outside. What a replay uses of it has to have the form that the recorder gives it, or the recording is
+refused (`check/1`). So folders are absolute, and do not depend on where a command is given. `m:witness_replay` calls this
+module before it prepares the code.
 """.
 
 -export([check/1, named/1, format/2]).
@@ -14,11 +15,12 @@ folders are absolute, and do not depend on where a command is given.
 -doc """
 - `call`: the function, or the application, as text; `none`: the header names none;
 - `folders`: of the modules;
-- `modules`: those that this Erlang/OTP does not have like that, with the digest of each (`witness_weave_objects:digest/1`); `otp`: how many it has.
+- `modules`: those that differ from the modules of this Erlang/OTP, with the digest of each (`witness_weave_objects:digest/1`);
+  `otp`: the number of those that do not differ.
 """.
 -type named() :: #{call := binary() | none, folders := [term()], modules := [{module(), binary()}], otp := non_neg_integer()}.
 
-%% Lines of a list, and characters of one.
+%% Lines of a list, and characters of a line.
 -define(LINES, 100).
 -define(TERM, 300).
 
@@ -67,7 +69,7 @@ are_atoms(Names) -> is_proper(Names) andalso lists:all(fun is_atom/1, Names).
 
 is_proper(Terms) -> is_list(Terms) andalso try length(Terms) >= 0 catch error:badarg -> false end.
 
--doc "What it names. The header has passed `check/1`.".
+-doc "What a header names. It has passed `check/1`.".
 -spec named(map()) -> named().
 named(#{code := #{pa := Folders}, digests := Digests} = Header) ->
     Known = otp(maps:keys(Digests)),
@@ -78,7 +80,8 @@ call(#{run := {Module, Function, Args}}) -> witness_event:format_signature({Modu
 call(#{app := App}) -> <<"the application ", (term(App))/binary>>;
 call(#{}) -> none.
 
-%% The digests of the modules in those folders of this Erlang/OTP that have one of these. The files are read as data, and their digests are kept.
+%% The digests of the modules in those folders of this Erlang/OTP that have one of these. The files are read as data, and their
+%% digests are kept.
 otp(Modules) ->
     Files = [File || Module <- Modules, File <- [code:where_is_file(lists:flatten(io_lib:format("~ts.beam", [Module])))], is_list(File),
                      lists:prefix(code:lib_dir() ++ "/", File)],

@@ -1,7 +1,10 @@
 -module(witness_replay_vm).
 -moduledoc """
-Looks after the VM of a replay, from outside. It is told what to do over a file descriptor, and tells what became of it over
-another one, as in `m:witness_record_vm`; it ends with the process that called, however that ends.
+Controls the VM of a replay, from outside.
+
+It starts the VM, sends it the job over one file descriptor, and gets its reports and its result over another one, as in
+`m:witness_record_vm`. Its partner inside is `m:witness_replay_node`, which the boot script starts (`m:witness_replay_boot`).
+*Invariant:* the VM ends when the calling process ends, for whatever reason.
 """.
 
 -include_lib("kernel/include/file.hrl").
@@ -12,9 +15,9 @@ another one, as in `m:witness_record_vm`; it ends with the process that called, 
 -define(MINUTE, 60).
 
 -doc """
-Starts the VM, and waits for what it tells in the end. What its processes do is told meanwhile, in the calling process,
-unless there is nobody to be told (`none`). Until it was told, no more than a few further blocks of it come. Who asks for the calls of a
-function is told of these, in the end.
+Starts the VM, and waits for its result. Meanwhile the calling process folds over what the processes of the replay report,
+unless there is no function (`none`). Until a block is folded, no more than a few further ones come. If the function is to get
+the calls of a function, these come at the end.
 """.
 -spec fold(none | fun((witness_replay_tell:told(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
            [binary()], witness_replay:options()) ->
@@ -42,7 +45,7 @@ wanted(none) -> #{events => false};
 wanted({Function, _}) -> #{events => false, calls_of => Function};
 wanted(_) -> #{events => true}.
 
-%% The port is another process's: what it sends is none of the caller's messages.
+%% The port belongs to another process, so its messages do not come to the caller.
 ended(Tag, Pid, Monitor, Fun, Acc) ->
     receive
         {Tag, Pid, Block} ->
@@ -56,8 +59,8 @@ ended(Tag, Pid, Monitor, Fun, Acc) ->
     end.
 
 -doc """
-Starts a VM in which each process stops where its limit is, for the calling process: it gets what the port gives. `Dir` is a folder to
-be deleted when the port is closed.
+Starts a VM in which each process stops at its limit. The calling process gets the messages of the port. `Dir` is a folder to
+delete when the port is closed.
 """.
 -spec open(witness_replay_code:code(), [binary()], #{pos_integer() => non_neg_integer() | infinity}, witness_replay:options()) ->
     {ok, port(), Dir :: file:filename()} | {error, witness_replay:reason()}.
@@ -82,8 +85,8 @@ folder(Options) ->
         {ok, Name}
     end.
 
-%% What was left where the caller and the VM were killed while that booted: a VM deletes its folder when it has read it. Processes of
-%% another container have other numbers.
+%% Deletes folders that remain if the caller and the VM were killed while that booted: a VM deletes its folder when it has read
+%% it. Processes of another container have other identifiers.
 sweep(Cache) ->
     Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
     lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY) orelse is_older(Dir, ?MINUTE) andalso is_alone(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
@@ -115,16 +118,16 @@ messages(Recording) ->
         #{} -> none
     end.
 
-%% Where it has ended as planned, nothing was cut.
+%% If the recording has ended as planned, no process was cut.
 counted(Report, #{complete := Complete, stopped := none}) -> Report#{complete => Complete, stopped => 0};
 counted(#{cut := Cut} = Report, #{complete := Complete}) -> Report#{complete => Complete, cut := 0, stopped => Cut}.
 
 started(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
-    %% Before OTP 28 a VM without a shell takes what is typed on the terminal of whoever steps.
-    %% It gets no input for that: `-noinput' would make an atom (`m:witness_replay_boot').
+    %% Before OTP 28 a VM without a shell reads what the user types on the terminal while stepping. So it gets no input:
+    %% `-noinput' would make an atom (`m:witness_replay_boot').
     Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
-        %% While it boots the first one comes first, and afterwards the last one. Either way that is Witness.
+        %% While the VM boots, the first folder has precedence, and afterwards the last one. Both are that of Witness.
         ++ ["-pa" | [Own | First] ++ lists:reverse([Own | Later])],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Port = open_port({spawn_executable, "/bin/sh"}, [nouse_stdio, exit_status, binary, {packet, 4},
@@ -134,7 +137,7 @@ started(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
     true = port_command(Port, term_to_binary({start, Job})),
     Port.
 
-%% What it tells comes from our own code, in a VM with the rights of this one.
+%% The messages come from our own code, in a VM with the rights of this one.
 heard(Port, Last, Told, Options) ->
     receive
         {Port, {data, Data}} ->
@@ -153,7 +156,7 @@ heard(Port, Last, Told, Options) ->
                     _ = Told([Found]),
                     heard(Port, Last, Told, Options);
                 Other ->
-                    %% It waits for that, since what is written to a VM that has ended closes the port, with what it has told unread.
+                    %% The VM waits for that: a write to a VM that has ended closes the port, and loses what was not read yet.
                     true = port_command(Port, term_to_binary(bye)),
                     heard(Port, Other, Told, Options)
             end;
@@ -161,7 +164,7 @@ heard(Port, Last, Told, Options) ->
         more ->
             true = port_command(Port, term_to_binary(more)),
             heard(Port, Last, Told, Options);
-        %% With the port the other VM goes too.
+        %% When the port closes, the other VM ends too.
         {'DOWN', _, process, _, _} -> {failed, alone};
         {Port, {exit_status, _}} when Last =/= none -> Last;
         {Port, {exit_status, Status}} -> {failed, {exit_status, Status}};
