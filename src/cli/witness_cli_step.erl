@@ -112,15 +112,15 @@ line(Line, S) ->
             ok = witness_cli_step_watch:busy([witness_text:clean(string:trim(Line)), ~" goes through the run"]),
             Done = does(Command, S),
             ok = witness_cli_step_watch:idle(),
-            told(Done, S);
+            answered(Done, S);
         {error, Text} -> wrong(2, Text, S)
     end.
 
-told({ok, Lines, S}, _) ->
+answered({ok, Lines, S}, _) ->
     print(Lines, S),
     S;
-told({none, Text}, S) -> wrong(3, Text, S);
-told({error, Text}, S) -> wrong(2, Text, S).
+answered({none, Text}, S) -> wrong(3, Text, S);
+answered({error, Text}, S) -> wrong(2, Text, S).
 
 wrong(Code, Text, S) ->
     witness_cli_io:note([Text, $\n]),

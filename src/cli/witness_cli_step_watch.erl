@@ -57,7 +57,7 @@ watched(Pid, Monitor, Said, #{terminal := Terminal, note := Note} = State) ->
             {true, Since, Text} ->
                 _ = Note(told(Text, Terminal)),
                 watched(Pid, Monitor, Said, State#{told := {Since, now_ms()}});
-            _ -> watched(Pid, Monitor, Said, State)
+            false -> watched(Pid, Monitor, Said, State)
         end
     end.
 
@@ -70,8 +70,8 @@ is_due(Said, #{terminal := Terminal, told := Told}) ->
                 {Since, At} -> now_ms() - At >= Pause;
                 _ -> now_ms() - Since >= ?FIRST_MS
             end,
-            case Due of true -> {true, Since, Text}; false -> wait end;
-        [] -> idle
+            case Due of true -> {true, Since, Text}; false -> false end;
+        [] -> false
     end.
 
 told(Text, true) -> [$\r, Text, ~"\e[K"];

@@ -80,7 +80,7 @@ static inline void batch_put(void **place, uint64_t event)
 
 #define NOBODY UINT64_C(0xBAD)
 
-/* What a call asked for, and the consumer to tell, or NOBODY. */
+/* What a call asked for, and the consumer to tell, or `NOBODY`. */
 typedef struct {
     bool done;
     unsigned todo;
