@@ -46,7 +46,7 @@ soak-inline: ## The loads in which every message is numbered, with 100,000 worke
 	@$(toolchain) && WITNESS_INLINE_WORKERS=100000 rebar3 ct --suite=test/witness_inline_SUITE --group=native --case=load_is_sound
 
 attach-races: ## Attach to a busy application and leave it again, 10,000 times: nothing is missed, nothing is left
-	@$(toolchain) && WITNESS_ATTACH_CYCLES=10000 rebar3 ct --suite=test/witness_attach_SUITE --case=races
+	@$(toolchain) && WITNESS_ATTACH_CYCLES=10000 rebar3 ct --suite=test/witness_run_attach_SUITE --case=races
 
 fuzz: ## 200,000 damaged specifications and two million damaged logs, never the same: each is read or refused
 	@$(toolchain) && WITNESS_FUZZ_INPUTS=200000 WITNESS_LOG_FUZZ_INPUTS=1000000 WITNESS_FUZZ_SEED=$$(date +%s) \

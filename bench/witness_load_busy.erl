@@ -1,5 +1,5 @@
 -module(witness_load_busy).
--moduledoc "A monitor that computes for a while at each event. Its steps are not bounded (`m:witness_monitor_bounded`).".
+-moduledoc "A monitor that computes for a while at each event. Its steps are not bounded (`m:witness_monitor_safety`).".
 -behaviour(witness_monitor).
 
 -export([init/3, handle_event/2]).

@@ -5,7 +5,7 @@ Says whether a trace of `m:witness_load` is sound: complete and in order from `i
 same two processes, and at the end each process must have seen what its arguments imply.
 
 `no` carries `{Fault, Event or counts}`. With the argument `empty` it reads every event and
-checks nothing: the cost of being monitored. Its steps are bounded (`m:witness_monitor_bounded`).
+checks nothing: the cost of being monitored. Its steps are bounded (`m:witness_monitor_safety`).
 """.
 -behaviour(witness_monitor).
 

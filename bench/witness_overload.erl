@@ -109,7 +109,7 @@ run(Options = #{load := {Workers, Alive, Requests}, pace := Pace}) ->
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     maps:merge(samples(Sampler),
-               #{source => Source, microseconds => Microseconds, budget => maps:get(memory, Given, witness_memory:available() div 4),
+               #{source => Source, microseconds => Microseconds, budget => maps:get(memory, Given, witness_options_memory:available() div 4),
                  summary => Summary, reasons => reasons(#{})}).
 
 -doc "The load, once the sampler has started.".
@@ -138,7 +138,7 @@ reasons(Counts) ->
 
 %% The memory of the buffers now.
 buffers(native, Run) ->
-    Session = witness_outline_births:session(births(Run)),
+    Session = witness_outline_dispatcher:session(births(Run)),
     fun() -> maps:get(bytes, witness_trace_native:counts(Session)) end;
 buffers(evm, _) ->
     fun() -> lists:sum([Bytes || P <- processes(), is_buffer(P), {memory, Bytes} <- [process_info(P, memory)]]) end.

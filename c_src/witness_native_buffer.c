@@ -1,5 +1,5 @@
 #include "witness_native_buffer.h"
-#include "witness_native_lock.h"
+#include "witness_shared_lock.h"
 #include "witness_native_memory.h"
 
 #include <stdlib.h>

@@ -227,7 +227,7 @@ static unsigned announce_in(ErlNifEnv *env, wn_run *run, wn_partition *partition
     wn_event init = event(run, am_init, child, parent, mfa);
     void *birth = wn_birth_new(env, &init, run->message_size);
     if (birth && wn_partition_birth(partition, birth, wn_birth_bytes(birth), &run->births_hub->budget) &&
-        wn_lane_join(&run->lanes[lane], partition)) {
+        wn_lane_join(&run->shards[lane], partition)) {
         int64_t read = atomic_fetch_add_explicit(&run->read, 1, memory_order_relaxed) + 1;
         if (read > atomic_load_explicit(&run->most_read, memory_order_relaxed))
             atomic_store_explicit(&run->most_read, read, memory_order_relaxed);
@@ -332,7 +332,7 @@ static void born(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM p
         tracee = wn_slot_insert(slot, child, partition, is_new);
     if (tracee) {
         tracee->held = held;
-        if (is_new && run->lanes && !naming.group && !naming.apart) {
+        if (is_new && run->shards && !naming.group && !naming.apart) {
             todo = announce_in(env, run, partition, child, parent, mfa, &consumer);
         } else if (partition) {
             if (is_new)

@@ -35,9 +35,9 @@ static void run_gone(ErlNifEnv *env, void *object)
     wn_names_free(&run->names);
     if (run->hub)
         wn_hub_drain(run->hub);
-    for (unsigned i = 0; run->lanes && i < run->lane_count; i++)
-        wn_lane_clear(&run->lanes[i]);
-    free(run->lanes);
+    for (unsigned i = 0; run->shards && i < run->lane_count; i++)
+        wn_lane_clear(&run->shards[i]);
+    free(run->shards);
     if (run->births)
         wn_partition_release(run->births);
     if (run->central)
@@ -137,7 +137,7 @@ static bool read_names(ErlNifEnv *env, ERL_NIF_TERM list, wn_names *names)
 #define LANE_ENOUGH 16u
 
 /* NULL if none are asked for, or there is no memory. */
-static wn_lane *lanes(unsigned count, wn_hub *hub)
+static wn_lane *shards(unsigned count, wn_hub *hub)
 {
     wn_lane *made = count ? calloc(count, sizeof *made) : NULL;
     for (unsigned i = 0; made && i < count; i++)
@@ -169,11 +169,11 @@ static ERL_NIF_TERM new_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     run->lane_count = lane_count;
     if (run->hub) {
         run->hub->drop_birth = wn_birth_drop;
-        run->lanes = lanes(lane_count, run->hub);
+        run->shards = shards(lane_count, run->hub);
     }
     if (run->births_hub)
         run->births = wn_partition_new(run->births_hub, false);
-    if (!run->hub || !run->births || (lane_count && !run->lanes) || !wn_table_init(&run->table, slots) || !read_names(env, argv[0], &run->names))
+    if (!run->hub || !run->births || (lane_count && !run->shards) || !wn_table_init(&run->table, slots) || !read_names(env, argv[0], &run->names))
         return enif_make_badarg(env);
     ERL_NIF_TERM births = wn_handle_make(env, run->births);
     return births ? enif_make_tuple2(env, result, births) : enif_make_badarg(env);
@@ -280,7 +280,7 @@ static wn_lane *lane_of(ErlNifEnv *env, const ERL_NIF_TERM argv[], wn_run **run)
 {
     unsigned number;
     *run = wn_run_of(env, argv[0]);
-    return *run && enif_get_uint(env, argv[1], &number) && number < (*run)->lane_count ? &(*run)->lanes[number] : NULL;
+    return *run && enif_get_uint(env, argv[1], &number) && number < (*run)->lane_count ? &(*run)->shards[number] : NULL;
 }
 
 static wn_partition *place_of(ErlNifEnv *env, const ERL_NIF_TERM argv[], wn_run **run, wn_lane **lane)
@@ -594,9 +594,9 @@ static ERL_NIF_TERM tick(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!run || !enif_get_uint(env, argv[1], &age))
         return enif_make_badarg(env);
     bool left = wn_hub_tick(run->hub, age, tell, env);
-    for (unsigned i = 0; run->lanes && i < run->lane_count; i++) {
+    for (unsigned i = 0; run->shards && i < run->lane_count; i++) {
         uintptr_t consumer;
-        if (wn_lane_tick(&run->lanes[i], &consumer) & WN_TELL)
+        if (wn_lane_tick(&run->shards[i], &consumer) & WN_TELL)
             tell(env, consumer);
     }
     return left ? am_true : am_false;

@@ -3,7 +3,7 @@
 #define WITNESS_NATIVE_NIF_H
 
 #include "witness_native_batch.h"
-#include "witness_native_lane.h"
+#include "witness_native_shard.h"
 #include "witness_native_names.h"
 #include "witness_native_table.h"
 #include "witness_native_terms.h"
@@ -30,7 +30,7 @@ typedef struct {
     wn_hub *hub;
     wn_hub *births_hub;
     wn_partition *births;
-    wn_lane *lanes;        /* NULL: there are none */
+    wn_lane *shards;        /* NULL: there are none */
     unsigned lane_count;
     atomic_uint next_lane;
     wn_partition *central; /* NULL, or the partition that every process is born into; set before anything is traced */

@@ -1,7 +1,7 @@
 #include "witness_native_partition.h"
 
 #include "witness_native_buffer.h"
-#include "witness_native_lane.h"
+#include "witness_native_shard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
  * The consumer is notified once that there is something to take (`told`), and again only when it has taken all there was
  * and more has come: after `batch` events, at an end, or when the timer finds the partition in its hub's list.
  *
- * Instead of a consumer of its own a partition may have a *shard* (`wn_lane`, witness_native_lane.h), which takes from very
+ * Instead of a consumer of its own a partition may have a *shard* (`wn_lane`, witness_native_shard.h), which takes from very
  * many. Then `told` means that the partition is in the shard's list, and the shard's consumer is notified.
  *
  * Ownership: counted references. The handle that the consumer holds has one, each member one, the hub's list one while
@@ -29,8 +29,8 @@
 #ifndef WITNESS_NATIVE_PARTITION_H
 #define WITNESS_NATIVE_PARTITION_H
 
-#include "witness_native_budget.h"
-#include "witness_native_lock.h"
+#include "witness_shared_budget.h"
+#include "witness_shared_lock.h"
 
 #include <stdint.h>
 

@@ -19,8 +19,8 @@
 #ifndef WITNESS_RECORD_STREAM_H
 #define WITNESS_RECORD_STREAM_H
 
-#include "witness_native_budget.h"
-#include "witness_native_lock.h"
+#include "witness_shared_budget.h"
+#include "witness_shared_lock.h"
 
 #include <stdint.h>
 

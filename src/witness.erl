@@ -19,7 +19,7 @@ The process that calls `start/1` owns the run: when it dies, the run ends, and w
 every trace flag and every process of the run.
 
 Verdicts also go to `logger` (violations, domain `[witness]`) and, where `telemetry` is
-loaded, to the event `[witness, verdict]` (`m:witness_telemetry`).
+loaded, to the event `[witness, verdict]` (`m:witness_run_telemetry`).
 """.
 
 -export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, format_error/1]).
@@ -78,7 +78,7 @@ system had ended and all its events were gathered.
                      events := non_neg_integer(),
                      verdicts := #{witness_monitor:verdict() => non_neg_integer()},
                      vacuous := non_neg_integer(), gaps := non_neg_integer(),
-                     missing => [witness_outline_offline:missing() | witness_tally:missing()],
+                     missing => [witness_offline:missing() | witness_run_tally:missing()],
                      monitored := non_neg_integer(), slices := non_neg_integer(),
                      undecided => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
                                      reason := undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()},
@@ -88,7 +88,7 @@ system had ended and all its events were gathered.
                                                   decides := yes | no | undefined, taken := boolean()}]}],
                      warnings := [warning()],
                      elapsed_ms := non_neg_integer(), outcome := ok | violated | untrusted | refused,
-                     refused := undefined | binary(), lines => non_neg_integer(), history => witness_history:history(),
+                     refused := undefined | binary(), lines => non_neg_integer(), history => witness_run_history:history(),
                      system := undefined | starting | normal | {crashed, term()}}.
 
 -doc """
@@ -96,7 +96,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_replaying:options/0`) | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_run_replay:options/0`) | |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
 | `applications` | applications that are started under observation before the function is called, with all that they need: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
@@ -127,7 +127,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `redact` | whether messages, arguments, reasons and values are replaced by their shapes in every output (`docs/operations.md`); not with `log_file` or `save` | `false` |
 | `log_file` | a file to which everything that is traced is written, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, with the limits of all its processes together. A process that ran before has no parent in a log, so a `group` reads more in the run than in its log | none |
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` except new groups); otherwise it takes only those that need no more than the first ones | `false` |
-| `history` | whether the summary has the `history` of the run: which process spawned which, and the progress of the run over time (`t:witness_history:history/0`) | `false` |
+| `history` | whether the summary has the `history` of the run: which process spawned which, and the progress of the run over time (`t:witness_run_history:history/0`) | `false` |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
@@ -309,7 +309,7 @@ replace(Run, Specs) -> witness_run:replace(Run, Specs).
 -spec format_error(term()) -> unicode:chardata().
 format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
 format_error(Reason) when element(1, Reason) =:= inline; element(1, Reason) =:= weave; element(1, Reason) =:= observed ->
-    witness_inlined:format_error(Reason);
+    witness_run_inline:format_error(Reason);
 format_error({specification, Diagnostics}) ->
     lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
 format_error({not_replaced, log}) -> "specifications are not replaced while a log is checked";
@@ -325,7 +325,7 @@ format_error({not_replaced, What}) ->
      [", over the source evm" || What =/= messages]];
 format_error(timeout) -> "the run has not ended, or its application not started, in time";
 format_error(stopped) -> "the run was stopped before its application had started";
-format_error({not_started, App, Reason}) -> witness_application:ended({not_started, App, Reason});
+format_error({not_started, App, Reason}) -> witness_run_application:ended({not_started, App, Reason});
 format_error({run_died, Reason}) ->
     ["the run has died: ", witness_event:format_term(Reason, 400)];
 format_error({not_started, Reason}) ->

@@ -12,7 +12,7 @@ not fit the `system`, `{not_for_recordings, Key}` for an option of logs that a r
 `{source_unavailable, Reason}` if the user asked for `native` and it
 cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
 be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
-`witness_application:check/1`.
+`witness_run_application:check/1`.
 """.
 
 -export([check/1, format_error/1]).
@@ -23,7 +23,7 @@ be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:ch
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
 -doc "The place of a log.".
--type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()} | {replay, witness_replaying:options()}.
+-type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()} | {replay, witness_run_replay:options()}.
 
 -doc """
 The complete options of `witness:start/1`. `warnings`: about the options that Witness chose. If Witness is
@@ -31,7 +31,7 @@ not installed (`m:witness_remote`), `modules` are its modules by the names that 
 compiled already.
 """.
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
-                               | {attach, [witness_attach:target(), ...]} | {log, log()},
+                               | {attach, [witness_run_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
                      specs := [file:name_all() | witness_spec:instrumentation_map()],
@@ -86,7 +86,7 @@ defaults() ->
     #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline, weave => default,
       on_verdict => undefined, satisfied => told, owner => self(), group_leader => group_leader(), unobserved => [],
       timestamps => false, hold_back => 100,
-      memory => witness_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
+      memory => witness_options_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
       rate => infinity, duration => infinity,
       explain => 12, max_slices => 100_000, slice_idle => infinity,
       max_obligations => 1000, max_verdicts => 10_000,
@@ -110,13 +110,13 @@ check(_) -> {error, {bad_option, options, "a map"}}.
 %% A monitor of a process that runs already must not expect the beginning.
 attachable(#{system := System, monitors := Monitors}) ->
     [throw({monitor_callbacks, Monitor, [{attached, 3}]})
-     || witness_attach:is_attached(System), {_, {Monitor, _}} <- Monitors,
+     || witness_run_attach:is_attached(System), {_, {Monitor, _}} <- Monitors,
         not erlang:function_exported(Monitor, attached, 3)],
     ok.
 
 %% Options of logs do not apply to systems that run, and the other way round.
 fitting(Complete = #{system := System}, Given) ->
-    IsAttached = witness_attach:is_attached(System),
+    IsAttached = witness_run_attach:is_attached(System),
     {Unfitting, Wrong} = case System of
         _ when IsAttached ->
             {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
@@ -178,7 +178,7 @@ message_size(Options, _) -> Options.
 source(Options = #{system := {log, _}}) ->
     Options#{warnings => []};
 source(Options = #{system := System}) ->
-    case witness_attach:is_attached(System) of
+    case witness_run_attach:is_attached(System) of
         true ->
             maps:get(source, Options, evm) =:= evm orelse expected(source, "evm, for what is running already"),
             Options#{source => evm, warnings => []};
@@ -200,7 +200,7 @@ best_source(Options) ->
 
 option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
 option(system, {application, App}) when is_atom(App) ->
-    case witness_application:check(App) of
+    case witness_run_application:check(App) of
         ok -> ok;
         {error, Reason} -> throw(Reason)
     end;
@@ -324,7 +324,7 @@ format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
 format_error(Reason) when element(1, Reason) =:= no_application; element(1, Reason) =:= application_file;
                           element(1, Reason) =:= running_already; element(1, Reason) =:= library_application ->
-    witness_application:format_error(Reason);
+    witness_run_application:format_error(Reason);
 format_error({undefined_module, M, Reason}) ->
     io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->

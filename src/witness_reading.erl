@@ -10,7 +10,7 @@
 -define(NAMED, 5).
 
 -doc "The warnings with their codes. Each of them means that a verdict that was not reached cannot be relied on.".
--spec missing(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
+-spec missing(witness_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
 missing(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malformed := Malformed, lost := Lost} = Ended) ->
     [{orphans, orphans(Orphans)} || Orphans =/= []]
         ++ [{gaps, [count(Hiding, " gap", " gaps"), " may hide the birth of a process that would have monitors"]} || Hiding > 0]
@@ -22,7 +22,7 @@ missing(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malformed :=
 The warnings about gaps: their processes and reasons. An undecided monitor that reads such a process reports the gap itself; other
 monitors miss nothing.
 """.
--spec gaps(witness_outline_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
+-spec gaps(witness_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
 gaps(#{gaps := 0}) -> [];
 gaps(#{gaps := Gaps, missing := Missing}) ->
     Named = [[witness_event:format_proc(P), called(Signature), ": ", witness_text_verdict:gap(Reason)]

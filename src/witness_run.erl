@@ -26,26 +26,26 @@ monitors. When the run itself dies, the links end everything else, and with the 
               instrumentation :: module(),
               pool :: undefined | pid(),
               notifier :: pid(),
-              logging :: witness_logging:logging(),
-              history = none :: none | pid() | witness_history:history(),
-              versions :: witness_versions:versions(),
-              maps :: witness_instrumentation:maps(),
-              gathered :: witness_instrumentation:gathered(),
+              logging :: witness_run_log:logging(),
+              history = none :: none | pid() | witness_run_history:history(),
+              versions :: witness_run_versions:versions(),
+              maps :: witness_run_maps:maps(),
+              gathered :: witness_run_maps:gathered(),
               starter :: undefined | pid(),        % starts the applications, as long as it is needed
               system = running :: starting | running | {ended, term()},
               root :: undefined | pid(),           % the first process, if the run starts it
               tree_ended = false :: boolean(),
               all_announced = false :: boolean(),  % no further monitor is started
               hidden = 0 :: non_neg_integer(),     % processes that are not traced any more
-              gaps = #{gaps => 0} :: #{gaps := non_neg_integer(), missing => [witness_outline_offline:missing()]},
+              gaps = #{gaps => 0} :: #{gaps := non_neg_integer(), missing => [witness_offline:missing()]},
               incomplete = false :: boolean(),     % some events were missed
               refused :: undefined | binary(),     % why a log could not be read further
-              readers = witness_readers:new() :: witness_readers:readers(),
-              tally :: witness_tally:tally(),
+              readers = witness_run_monitors:new() :: witness_run_monitors:readers(),
+              tally :: witness_run_tally:tally(),
               verdicts = [] :: [witness:verdict()],
               kept = 0 :: non_neg_integer(),
               warnings = [] :: [witness:warning()],
-              counts = fun() -> #{processes => 0, events => 0, held => 0} end :: fun(() -> witness_instrumentation:counts()),
+              counts = fun() -> #{processes => 0, events => 0, held => 0} end :: fun(() -> witness_run_maps:counts()),
               tracers = 1 :: pos_integer(),
               started :: integer(),
               ended :: undefined | integer(),
@@ -84,7 +84,7 @@ begun(Run) ->
 await(Run, Timeout) -> call(Run, await, Timeout).
 
 -spec await_started(pid(), timeout()) ->
-    ok | {error, timeout | stopped | witness_application:end_reason() | {run_died, term()}}.
+    ok | {error, timeout | stopped | witness_run_application:end_reason() | {run_died, term()}}.
 await_started(Run, Timeout) -> call(Run, await_started, Timeout).
 
 -doc "Ends observation, like `stop/1`, but the run stays, to return results.".
@@ -131,22 +131,22 @@ begin_run(Options = #{specs := Files, monitors := Monitors}) ->
         {ok, Specs, Warnings} ->
             maybe
                 {ok, Chosen} ?= chosen(Options),
-                {ok, Logging} ?= witness_logging:open(Options),
-                Maps = witness_instrumentation:maps(Options, Specs, Logging),
-                Gathered = witness_instrumentation:gathered(Options, Specs, Logging),
-                {ok, {Module, Pool, Counts}} ?= witness_instrumentation:start_link(Options, Specs, Maps, Gathered),
-                ok ?= witness_logging:start(Logging),
-                ok = witness_limits:start(Options),
+                {ok, Logging} ?= witness_run_log:open(Options),
+                Maps = witness_run_maps:maps(Options, Specs, Logging),
+                Gathered = witness_run_maps:gathered(Options, Specs, Logging),
+                {ok, {Module, Pool, Counts}} ?= witness_run_maps:start_link(Options, Specs, Maps, Gathered),
+                ok ?= witness_run_log:start(Logging),
+                ok = witness_run_limits:start(Options),
                 History = case Options of
-                    #{history := true} -> {ok, Historian} = witness_history:start_link(self(), Options), Historian;
+                    #{history := true} -> {ok, Historian} = witness_run_history:start_link(self(), Options), Historian;
                     #{} -> none
                 end,
-                R = #run{options = Options, history = History, versions = witness_versions:new(Specs, Files), maps = Maps, gathered = Gathered,
+                R = #run{options = Options, history = History, versions = witness_run_versions:new(Specs, Files), maps = Maps, gathered = Gathered,
                          instrumentation = Module, pool = Pool, counts = Counts, logging = Logging,
-                         tally = witness_tally:new(witness_instrumentation:properties(Specs, Monitors)),
+                         tally = witness_run_tally:new(witness_run_maps:properties(Specs, Monitors)),
                          warnings = maps:get(warnings, Options) ++ Warnings,
-                         notifier = witness_notifier:start_link(Options),
-                         each = witness_inlined:is_each_told(Options, 0),
+                         notifier = witness_run_notifier:start_link(Options),
+                         each = witness_run_inline:is_each_told(Options, 0),
                          started = erlang:monotonic_time(millisecond)},
                 observing(Chosen, R)
             else
@@ -161,15 +161,15 @@ begin_run(Options = #{specs := Files, monitors := Monitors}) ->
 
 %% When the caller has the run, all processes that run already are observed.
 observing(none, R = #run{options = #{system := {children, Parents}}, instrumentation = Module, pool = Pool, history = History}) ->
-    ok = witness_history:parents(History, Parents),
+    ok = witness_run_history:parents(History, Parents),
     ok = Module:parents(Pool, lists:usort(Parents)),
     {noreply, R};
 observing(none, R) -> {noreply, R, {continue, start}};
 observing(Chosen, R = #run{options = #{system := System} = Options, instrumentation = Module, pool = Pool, history = History}) ->
-    ok = witness_history:adopt(History, Chosen),
-    {ok, Others} = Module:attach(Pool, #{chosen => Chosen, own => witness_instrumentation:own(Options)}, System =/= node),
+    ok = witness_run_history:adopt(History, Chosen),
+    {ok, Others} = Module:attach(Pool, #{chosen => Chosen, own => witness_run_maps:own(Options)}, System =/= node),
     Known = maps:from_keys(Others, []),
-    ok = witness_history:adopt(History, fun(P) -> is_map_key(P, Known) end),
+    ok = witness_run_history:adopt(History, fun(P) -> is_map_key(P, Known) end),
     {noreply, R}.
 
 compile_options(Options = #{system := System, instrument := Instrument}) ->
@@ -177,7 +177,7 @@ compile_options(Options = #{system := System, instrument := Instrument}) ->
     case System of
         %% The modules of a log's system need not be on this node.
         {log, _} -> Given;
-        _ -> Given#{exports => fun witness_exports:of_module/1, attach => witness_attach:is_attached(System)}
+        _ -> Given#{exports => fun witness_remote_exports:of_module/1, attach => witness_run_attach:is_attached(System)}
     end.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
@@ -204,7 +204,7 @@ text(Chars) -> unicode:characters_to_binary(Chars).
 handle_continue(begin_run, Options) -> begin_run(Options);
 handle_continue(start, R = #run{options = Options, instrumentation = Module, pool = Pool}) ->
     #{system := System, scope := Scope, applications := Needed} = Options,
-    _ = Scope =:= node andalso adopt_node(Module, Pool, witness_instrumentation:own(Options), R),
+    _ = Scope =:= node andalso adopt_node(Module, Pool, witness_run_maps:own(Options), R),
     case {System, Needed} of
         %% The run waits only for the application.
         {{application, _}, _} -> {noreply, starting(System, R#run{tree_ended = true})};
@@ -213,17 +213,17 @@ handle_continue(start, R = #run{options = Options, instrumentation = Module, poo
     end.
 
 adopt_node(Module, Pool, Own, #run{history = History}) ->
-    ok = witness_history:adopt(History, fun(P) -> not Own(P) end),
+    ok = witness_run_history:adopt(History, fun(P) -> not Own(P) end),
     Module:adopt_node(Pool, Own).
 
-starting(What, R) -> R#run{system = starting, starter = witness_application:start_link(What, self())}.
+starting(What, R) -> R#run{system = starting, starter = witness_run_application:start_link(What, self())}.
 
 launch(R = #run{options = #{system := System, group_leader := GroupLeader}, instrumentation = Module, pool = Pool,
                history = History}) ->
     %% If the instrumentation has died meanwhile, the link reports it.
     try
-        _ = is_pid(History) andalso Module =:= witness_outline_offline andalso witness_outline_offline:lives(Pool, History),
-        witness_history:launch(History, fun() -> Module:launch(Pool, System, GroupLeader) end)
+        _ = is_pid(History) andalso Module =:= witness_offline andalso witness_offline:lives(Pool, History),
+        witness_run_history:launch(History, fun() -> Module:launch(Pool, System, GroupLeader) end)
     of
         {ok, Root} -> R#run{system = running, root = Root}
     catch
@@ -232,10 +232,10 @@ launch(R = #run{options = #{system := System, group_leader := GroupLeader}, inst
 
 %% The predicate for processes that run already; `none` if the run starts the system.
 chosen(Options = #{system := node}) ->
-    Own = witness_instrumentation:own(Options),
+    Own = witness_run_maps:own(Options),
     {ok, fun(P) -> not Own(P) end};
 chosen(Options = #{system := {attach, Targets}}) ->
-    witness_attach:chosen(Targets, witness_instrumentation:own(Options));
+    witness_run_attach:chosen(Targets, witness_run_maps:own(Options));
 chosen(_) -> {ok, none}.
 
 -doc false.
@@ -264,17 +264,17 @@ handle_call(verdicts, _, R = #run{verdicts = Verdicts}) ->
     {reply, lists:reverse(Verdicts), R};
 handle_call(alive, _, R = #run{phase = running, instrumentation = Module, pool = Pool, options = Options})
   when is_pid(Pool) ->
-    Own = witness_instrumentation:own(Options#{unobserved := []}),
+    Own = witness_run_maps:own(Options#{unobserved := []}),
     {reply, [P || P <- Module:alive(Pool), not Own(P)], R};
 handle_call(alive, _, R) ->
     {reply, [], R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
-    {reply, {ok, witness_notifier:subscribe(Notifier, Pid)}, each_is_told(R#run{subscribed = true})};
+    {reply, {ok, witness_run_notifier:subscribe(Notifier, Pid)}, each_is_told(R#run{subscribed = true})};
 handle_call(info, _, R = #run{phase = Phase, readers = Readers, tally = Tally, counts = Counts}) ->
     #{held := Held} = Counted = Counts(),
     {reply, (maps:without([held, unannounced], Counted))#{
-              phase => Phase, waiting_for => Held, monitors => counted(Readers) + maps:get(unannounced, Counted, 0), verdicts => witness_tally:verdicts(Tally),
-              gaps => witness_tally:gaps(Tally),
+              phase => Phase, waiting_for => Held, monitors => counted(Readers) + maps:get(unannounced, Counted, 0), verdicts => witness_run_tally:verdicts(Tally),
+              gaps => witness_run_tally:gaps(Tally),
               system => R#run.system, root => R#run.root, warnings => R#run.warnings}, R}.
 
 -doc false.
@@ -290,12 +290,12 @@ handle_info({reports, Reports}, R) ->
     proceed(lists:foldl(fun report/2, R, Reports));
 %% The process that gave the table away has died; its exit signal arrives later.
 handle_info({'ETS-TRANSFER', Notes, Host, notes}, R) ->
-    Announced = witness_inline_host:announced(Host, Notes),
-    ok = witness_inline_notes:delete(Notes),
+    Announced = witness_inline_coordinator:announced(Host, Notes),
+    ok = witness_inline_birth_table:delete(Notes),
     proceed(lists:foldl(fun report/2, R, Announced));
 handle_info({checked, Number, Checked}, R = #run{pool = Pool, notifier = Notifier}) ->
     R1 = checked(Checked, R),
-    ok = witness_notifier:reached(Notifier, fun() -> witness_outline_offline:told(Pool, Number) end),
+    ok = witness_run_notifier:reached(Notifier, fun() -> witness_offline:told(Pool, Number) end),
     {noreply, R1};
 handle_info({log_ended, Ended}, R) ->
     proceed(drain(log_ended(Ended, R#run{pool = undefined, all_announced = true})));
@@ -323,9 +323,9 @@ handle_info({limit, duration}, R = #run{phase = running, options = #{duration :=
     proceed(drain(warning(duration, Text, R)));
 handle_info({limit, Rate}, R = #run{phase = running, counts = Counts}) ->
     #{events := Events} = Counts(),
-    case witness_limits:rate(Events, Rate) of
+    case witness_run_limits:rate(Events, Rate) of
         {ok, Next} ->
-            ok = witness_limits:again(Next),
+            ok = witness_run_limits:again(Next),
             {noreply, R};
         {exceeded, Text} -> proceed(given_up(rate, Text, R))
     end;
@@ -352,22 +352,22 @@ handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) ->
 handle_info({'EXIT', Historian, _}, R = #run{history = Historian}) ->
     {noreply, R#run{history = none}};
 handle_info({'EXIT', Pid, Reason}, R = #run{readers = Readers}) ->
-    {Reports, Readers1} = witness_readers:ended(Pid, Reason, Readers),
+    {Reports, Readers1} = witness_run_monitors:ended(Pid, Reason, Readers),
     proceed(lists:foldl(fun report/2, R#run{readers = Readers1}, Reports));
 handle_info({lost, Reason}, R) ->
     proceed(lost(Reason, announced(R)));
 handle_info({settled, Version}, R) ->
-    {noreply, R#run{versions = witness_versions:settled(Version, R#run.versions)}};
+    {noreply, R#run{versions = witness_run_versions:settled(Version, R#run.versions)}};
 handle_info(all_announced, R) ->
     proceed(R#run{all_announced = true});
 handle_info({flushed, Notifier}, R = #run{phase = draining, notifier = Notifier, telling = false}) ->
-    ok = witness_notifier:summary(Notifier, summary(R)),
+    ok = witness_run_notifier:summary(Notifier, summary(R)),
     {noreply, R#run{telling = true}};
 handle_info({told, _}, R = #run{phase = draining}) ->
     finished(R#run{phase = finished});
 %% The findings of the log's monitors come first, and then `log_ended'.
-handle_info(overdue, R = #run{phase = draining, pool = Pool, instrumentation = witness_outline_offline}) when is_pid(Pool) ->
-    ok = witness_outline_offline:give_up(Pool),
+handle_info(overdue, R = #run{phase = draining, pool = Pool, instrumentation = witness_offline}) when is_pid(Pool) ->
+    ok = witness_offline:give_up(Pool),
     _ = erlang:send_after(?GIVEN_UP_MS, self(), given_up),
     {noreply, R};
 handle_info(given_up, R = #run{phase = draining, pool = Pool}) when is_pid(Pool) ->
@@ -376,7 +376,7 @@ handle_info(given_up, R = #run{phase = draining, pool = Pool}) when is_pid(Pool)
 handle_info(overdue, R = #run{phase = draining, readers = Readers}) ->
     %% A log is still being read if its process is alive.
     _ = is_pid(R#run.pool) andalso exit(R#run.pool, kill),
-    proceed(lists:foldl(fun report/2, R, witness_readers:kill(Readers)));
+    proceed(lists:foldl(fun report/2, R, witness_run_monitors:kill(Readers)));
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R};
 handle_info(_, {refused, _} = Refused) ->
@@ -388,11 +388,11 @@ handle_info(_, R) ->
 -spec terminate(term(), #run{} | {refused, term()} | witness_options:options()) -> ok.
 terminate(_, R = #run{versions = Versions, readers = Readers, history = History}) ->
     _ = is_pid(History) andalso exit(History, kill),
-    _ = witness_readers:kill(Readers),
+    _ = witness_run_monitors:kill(Readers),
     _ = stop_pool(R),
     %% All notifications were delivered, or never will be. With the reason `normal' the link does not end the notifier.
     exit(R#run.notifier, kill),
-    witness_versions:unload(Versions);
+    witness_run_versions:unload(Versions);
 terminate(_, _) ->
     ok.
 
@@ -408,9 +408,9 @@ format_status(Status) -> witness_event_redact:status(Status).
 proceed(R = #run{phase = running, tree_ended = true, system = {ended, _}, options = #{halt := true}}) ->
     proceed(drain(R));
 proceed(R = #run{phase = draining, all_announced = true, readers = Readers, notifier = Notifier}) ->
-    case witness_readers:count(Readers) of
+    case witness_run_monitors:count(Readers) of
         0 ->
-            ok = witness_notifier:flush(Notifier),
+            ok = witness_run_notifier:flush(Notifier),
             {noreply, close_history(close_log(R))};
         _ -> {noreply, R}
     end;
@@ -448,8 +448,8 @@ announced(R) ->
     R.
 
 stop_pool(R = #run{pool = undefined}) -> {ok, R};
-stop_pool(R = #run{pool = Pool, instrumentation = witness_outline_offline}) ->
-    ok = witness_outline_offline:stop(Pool),
+stop_pool(R = #run{pool = Pool, instrumentation = witness_offline}) ->
+    ok = witness_offline:stop(Pool),
     {later, R};
 stop_pool(R = #run{pool = Pool, instrumentation = Module}) ->
     try
@@ -473,7 +473,7 @@ lost(Reason, R) -> given_up(tracer_lost, tracer_lost(Reason, R), R).
 
 %% Events are missing from now on, for all monitors.
 given_up(Why, Text, R = #run{readers = Readers}) ->
-    {Reports, Readers1} = witness_readers:give_up(Why, Readers),
+    {Reports, Readers1} = witness_run_monitors:give_up(Why, Readers),
     drain(incomplete(Why, Text, lists:foldl(fun report/2, R#run{readers = Readers1}, Reports))).
 
 tracer_lost(Reason, R) ->
@@ -487,14 +487,14 @@ warning(Code, Text, R = #run{warnings = Warnings}) ->
     R#run{warnings = (Warnings -- [Warning]) ++ [Warning]}.
 
 close_log(R = #run{logging = Logging}) ->
-    case witness_logging:close(Logging) of
+    case witness_run_log:close(Logging) of
         ok -> R#run{logging = none};
         {error, Text} -> incomplete(log_incomplete, ["the log is not complete: ", Text], R#run{logging = none})
     end.
 
 %% Every monitor has reported its end.
 close_history(R = #run{history = Historian}) when is_pid(Historian) ->
-    R#run{history = try witness_history:finish(Historian) catch exit:_ -> none end};
+    R#run{history = try witness_run_history:finish(Historian) catch exit:_ -> none end};
 close_history(R) -> R.
 
 finished(R = #run{awaiting = Awaiting, stopping = Stopping}) ->
@@ -516,7 +516,7 @@ replaced(Files, R = #run{options = Options, versions = Versions, maps = Maps, ga
     case compile(Files, compile_options(Options), [], []) of
         {ok, Specs, Warnings} ->
             maybe
-                {ok, Maps1} ?= witness_instrumentation:replaced(Specs, witness_versions:number(Versions) + 1, Maps, Gathered),
+                {ok, Maps1} ?= witness_run_maps:replaced(Specs, witness_run_versions:number(Versions) + 1, Maps, Gathered),
                 ok ?= give(Maps1, R),
                 {{ok, Warnings}, replaced(Specs, Warnings, Maps1, R)}
             else
@@ -535,15 +535,15 @@ give(Maps, #run{instrumentation = Module, pool = Pool}) ->
     end.
 
 replaced(Specs, Warnings, Maps, R = #run{versions = Before, tally = Tally}) ->
-    {Properties, Versions} = witness_versions:replace(Specs, Before),
+    {Properties, Versions} = witness_run_versions:replace(Specs, Before),
     %% Announcements of monitors that started before the instrumentation had the new maps are already in the mailbox.
-    self() ! {settled, witness_versions:number(Before)},
-    R#run{versions = Versions, maps = Maps, tally = witness_tally:add(Properties, Tally),
+    self() ! {settled, witness_run_versions:number(Before)},
+    R#run{versions = Versions, maps = Maps, tally = witness_run_tally:add(Properties, Tally),
           warnings = R#run.warnings ++ (Warnings -- R#run.warnings)}.
 
 %% --- verdicts --------------------------------------------------------------------
 
-key(Of) -> witness_instrumentation:key(Of).
+key(Of) -> witness_run_maps:key(Of).
 
 %% A monitor is announced once, and reports its end once.
 report({monitor, Reader, _}, R = #run{phase = finished}) ->
@@ -551,29 +551,29 @@ report({monitor, Reader, _}, R = #run{phase = finished}) ->
     _ = is_pid(Reader) andalso exit(Reader, kill),
     R;
 report({monitor, Reader, Meta}, R = #run{readers = Readers, versions = Versions}) ->
-    Known = case R#run.options of #{redact := true} -> witness_redaction:meta(Meta); #{} -> Meta end,
-    _ = witness_logging:is_hidden(Meta) orelse witness_history:monitor(historian(R), Reader, Meta),
-    {Reports, Readers1} = witness_readers:announce(Reader, Known, Readers),
+    Known = case R#run.options of #{redact := true} -> witness_run_redaction:meta(Meta); #{} -> Meta end,
+    _ = witness_run_log:is_hidden(Meta) orelse witness_run_history:monitor(historian(R), Reader, Meta),
+    {Reports, Readers1} = witness_run_monitors:announce(Reader, Known, Readers),
     lists:foldl(fun report/2,
-                R#run{readers = Readers1, versions = witness_versions:used(key(Meta), 1, Versions),
+                R#run{readers = Readers1, versions = witness_run_versions:used(key(Meta), 1, Versions),
                       tally = started(Meta, R#run.tally)},
                 Reports);
 %% Many satisfied monitors at once, which are only counted.
 report({satisfied, Property, Monitors, Vacuous, Covered}, R = #run{tally = Tally}) ->
-    R#run{tally = witness_tally:satisfied(key(Property), Monitors, Vacuous, Covered, Tally)};
+    R#run{tally = witness_run_tally:satisfied(key(Property), Monitors, Vacuous, Covered, Tally)};
 report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versions}) ->
-    case witness_readers:report(Report, Readers) of
+    case witness_run_monitors:report(Report, Readers) of
         {early, Readers1} -> R#run{readers = Readers1};
         {Meta, Readers1} when Kind =:= slice, element(1, Outcome) =:= undecided ->
             {undecided, Reason, N} = Outcome,
             R#run{readers = Readers1, tally = undecided(Reason, N, Meta, R#run.tally, R)};
         {Meta, Readers1} when Kind =:= slice ->
-            ok = witness_history:verdict(historian(R), slice, Meta, Outcome),
+            ok = witness_run_history:verdict(historian(R), slice, Meta, Outcome),
             verdict(Outcome, Meta, R#run{readers = Readers1});
         {Meta, Readers1} ->
-            ok = witness_history:verdict(historian(R), verdict, Meta, Outcome),
-            R1 = R#run{readers = Readers1, versions = witness_versions:used(key(Meta), -1, Versions)},
-            case witness_logging:is_hidden(Meta) of
+            ok = witness_run_history:verdict(historian(R), verdict, Meta, Outcome),
+            R1 = R#run{readers = Readers1, versions = witness_run_versions:used(key(Meta), -1, Versions)},
+            case witness_run_log:is_hidden(Meta) of
                 true -> logged(Outcome, Meta, R1);
                 false -> ended(Outcome, Meta, R1)
             end
@@ -581,26 +581,26 @@ report({Kind, _, Outcome} = Report, R = #run{readers = Readers, versions = Versi
 
 undecided(Reason, N, Meta, Tally, R) ->
     Shown = case R of
-        #run{options = #{redact := true}} -> witness_redaction:reason(Reason);
+        #run{options = #{redact := true}} -> witness_run_redaction:reason(Reason);
         _ -> Reason
     end,
-    witness_tally:undecided(key(Meta), Shown, N, Tally).
+    witness_run_tally:undecided(key(Meta), Shown, N, Tally).
 
 historian(#run{history = History}) when is_pid(History) -> History;
 historian(_) -> none.
 
 started(Meta, Tally) ->
-    case witness_logging:is_hidden(Meta) of
+    case witness_run_log:is_hidden(Meta) of
         true -> Tally;
-        false -> witness_tally:started(key(Meta), Tally)
+        false -> witness_run_tally:started(key(Meta), Tally)
     end.
 
-counted(Readers) -> length([Meta || Meta <- witness_readers:metas(Readers), not witness_logging:is_hidden(Meta)]).
+counted(Readers) -> length([Meta || Meta <- witness_run_monitors:metas(Readers), not witness_run_log:is_hidden(Meta)]).
 
 %% A monitor that writes the log is reported only if it has missed something.
 logged(#{reason := Reason}, _, R) when Reason =:= undefined; Reason =:= stopped -> R;
 logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
-    ok = witness_logging:gap(First, Reason, Logging),
+    ok = witness_run_log:gap(First, Reason, Logging),
     Why = case Reason of
         {gap, Gap} -> witness_text_verdict:gap(Gap);
         {crashed, Crash} -> ["what writes it has crashed: ", witness_event:format_term(Crash, 400)]
@@ -609,7 +609,7 @@ logged(#{reason := Reason}, #{process := First}, R = #run{logging = Logging}) ->
 
 ended(ignored, _, R) -> R;
 ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
-    R1 = R#run{tally = witness_tally:covered(key(Meta), Mask, Tally)},
+    R1 = R#run{tally = witness_run_tally:covered(key(Meta), Mask, Tally)},
     case Outcome of
         #{verdict := _} -> verdict(maps:remove(covered, Outcome), Meta, R1);
         #{slices := _} -> R1
@@ -618,16 +618,16 @@ ended(Outcome = #{covered := Mask}, Meta, R = #run{tally = Tally}) ->
 %% The monitors of a log run in other processes: their findings arrive in the order of the log.
 checked(#{started := Started, monitors := Monitors, covered := Covered, counted := Counted, found := Found}, R = #run{tally = Tally, options = Options}) ->
     #{system := {log, Input}} = Options,
-    File = witness_instrumentation:log_name(Input),
-    T1 = lists:foldl(fun({Property, N}, T) -> witness_tally:started(key(Property), N, T) end, Tally, Started),
-    T2 = lists:foldl(fun({Property, Mask}, T) -> witness_tally:covered(key(Property), Mask, T) end, T1, Covered),
+    File = witness_run_maps:log_name(Input),
+    T1 = lists:foldl(fun({Property, N}, T) -> witness_run_tally:started(key(Property), N, T) end, Tally, Started),
+    T2 = lists:foldl(fun({Property, Mask}, T) -> witness_run_tally:covered(key(Property), Mask, T) end, T1, Covered),
     T3 = lists:foldl(fun({Property, Of, Slices, Vacuous, Undecided}, T) ->
-        Satisfied = witness_tally:counted(key(Property), {Of, Slices}, Vacuous, T),
+        Satisfied = witness_run_tally:counted(key(Property), {Of, Slices}, Vacuous, T),
         maps:fold(fun(Reason, N, A) -> undecided(Reason, N, Property, A, R) end, Satisfied, Undecided)
     end, T2, Counted),
-    lists:foreach(fun(Meta) -> witness_history:monitor(historian(R), undefined, Meta) end, Monitors),
+    lists:foreach(fun(Meta) -> witness_run_history:monitor(historian(R), undefined, Meta) end, Monitors),
     lists:foldl(fun({Kind, Meta, Place, #{verdict := _} = Outcome}, A) ->
-                        ok = witness_history:verdict(historian(R), Kind, Meta, Outcome),
+                        ok = witness_run_history:verdict(historian(R), Kind, Meta, Outcome),
                         verdict(Outcome, Meta#{log => <<File/binary, (place(Place))/binary>>}, A);
                    (_, A) -> A
                 end, R#run{tally = T3}, Found).
@@ -645,19 +645,19 @@ log_ended(#{whole := Whole, tracers := Tracers, refused := Refused} = Ended, R0)
 verdict(Outcome, Meta, R = #run{versions = Versions, notifier = Notifier, tally = Tally}) ->
     %% For a property over all processes, the outcome has the deciding process.
     Found = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
-    V = redacted(Found#{source => witness_instrumentation:source(Found, witness_versions:sources(Versions))}, R),
-    case witness_tally:is_told(V, Tally) of
+    V = redacted(Found#{source => witness_run_maps:source(Found, witness_run_versions:sources(Versions))}, R),
+    case witness_run_tally:is_told(V, Tally) of
         true ->
-            ok = witness_notifier:verdict(Notifier, V),
-            keep(V, R#run{tally = witness_tally:verdict(V, Tally)});
+            ok = witness_run_notifier:verdict(Notifier, V),
+            keep(V, R#run{tally = witness_run_tally:verdict(V, Tally)});
         false ->
             #{reason := Reason} = V,
-            R#run{tally = witness_tally:undecided(key(V), Reason, 1, Tally)}
+            R#run{tally = witness_run_tally:undecided(key(V), Reason, 1, Tally)}
     end.
 
 %% Redaction precedes every notification.
 redacted(V, #run{options = #{redact := true}, versions = Versions}) ->
-    witness_redaction:verdict(witness_versions:is_written(key(V), Versions), V);
+    witness_run_redaction:verdict(witness_run_versions:is_written(key(V), Versions), V);
 redacted(V, _) -> V.
 
 shown(Reason, #run{options = #{redact := true}}) -> witness_event_redact:term(Reason);
@@ -670,11 +670,11 @@ keep(_, R) -> R.
 %% Monitors of a log, and those in the processes of the system, need not report verdicts that are not shown. If the host has
 %% died, the link reports it.
 each_is_told(R = #run{options = Options, subscribed = Subscribed, kept = Kept, each = Before}) ->
-    case Subscribed orelse witness_inlined:is_each_told(Options, Kept) of
+    case Subscribed orelse witness_run_inline:is_each_told(Options, Kept) of
         Before -> R;
         Each ->
             #run{instrumentation = Module, pool = Pool, phase = Phase} = R,
-            _ = (Module =:= witness_inline_host andalso Phase =:= running orelse Module =:= witness_outline_offline)
+            _ = (Module =:= witness_inline_coordinator andalso Phase =:= running orelse Module =:= witness_offline)
                 andalso is_pid(Pool) andalso try Module:each(Pool, Each) catch exit:_ -> ok end,
             R#run{each = Each}
     end.
@@ -685,8 +685,8 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
     #{processes := Processes, events := Events} = Counted = Counts(),
     History = case R#run.history of #{} = Told -> #{history => Told}; _ -> #{} end,
     #{gaps := Gaps} = R#run.gaps,
-    (maps:merge(maps:merge(witness_tally:summary(Tally), maps:with([lines], Counted)), History))#{
-      gaps => max(Gaps, witness_tally:gaps(Tally)), missing => maps:get(missing, R#run.gaps, witness_tally:missing(Tally)),
+    (maps:merge(maps:merge(witness_run_tally:summary(Tally), maps:with([lines], Counted)), History))#{
+      gaps => max(Gaps, witness_run_tally:gaps(Tally)), missing => maps:get(missing, R#run.gaps, witness_run_tally:missing(Tally)),
       processes => Processes, tracers => R#run.tracers, events => Events,
       warnings => warnings(R), elapsed_ms => ended_at(R) - R#run.started, outcome => outcome(R), refused => R#run.refused,
       system => case System of
@@ -697,9 +697,9 @@ summary(R = #run{tally = Tally, counts = Counts, system = System}) ->
 
 outcome(#run{refused = Refused}) when Refused =/= undefined -> refused;
 outcome(R = #run{tally = Tally, incomplete = Incomplete}) ->
-    case witness_tally:verdicts(Tally) of
+    case witness_run_tally:verdicts(Tally) of
         #{no := No} when No > 0 -> violated;
-        #{} -> case witness_tally:trusted(Tally) andalso not Incomplete andalso not crashed(R) of
+        #{} -> case witness_run_tally:trusted(Tally) andalso not Incomplete andalso not crashed(R) of
             true -> ok;
             false -> untrusted
         end
@@ -719,11 +719,11 @@ warnings(R = #run{tally = Tally}) ->
     R#run.warnings
         ++ [#{code => system_crashed, text => text(how_ended(Reason))} || {ended, Reason} <- [R#run.system], crashed(R)]
         ++ [#{code => sensitive, text => text(hidden(Hidden))} || #run{hidden = Hidden} <- [R], Hidden > 0]
-        ++ witness_tally:warnings(Tally)
+        ++ witness_run_tally:warnings(Tally)
         ++ [#{code => verdicts_dropped,
               text => text(io_lib:format("only the first ~w verdicts are kept", [R#run.kept]))}
             || #{max_verdicts := Max} <- [R#run.options], Max > 0, R#run.kept >= Max,
-               lists:sum(maps:values(witness_tally:verdicts(Tally))) > R#run.kept].
+               lists:sum(maps:values(witness_run_tally:verdicts(Tally))) > R#run.kept].
 
 orphans(Shown, Count) ->
     Names = [[witness_event:format_term(P, 40)
@@ -735,7 +735,7 @@ orphans(Shown, Count) ->
      ". The groups are inconclusive; attach when these have ended, or use a property without `group`"].
 
 how_ended(Reason) ->
-    case witness_application:ended(Reason) of
+    case witness_run_application:ended(Reason) of
         undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
         Told -> Told
     end.

@@ -20,9 +20,9 @@ start_run(Options) -> supervisor:start_child(?RUNS, [Options]).
 -doc false.
 -spec init(top | runs) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(top) ->
-    ok = witness_weave_keeper:new_table(),
+    ok = witness_weave_loader:new_table(),
     {ok, {#{strategy => one_for_one, intensity => 5, period => 10},
-          [#{id => keeper, start => {witness_weave_keeper, start_link, []}, shutdown => infinity},
+          [#{id => keeper, start => {witness_weave_loader, start_link, []}, shutdown => infinity},
            #{id => inline, start => {witness_inline_registry, start_link, []}},
            #{id => runs, start => {supervisor, start_link, [{local, ?RUNS}, ?MODULE, runs]}, type => supervisor}]}};
 %% A run is never restarted: missed events cannot be recovered, so its owner is notified instead.

@@ -486,7 +486,7 @@ lost(Source) ->
     ok = load(serve),
     Run = start_run(Source),
     ok = witness:await_started(Run, ?WAIT_MS),
-    [exit(P, kill) || P <- processes(), proc_lib:get_label(P) =:= witness_application],
+    [exit(P, kill) || P <- processes(), proc_lib:get_label(P) =:= witness_run_application],
     {ok, Summary} = witness:await(Run, ?WAIT_MS),
     {ok, _} = witness:stop(Run),
     Runs = is_pid(whereis(witness_application_test)),

@@ -29,7 +29,7 @@ monitors_weigh_by_their_messages_test() ->
                  witness_bench_idle:summary(witness_bench_idle:add(Many, witness_bench_idle:add(Few, witness_bench_idle:new())))).
 
 it_may_share_a_process_test() ->
-    ?assert(witness_monitor_bounded:is_bounded(witness_bench_idle)).
+    ?assert(witness_monitor_safety:is_bounded(witness_bench_idle)).
 
 idle_times_are_those_of_the_whole_trace_test_() ->
     {timeout, 60, fun() -> ?assertEqual(true, proper:quickcheck(agrees(), [quiet, {numtests, 500}, {to_file, user}])) end}.

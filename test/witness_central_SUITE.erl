@@ -129,7 +129,7 @@ a_verdict_names_the_process_that_decided(Config) ->
     Text = unicode:characters_to_binary(witness_text_verdict:verdict(Lost, Look)),
     Logged = fun(V) ->
         Report = maps:with([spec, name, process, signature, slice], V),
-        {Format, Args} = witness_notifier:format(Report#{witness => violation}),
+        {Format, Args} = witness_run_notifier:format(Report#{witness => violation}),
         lists:flatten(io_lib:format(Format, Args))
     end,
     ?assertMatch({match, _}, re:run(Logged(Lost), "transfers.hml:3 .money_is_kept. violated, Tx = .last,1.$")),
@@ -516,7 +516,7 @@ nothing_is_left(Config) ->
 %% Processes of Witness, what native code has allocated, modules of specifications.
 left() ->
     [erlang:garbage_collect(P) || P <- processes()],
-    Own = witness_instrumentation:own(#{unobserved => []}),
+    Own = witness_run_maps:own(#{unobserved => []}),
     {length([P || P <- processes(), Own(P)]), witness_trace_native:resources(),
      length(loaded())}.
 

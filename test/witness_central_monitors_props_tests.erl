@@ -128,18 +128,18 @@ arrived({{I, E}, Clock}, Maps, Window, {M, Labels, Alive}) ->
     P = element(2, E),
     {Label, M1, Alive1} = case E of
         {init, P, _, Signature, _} ->
-            New = witness_outline_map:new(Maps, #{held => true, signature => Signature}),
+            New = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
             {{L, A}, Started} = witness_central_monitors:start(P, {Signature, #{}}, {New, Alive}, M),
             {L, Started, A};
         _ -> {map_get(P, Labels), M, Alive}
     end,
-    Readers = witness_outline_map:label(readers, Label),
+    Readers = witness_instrument_map:label(readers, Label),
     M2 = witness_central_monitors:events(Readers, [{I, E}], M1),
     M3 = lists:foldl(fun(C, A) -> witness_central_monitors:clock(C, Clock - Window, A) end, M2,
                      witness_central_monitors:clocks(Readers, M2)),
     case E of
         {exit, P, _, _} ->
-            {Complete, Alive2} = witness_outline_readers:ended(Label, Alive1),
+            {Complete, Alive2} = witness_instrument_monitors:ended(Label, Alive1),
             {witness_central_monitors:complete(Complete, M3), Labels, Alive2};
         _ -> {M3, Labels#{P => Label}, Alive1}
     end.

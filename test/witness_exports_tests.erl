@@ -2,7 +2,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 a_loaded_module_has_its_local_functions_too_test() ->
-    Functions = witness_exports:of_module(?MODULE),
+    Functions = witness_remote_exports:of_module(?MODULE),
     ?assert(lists:member({local, 1}, Functions)),
     ?assert(lists:member({a_loaded_module_has_its_local_functions_too_test, 0}, Functions)),
     ?assertNot(lists:member({local, 2}, Functions)),
@@ -13,15 +13,15 @@ local(X) -> X.
 a_module_that_is_not_loaded_stays_so_test() ->
     in_folder([debug_info], fun(Module) ->
         ?assertEqual([{here, 1}, {inside, 2}, {module_info, 0}, {module_info, 1}],
-                     lists:sort(witness_exports:of_module(Module))),
+                     lists:sort(witness_remote_exports:of_module(Module))),
         ?assertNot(erlang:module_loaded(Module))
     end).
 
 a_module_that_does_not_tell_its_local_functions_tells_none_test() ->
-    in_folder([strip], fun(Module) -> ?assertEqual([], witness_exports:of_module(Module)) end).
+    in_folder([strip], fun(Module) -> ?assertEqual([], witness_remote_exports:of_module(Module)) end).
 
 what_is_no_module_is_unknown_test_() ->
-    [?_assertEqual(unknown, witness_exports:of_module(Module))
+    [?_assertEqual(unknown, witness_remote_exports:of_module(Module))
      || Module <- [no_such_module, '', '../no', 'no/such', '\x{1F600}']].
 
 %% The last one has a name that is no text: so OTP 27 sees the names that a later release has written.
@@ -37,12 +37,12 @@ a_damaged_module_is_unreadable() ->
                    put_bytes(Object, Names, ~"Name"), put_bytes(Object, Names + 14, <<255, 254, 253, 252, 251>>)],
         [begin
              ok = file:write_file(File, Bytes),
-             ?assertEqual({Bytes, unreadable}, {Bytes, witness_exports:of_module(Module)})
+             ?assertEqual({Bytes, unreadable}, {Bytes, witness_remote_exports:of_module(Module)})
          end || Bytes <- Damaged],
         %% Wherever it is, it is no crash.
         [begin
              ok = file:write_file(File, put_bytes(Object, At, <<255>>)),
-             Functions = witness_exports:of_module(Module),
+             Functions = witness_remote_exports:of_module(Module),
              ?assert(is_list(Functions) orelse Functions =:= unreadable)
          end || At <- lists:seq(0, byte_size(Object) - 1)]
     end).
@@ -57,7 +57,7 @@ a_file_of_another_module_tells_nothing_test() ->
     in_folder([debug_info], fun(Module) ->
         Folder = filename:dirname(code:which(Module)),
         {ok, _} = file:copy(code:which(Module), filename:join(Folder, "other_name.beam")),
-        ?assertEqual([], witness_exports:of_module(other_name))
+        ?assertEqual([], witness_remote_exports:of_module(other_name))
     end).
 
 in_folder(Options, Check) ->

@@ -114,7 +114,7 @@ the_run_dies(Config) -> the_run_is_lost(Config, fun(Run) -> [Run] end).
 
 the_supervisor_dies(Config) -> the_run_is_lost(Config, fun(_) -> [whereis(witness_sup)] end).
 
-the_notifier_dies(Config) -> the_run_is_lost(Config, {found, fun() -> [first(witness_notifier)] end}).
+the_notifier_dies(Config) -> the_run_is_lost(Config, {found, fun() -> [first(witness_run_notifier)] end}).
 
 the_run_is_lost(Config, Victims) ->
     #{summary := Summary} = run(Config, Victims),
@@ -205,7 +205,7 @@ the_whole_node_but_witness(Config) ->
     ?assert(lists:all(fun ours/1, [System, Self, whereis(init), whereis(application_controller), whereis(logger)])),
     Own = own(),
     ?assert(lists:member(Run, Own)),
-    ?assertEqual([], [P || P <- [whereis(witness_sup), whereis(witness_weave_keeper) | Own], ours(P)]),
+    ?assertEqual([], [P || P <- [whereis(witness_sup), whereis(witness_weave_loader) | Own], ours(P)]),
     System ! go,
     ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, infinity)),
     {ok, _} = witness:stop(Run),
@@ -296,7 +296,7 @@ own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
 is_own(Label) ->
-    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_lane, witness_timer, witness_notifier]).
+    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_lane, witness_timer, witness_run_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->

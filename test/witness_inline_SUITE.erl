@@ -53,7 +53,7 @@ end_per_group(_, _) -> ok.
 
 %% Nothing stays of any run.
 end_per_testcase(_, _) ->
-    ?assertEqual(#{}, witness_weave_keeper:status()),
+    ?assertEqual(#{}, witness_weave_loader:status()),
     ?assertEqual([], claims()),
     ?assertEqual(no, witness_weave:woven(?S)).
 
@@ -197,7 +197,7 @@ what_was_born_before_is_not_observed(Config) ->
     restored().
 
 %% The old process has kept the original code in use for a while.
-restored() -> until(fun() -> witness_weave_keeper:status() =:= #{} end).
+restored() -> until(fun() -> witness_weave_loader:status() =:= #{} end).
 
 a_process_that_is_killed_is_a_gap(Config) ->
     Run = started(observing(Config, worker, [3, {wait, self()}])),
@@ -346,7 +346,7 @@ the_death_of_the_host_is_a_gap(Config) ->
     Run = started(observing(Config, worker, [3, {wait, self()}])),
     {waiting, P} = told(),
     {links, Links} = process_info(Run, links),
-    [Host] = [Q || Q <- Links, is_pid(Q), proc_lib:get_label(Q) =:= witness_inline_host],
+    [Host] = [Q || Q <- Links, is_pid(Q), proc_lib:get_label(Q) =:= witness_inline_coordinator],
     exit(Host, kill),
     {ok, #{outcome := untrusted}} = witness:await(Run, 60_000),
     ?assertMatch([#{verdict := inconclusive, reason := {gap, tracer_lost}}], witness:verdicts(Run)),

@@ -85,7 +85,7 @@ inline(Args, Explain, Events, Ending, Does, Each) ->
 in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
     Switch = atomics:new(3, []),
     ok = atomics:put(Switch, 2, Each),
-    Notes = witness_inline_notes:new(self()),
+    Notes = witness_inline_birth_table:new(self()),
     ok = atomics:put(Switch, 1, 1),
     Counter = counters:new(1, []),
     Kept = witness_inline_kept:new(),
@@ -99,7 +99,7 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
     Dies = is_tuple(Ending) andalso element(1, Ending) =:= dead,
     {P, Ref} = spawn_monitor(fun() ->
         put(mine, untouched),
-        true = witness_inline_notes:born({m, f, []}, Entries, {Self, Cell}, Notes),
+        true = witness_inline_birth_table:born({m, f, []}, Entries, {Self, Cell}, Notes),
         State = witness_inline_monitors:start({m, f, []}, Self, Entries, Cell, Births),
         Last = lists:foldl(fun given/2, State, [case E of _ when is_atom(E) -> E; _ -> fun() -> event(E) end end || E <- Events]),
         Marks = [{K, V} || {K, V} <- get(), lists:member(K, ['$witness_1', '$witness_2'])],
@@ -131,8 +131,8 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
     after 0 -> []
     end,
     _ = [erase(K) || {K, _} <- get(), lists:member(K, ['$witness_1', '$witness_2', '$witness_marked'])],
-    Noted = witness_inline_notes:all(Notes),
-    ok = witness_inline_notes:delete(Notes),
+    Noted = witness_inline_birth_table:all(Notes),
+    ok = witness_inline_birth_table:delete(Notes),
     {told(P) ++ Asked, Noted, counters:get(Counter, 1)}.
 
 given(_, none) -> none;

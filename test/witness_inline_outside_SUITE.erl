@@ -38,7 +38,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, Config) ->
     ok = code:del_paths(proplists:get_value(folders, Config)),
     [begin code:purge(M), code:delete(M), code:purge(M) end || M <- [?SYSTEM, ?LIBRARY, ?PLAIN]],
-    ?assertEqual(#{}, witness_weave_keeper:status()).
+    ?assertEqual(#{}, witness_weave_loader:status()).
 
 %% --- the modules -----------------------------------------------------------------
 

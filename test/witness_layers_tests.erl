@@ -31,7 +31,7 @@ table() ->
 prefixes() ->
     #{"event" => ["witness_event"], "text" => ["witness_text"], "log" => ["witness_log"], "weave" => ["witness_weave"],
       "spec" => ["witness_spec"], "monitor" => ["witness_monitor"], "trace" => ["witness_trace"],
-      "instrument" => ["witness_outline", "witness_central", "witness_inline"],
+      "instrument" => ["witness_outline_pool", "witness_central", "witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "cli" => ["witness_cli"]}.

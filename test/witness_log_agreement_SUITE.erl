@@ -10,7 +10,7 @@ things are not the same, and are made so before:
 - a local fun is its text in the log, since it is nothing without the system (`comparable/1`);
 - the stack of a monitor that has crashed, which runs elsewhere.
 
-Each system is a group; they are run in lanes, at the same time. The environment variable `WITNESS_AGREEMENT_RUNS`
+Each system is a group; they are run in shards, at the same time. The environment variable `WITNESS_AGREEMENT_RUNS`
 says how often each system is run over each source, 3 times if it is not there; the formats take turns.
 """.
 
@@ -31,7 +31,7 @@ says how often each system is run over each source, 3 times if it is not there; 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
 all() ->
-    [{group, lanes}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
+    [{group, shards}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
      a_log_that_cannot_be_written_starts_nothing, an_earlier_log_stays_until_the_run_is_started,
      a_full_disk_leaves_the_run_untrusted, where_events_are_missing_the_log_says_so, what_writes_the_log_may_crash,
      processes_of_a_node, a_log_of_a_log_is_refused].
@@ -40,7 +40,7 @@ groups() ->
     Names = [Name || #{name := Name} <- witness_sys:all()],
     Lanes = [{lane(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?LANES =:= N rem ?LANES]}
              || N <- lists:seq(1, ?LANES)],
-    [{lanes, [parallel], [{group, Lane} || {Lane, _, _} <- Lanes]}] ++ Lanes
+    [{shards, [parallel], [{group, Lane} || {Lane, _, _} <- Lanes]}] ++ Lanes
         ++ [{Name, [], [offline_agrees]} || Name <- Names].
 
 lane(N) -> list_to_atom("lane_" ++ integer_to_list(N)).

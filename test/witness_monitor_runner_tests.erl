@@ -269,11 +269,11 @@ a_run_may_end_a_runner_that_takes_test() ->
 %% The test has all turns.
 with_turns(Test) ->
     Run = spawn(fun() -> receive stop -> ok end end),
-    Turns = witness_monitor_turns:start_link(Run, infinity),
-    Ask = fun() -> witness_monitor_turns:ask(slow, {?MODULE, other}, Turns) end,
+    Turns = witness_monitor_throttle:start_link(Run, infinity),
+    Ask = fun() -> witness_monitor_throttle:ask(slow, {?MODULE, other}, Turns) end,
     Taken = [Ask() || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
     [receive {Turn, turn} -> ok end || Turn <- Taken],
-    Test(Turns, Ask, fun() -> witness_monitor_turns:give(hd(Taken), Turns) end),
+    Test(Turns, Ask, fun() -> witness_monitor_throttle:give(hd(Taken), Turns) end),
     Run ! stop.
 
 take(Kind, Answer) ->
@@ -320,7 +320,7 @@ a_slow_monitor_gives_way_after_some_events_test() ->
         %% It answers while it waits, since it has nothing else to do.
         _ = sys:get_state(Runner),
         receive {read, 65} -> error(too_early) after 0 -> ok end,
-        ok = witness_monitor_turns:give(Turn, Turns),
+        ok = witness_monitor_throttle:give(Turn, Turns),
         receive {read, Runner, 0} -> ok end,
         receive {read, 100} -> ok end,
         ?assertEqual({priority, low}, process_info(Runner, priority)),
@@ -358,7 +358,7 @@ a_monitor_is_what_it_is_now_test() ->
         Read([recv(quick)]),
         _ = sys:get_state(Runner),
         receive {read, Runner, 0} -> error(too_early) after 0 -> ok end,
-        ok = witness_monitor_turns:give(Turn, Turns),
+        ok = witness_monitor_throttle:give(Turn, Turns),
         Is([true], normal),
         ok = witness_monitor_runner:complete(Runner),
         ?assertMatch(#{verdict := yes, info := 68}, outcome(Runner))

@@ -1,7 +1,7 @@
 -module(witness_offline_SUITE).
 -moduledoc """
 Logs from text to verdicts: `witness check` as a process of the operating system, `witness:start/1`, and where it has
-to be driven more finely than either allows (block sizes, moments of death) the server `m:witness_outline_offline`.
+to be driven more finely than either allows (block sizes, moments of death) the server `m:witness_offline`.
 
 `WITNESS_OFFLINE_EVENTS` is how many events the longer log has in the test of memory (1,500,000).
 """.
@@ -214,7 +214,7 @@ late([Item | Items], State0, Put0) ->
         _ -> [Item | late(Items, State, Later)]
     end.
 
-%%% every log, every set-up: a sample through the whole pipeline (the rest: witness_outline_log_tests)
+%%% every log, every set-up: a sample through the whole pipeline (the rest: witness_offline_core_tests)
 
 %% Monitors written in Erlang are for one process each.
 monitors_record_their_exact_sequence(Config) ->
@@ -789,7 +789,7 @@ turns(Left, Pid) ->
 
 %% In a log that is in order: the number of verdicts before the position at which the server goes on.
 before(Whole, #{from := Position}) ->
-    {ok, #{line := Last}} = witness_outline_checkpoint:read(Position, ?IDENTITY),
+    {ok, #{line := Last}} = witness_offline_checkpoint:read(Position, ?IDENTITY),
     length([Line || #{line := Line} <- Whole, Line =< Last]);
 before(_, #{}) -> 0.
 
@@ -999,7 +999,7 @@ compiled(Config) ->
 unload(Specs) -> lists:foreach(fun witness_spec:unload/1, Specs).
 
 offline(File, Specs, Options) ->
-    Maps = [witness_instrumentation:of_spec(Spec) || Spec <- Specs],
+    Maps = [witness_run_maps:of_spec(Spec) || Spec <- Specs],
     Properties = [E || Map <- Maps, Signature <- [{m, w, [1]}, {m, h, [1]}], E <- Map(Signature)],
     Log = #{maps => Maps, properties => Properties, mode => maps:get(mode, Options, outline),
             spread => maps:get(spread, Options, 2), roots => auto},
@@ -1007,8 +1007,8 @@ offline(File, Specs, Options) ->
                       maps:with([block, parsers], Options)),
     Config = #{run => self(), file => ~"log", feed => Feed, log => Log, explain => 5, max_slices => 1000,
                identity => ?IDENTITY},
-    {ok, Pid, _} = witness_outline_offline:start_link(maps:merge(Config, maps:with([save, from], Options))),
-    {ok, Pid} = witness_outline_offline:launch(Pid, none, group_leader()),
+    {ok, Pid, _} = witness_offline:start_link(maps:merge(Config, maps:with([save, from], Options))),
+    {ok, Pid} = witness_offline:launch(Pid, none, group_leader()),
     Pid.
 
 %% Everything that is found in a log.
@@ -1021,7 +1021,7 @@ reports(0, _, Found) -> {more, Found};
 reports(Left, Pid, Found) ->
     receive
         {checked, Number, #{found := New}} ->
-            ok = witness_outline_offline:told(Pid, Number),
+            ok = witness_offline:told(Pid, Number),
             reports(left(Left), Pid, Found ++ [verdict(Verdict) || Verdict <- New, is_verdict(Verdict)]);
         {log_ended, #{refused := undefined, orphans := []}} -> {ended, Found}
     after ?LIMIT_MS -> ct:fail({no_report, Found})

@@ -57,20 +57,20 @@ attempt(#{malformed := [{Line, Column, What}], lines := Lines}, _) ->
 attempt(#{items := Items, lines := Lines, malformed := []}, Map = #{module := Module}) ->
     Entries = entries(Map),
     Instrumentation = fun(Signature) -> [lists:nth(I, Entries) || I <- Module:match(Signature)] end,
-    New = witness_outline_log:new(#{maps => [Instrumentation], properties => Entries, mode => outline, spread => 1,
+    New = witness_offline_core:new(#{maps => [Instrumentation], properties => Entries, mode => outline, spread => 1,
                                     roots => auto, waiting => 10, window => 20}),
-    {End, Log} = case witness_outline_log:items(Items, 0, New) of
+    {End, Log} = case witness_offline_core:items(Items, 0, New) of
         {ok, Log0} ->
-            case witness_outline_log:finish(Lines, Log0) of
+            case witness_offline_core:finish(Lines, Log0) of
                 {[], Log1} -> {whole, Log1};
                 {[_ | _], Log1} -> {orphans, Log1}
             end;
         {refused, Line, What, _, Log0} ->
             true = Line =< Lines andalso iolist_size(What) > 0,
-            {refused, witness_outline_log:stop(Line, Log0)}
+            {refused, witness_offline_core:stop(Line, Log0)}
     end,
-    {#{operations := Operations, started := Started}, _} = witness_outline_log:take(Log),
-    Ended = lists:append([ended(witness_outline_log:property(Lane, Log), Of) || Lane := Of <- Operations]),
+    {#{operations := Operations, started := Started}, _} = witness_offline_core:take(Log),
+    Ended = lists:append([ended(witness_offline_core:property(Lane, Log), Of) || Lane := Of <- Operations]),
     ?assertEqual(lists:sort([Id || {Id, _, _} <- Started]), lists:sort(Ended)),
     End.
 
@@ -80,10 +80,10 @@ entries(#{module := Module, entries := Entries}) ->
 
 %% The monitors of a lane that have come to an end.
 ended(#{monitor := Monitor}, Operations) ->
-    Lane = witness_monitor_lane:start_link(#{monitor => Monitor, explain => 3}),
-    ok = witness_monitor_lane:work(Lane, 1, Operations, self()),
+    Lane = witness_offline_shard:start_link(#{monitor => Monitor, explain => 3}),
+    ok = witness_offline_shard:work(Lane, 1, Operations, self()),
     Told = receive {worked, 1, Lane, Answer, _, _} -> Answer end,
-    {_, []} = witness_monitor_lane:save(Lane),
+    {_, []} = witness_offline_shard:save(Lane),
     unlink(Lane),
     exit(Lane, kill),
     [Id || {_, Id, verdict, _} <- Told].

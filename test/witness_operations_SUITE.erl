@@ -320,7 +320,7 @@ seen_by(Appmon) ->
     end.
 
 kinds(Config) ->
-    lists:sort([witness_run, witness_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
+    lists:sort([witness_run, witness_run_notifier, witness_launcher, witness_monitor | case proplists:get_value(source, Config) of
         native -> [witness_births, witness_lane, witness_timer, witness_tracer, witness_turns];
         evm -> [witness_tracers, witness_tracer, witness_budget]
     end]).
@@ -392,7 +392,7 @@ what_is_terminated_is_missed(Config) ->
              {ok, #{verdicts := #{no := No}, outcome := Outcome}} ->
                  ?assertEqual({Kind, 0, untrusted}, {Kind, No, Outcome});
              {error, {run_died, _}} ->
-                 ?assert(lists:member(Kind, [witness_run, witness_notifier]))
+                 ?assert(lists:member(Kind, [witness_run, witness_run_notifier]))
          end,
          over(Run)
      end || Kind <- kinds(Config)].

@@ -177,7 +177,7 @@ in_order(SetUp, Permutations, Waits) ->
     {ok, Source} = witness_trace_scripted:start_link(),
     Counters = counters:new(2, []),
     Stamps = case [Partition || Partition = [_, _ | _] <- SetUp] of [] -> handover; _ -> always end,
-    {ok, Pool} = witness_outline:start_link(
+    {ok, Pool} = witness_outline_pool:start_link(
                    #{source => witness_trace_scripted, source_options => #{source => Source, stamps => Stamps},
                      run => self(), maps => [instrumentation(SetUp)], explain => 1, groups => 0, hold_back => 3_600_000,
                      memory => 1 bsl 30, counters => Counters, held => atomics:new(1, [])}),
@@ -187,7 +187,7 @@ in_order(SetUp, Permutations, Waits) ->
         end,
         returned(N, Source, Pool, Counters, 100)
     end, lists:enumerate(Permutations)),
-    ok = witness_outline:stop(Pool),
+    ok = witness_outline_pool:stop(Pool),
     unlink(Source),
     gen_server:stop(Source).
 
@@ -196,7 +196,7 @@ permutation(N, Permutation, SetUp, Waits, Source, Pool) ->
     Names = {P, _, _} = list_to_tuple([{external, <<Name, (integer_to_binary(N))/binary>>} || Name <- "pqr"]),
     {Steps, Occurred} = script(Permutation, Names),
     Launched = {witness_trace_scripted, launched, [Source, P, {sys, p, []}]},
-    {ok, P} = witness_outline:launch(Pool, Launched, group_leader()),
+    {ok, P} = witness_outline_pool:launch(Pool, Launched, group_leader()),
     [First | Parts] = Waits(N, Steps, Names),
     ok = witness_trace_scripted:play(Source, First),
     lists:foreach(fun(Part) ->
@@ -244,7 +244,7 @@ verdict() ->
 %% Every tracer but the first has given itself back; each event of the permutations so far was analysed once.
 returned(N, Source, Pool, Counters, Tries) ->
     ok = witness_trace_scripted:settle(Source),
-    Now = {witness_outline:info(Pool), counters:get(Counters, 1), counters:get(Counters, 2)},
+    Now = {witness_outline_pool:info(Pool), counters:get(Counters, 1), counters:get(Counters, 2)},
     case Now of
         {#{busy := 1}, Processes, Events} when Processes =:= 3 * N, Events =:= ?EVENTS * N -> flush();
         _ when Tries > 0 -> returned(N, Source, Pool, Counters, Tries - 1);

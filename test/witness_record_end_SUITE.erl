@@ -228,7 +228,7 @@ a_program_that_spawns_without_end_does_nothing_behind_its_recording(Config) ->
 an_application_of_a_function_is_monitored(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     Self = self(),
-    {ok, Run} = witness_recording:start(#{run => {end_lower, ask, [bad]}, applications => [end_lower], dir => Dir,
+    {ok, Run} = witness_recorded_run:start(#{run => {end_lower, ask, [bad]}, applications => [end_lower], dir => Dir,
                                           pa => [proplists:get_value(ebin, Config)]},
                                         #{specs => [spec(?FUNCTION_NAME, ?LOWER, Config)]},
                                         fun(Result) -> Self ! {recorded, Result} end),

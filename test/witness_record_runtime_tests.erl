@@ -198,7 +198,7 @@ tell(To, Msg) ->
 key() -> get('$witness_record').
 
 -doc false.
-room() -> get('$witness_record_room').
+room() -> get('$witness_record_heap').
 
 %% --- what is recorded ------------------------------------------------------------
 
@@ -338,12 +338,12 @@ recorded(Options, Function) ->
     ok = ?R:start(#{}),
     Session = trace:session_create(?MODULE, ?R:tracer(), []),
     _ = trace:process(Session, new, true, [procs]),
-    {ok, Calming} = witness_record_calm:start_link(Session),
+    {ok, Calming} = witness_record_exit_watch:start_link(Session),
     ok = witness_record_runtime:start((maps:with([contents, hash], Options))#{calming => Calming}),
     _ = [ok = witness_record_runtime:verify() || #{verify := true} <- [Options]],
     {Pid, Monitor, Id} = witness_record_runtime:root(?M, Function, []),
     ended(Pid, Monitor, Calming),
-    ok = witness_record_calm:settle(Calming),
+    ok = witness_record_exit_watch:settle(Calming),
     wait_for_ends(),
     ok = gen_server:stop(Calming),
     ok = witness_record_runtime:stop(),

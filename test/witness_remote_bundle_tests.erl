@@ -23,9 +23,9 @@ what_a_root_names_comes_with_it_test_() ->
 a_module_that_is_only_named_comes_too_test_() ->
     {timeout, 60, fun() ->
         Object = object("-module(witness_remote_sample).\n-export([f/0, g/0]).\n"
-                        "f() -> witness_memory.\ng() -> #{a => [{fun witness_exports:of_module/1, witness_tally}]}.\n"),
+                        "f() -> witness_options_memory.\ng() -> #{a => [{fun witness_remote_exports:of_module/1, witness_run_tally}]}.\n"),
         {ok, Objects} = witness_remote_bundle:closure([{witness_remote_sample, Object}], ?CUT),
-        ?assertEqual([], [witness_remote_sample, witness_memory, witness_exports, witness_tally] -- [M || {M, _} <- Objects])
+        ?assertEqual([], [witness_remote_sample, witness_options_memory, witness_remote_exports, witness_run_tally] -- [M || {M, _} <- Objects])
     end}.
 
 a_module_without_object_code_is_an_error_test() ->

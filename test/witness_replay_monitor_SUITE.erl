@@ -39,7 +39,7 @@ what_is_replayed_is_judged_as_what_is_kept_and_live(Config) ->
     Self = self(),
     %% Live monitors run in the VM of the program.
     #{pa := Folders} = Options = options(Dir, Call, Config),
-    {ok, Run} = witness_recording:start(Options#{pa := Folders ++ [proplists:get_value(monitors, Config)]},
+    {ok, Run} = witness_recorded_run:start(Options#{pa := Folders ++ [proplists:get_value(monitors, Config)]},
                                         #{monitors => anything(), on_verdict => fun(V) -> Self ! {verdict, V} end, log => false},
                                         fun(_) -> ok end),
     {ok, #{outcome := ok, verdicts := #{yes := Yes}}} = witness:await(Run, 600_000),
@@ -54,7 +54,7 @@ what_is_replayed_is_judged_as_what_is_kept_and_live(Config) ->
     %% For a recording with contents, the replay is another way to the same events.
     Kept = file(".rec", Config),
     {ok, #{outcome := recorded}} = witness_record:record((options(Kept, Call, Config))#{contents => true}),
-    ?assert(witness_replaying:has_contents(Kept)),
+    ?assert(witness_run_replay:has_contents(Kept)),
     {FromFile, #{outcome := ok}} = judged({recording, Kept}),
     {FromReplay, #{outcome := ok}} = judged({replay, #{dir => Kept}}),
     ?assertEqual(by_process(FromFile, fun same/1), by_process(FromReplay, fun same/1)),

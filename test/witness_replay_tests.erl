@@ -7,9 +7,9 @@
 
 channel(Sent) ->
     ok = witness_replay_tables:delete(),
-    ok = witness_replay_flow:start(fun(_) -> none end),
+    ok = witness_replay_backpressure:start(fun(_) -> none end),
     lists:foldl(fun({From, Via, Msg}, P) -> ?P:arrived(From, Via, Msg, P) end,
-                ?P:new(1, self(), witness_replay_flow:new(), false), Sent).
+                ?P:new(1, self(), witness_replay_backpressure:new(), false), Sent).
 
 the_earliest_message_of_a_sender_that_matches_is_taken_test() ->
     P = channel([{2, none, {a, 1}}, {3, none, {b, 1}}, {2, none, {b, 2}}, {2, none, {b, 3}}]),

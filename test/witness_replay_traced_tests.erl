@@ -6,9 +6,9 @@
 
 %% The modules with code that runs there while calls are traced. No events are reported meanwhile
 %% (`witness_event_signature').
--define(INSIDE, [witness_replay_runtime, witness_replay_messages, witness_replay_results, witness_replay_life, witness_replay_course,
-                 witness_replay_process, witness_replay_slots, witness_replay_births, witness_replay_flow, witness_replay_fun,
-                 witness_replay_tell, witness_replay_stop, witness_replay_reason, witness_replay_log, witness_weave_runtime]).
+-define(INSIDE, [witness_replay_runtime, witness_replay_messages, witness_replay_results, witness_replay_life, witness_replay_interpreter,
+                 witness_replay_process, witness_replay_proxies, witness_replay_process_table, witness_replay_backpressure, witness_replay_fun,
+                 witness_replay_emitter, witness_replay_breakpoint, witness_replay_reason, witness_replay_log, witness_weave_runtime]).
 
 what_the_replay_calls_cannot_be_traced_test() ->
     Called = lists:usort([Module || Inside <- ?INSIDE, {Module, Function, Arity} <- imports(Inside),

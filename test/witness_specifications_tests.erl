@@ -155,12 +155,12 @@ match(Module, Entries) ->
 event({init, P, Parent, Signature, _} = Event, Match, #{labels := Labels, monitors := Monitors} = State) ->
     Maps = [fun(S) -> [case E of #{action := none} -> none; _ -> E end || E <- Match(S)] end],
     Label = case Labels of
-        #{Parent := Known} -> {_, Child} = witness_outline_map:assign(Signature, Known, Maps), Child;
-        _ -> witness_outline_map:new(Maps, #{held => true, signature => Signature})
+        #{Parent := Known} -> {_, Child} = witness_instrument_map:assign(Signature, Known, Maps), Child;
+        _ -> witness_instrument_map:new(Maps, #{held => true, signature => Signature})
     end,
-    New = [{runner(Entry, P, Signature), N, Entry} || {N, Entry} <- witness_outline_map:starts(Label)],
+    New = [{runner(Entry, P, Signature), N, Entry} || {N, Entry} <- witness_instrument_map:starts(Label)],
     Members = [{N, Runner, Group} || {Runner, N, #{group := Group}} <- New],
-    feed(Event, State#{labels := Labels#{P => witness_outline_map:with_readers(Members, Label)},
+    feed(Event, State#{labels := Labels#{P => witness_instrument_map:with_readers(Members, Label)},
                        monitors := lists:reverse([{Runner, Entry} || {Runner, _, Entry} <- New], Monitors)});
 event(Event, _, State) ->
     feed(Event, State).
@@ -171,7 +171,7 @@ feed(Event, #{labels := Labels} = State) ->
     Ended = maps:get(ended, State, []),
     lists:member(P, Ended) andalso error({after_its_end, Event}),
     [ok = witness_monitor_runner:events(Runner, [{none, Event}]) ||
-     Runner <- witness_outline_map:label(readers, map_get(P, Labels))],
+     Runner <- witness_instrument_map:label(readers, map_get(P, Labels))],
     case witness_event:kind(Event) of
         exit -> State#{ended => [P | Ended]};
         _ -> State
@@ -182,7 +182,7 @@ runner(#{module := Module, index := Index}, P, Signature) ->
                                    explain => 12, ordered => false}).
 
 outcomes({Runner, Entry}, #{labels := Labels} = State) ->
-    Read = [P || P := Label <- Labels, lists:member(Runner, witness_outline_map:label(readers, Label))],
+    Read = [P || P := Label <- Labels, lists:member(Runner, witness_instrument_map:label(readers, Label))],
     ok = case Read -- maps:get(ended, State, []) of
         [] -> witness_monitor_runner:complete(Runner);
         _ -> witness_monitor_runner:stop(Runner)

@@ -66,7 +66,7 @@ what_is_recorded_here_is_replayed(Config) ->
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => copy(bare(Config), Config)})),
     %% Verdicts are sealed, too.
     Dir = file(".rec", Config),
-    {ok, Run} = witness_recording:start(#{run => {witness_trusted, main, []}, dir => Dir, pa => [own(Config)]},
+    {ok, Run} = witness_recorded_run:start(#{run => {witness_trusted, main, []}, dir => Dir, pa => [own(Config)]},
                                         #{specs => [spec(Config)], log => false}, fun(_) -> ok end),
     {ok, _} = witness:await(Run, 600_000),
     {ok, _} = witness:stop(Run),

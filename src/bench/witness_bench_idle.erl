@@ -21,7 +21,7 @@ not seen. That wait is part of the idle time only if the process's next event is
 sends or ends next.
 
 The events must have their times. When its process has ended, the verdict is `yes` with the result. The monitor
-computes in whole numbers and its steps are bounded (`m:witness_monitor_bounded`).
+computes in whole numbers and its steps are bounded (`m:witness_monitor_safety`).
 """.
 -behaviour(witness_monitor).
 

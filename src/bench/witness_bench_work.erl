@@ -22,7 +22,7 @@ spin(Rounds) ->
 
 -doc """
 A binary on which an analysis spends so many microseconds an event (`pay/1`). That is a single call, without a
-loop, so that monitors may share a process (`witness_monitor_bounded`).
+loop, so that monitors may share a process (`witness_monitor_safety`).
 """.
 -spec cost(Microseconds :: number()) -> binary().
 cost(Microseconds) when Microseconds == 0 -> <<>>;

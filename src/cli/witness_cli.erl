@@ -203,7 +203,7 @@ file(Name, #{replay := Replay, trust := Trust}) ->
         {false, true} -> not_replayed(witness_text:clean(Name));
         {true, false} -> {recording, Name};
         {true, true} ->
-            case witness_replaying:has_contents(Name) of
+            case witness_run_replay:has_contents(Name) of
                 true -> {recording, Name};
                 false ->
                     ok = accept(~"check", witness_cli_replay:usable(Name, Trust)),

@@ -29,7 +29,7 @@ run(#{files := Files, json := Json} = Options) ->
         ok ?= one_form(Options),
         {ok, Paths} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= witness_cli_setup:check_folders("--include", Include),
-        Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_exports:of_module/1} end,
+        Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_remote_exports:of_module/1} end,
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Header = witness_cli_json:header(node()),
         {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}

@@ -127,7 +127,7 @@ recorded(Options, none, _) ->
     end;
 recorded(Options, Properties, Output) ->
     Self = self(),
-    With = fun(Start) -> witness_recording:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end) end,
+    With = fun(Start) -> witness_recorded_run:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end) end,
     case witness_cli_run:run(Output#{start => Properties#{system => recorded}, with => With, for => infinity,
                                      timeout => infinity}) of
         {ok, Code} ->

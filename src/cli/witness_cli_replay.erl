@@ -156,7 +156,7 @@ replayed(#{events := File} = All, none, _, _) ->
     Self = self(),
     Ref = make_ref(),
     maybe
-        {ok, 0, Report} ?= told(All, witness_replaying:write(File, (maps:remove(events, All))#{on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end})),
+        {ok, 0, Report} ?= told(All, witness_run_replay:write(File, (maps:remove(events, All))#{on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end})),
         {ok, 0, maps:merge(Report, unwritten(Ref))}
     end;
 replayed(All, none, _, _) -> told(All, witness_replay:replay(All));

@@ -92,7 +92,7 @@ freezer(_) ->
     _ = process_flag(priority, high),
     %% Witness's own processes do not belong to the system.
     _ = application:ensure_all_started(witness),
-    witness_trace_freeze:start(?PLACES, witness_instrumentation:own(#{unobserved => []})).
+    witness_trace_freeze:start(?PLACES, witness_run_maps:own(#{unobserved => []})).
 
 freeze(none) -> ok;
 freeze(Freezer) -> witness_trace_freeze:freeze(Freezer).

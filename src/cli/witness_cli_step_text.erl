@@ -119,7 +119,7 @@ sequence(text, Messages, S, Look) ->
     Pid = fun(0) -> undefined; (Id) -> maps:get(pid, witness_step:process(Id, S)) end,
     Parties = lists:usort([Id || #{from := From, to := To} <- Messages, Id <- [From, To], Id > 0]),
     Modules = #{Pid(Id) => element(1, maps:get(called, witness_step:process(Id, S))) || Id <- Parties},
-    witness_text_lanes:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined, bindings => []}
+    witness_text_chart:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined, bindings => []}
                               || #{number := N, from := From, to := To, message := Message} <- Messages], Modules, undefined, Look);
 sequence(mermaid, Messages, S, _) ->
     Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),

@@ -3,7 +3,7 @@
 Scenarios: what the processes of a small system do, and which monitors read them; and those that Witness explores
 itself.
 
-The monitors are given as instrumentation maps, one or several. They go through `m:witness_outline_map`. As in a run, this
+The monitors are given as instrumentation maps, one or several. They go through `m:witness_instrument_map`. As in a run, this
 decides which tracer owns a process and which monitors read it. A process is `single` (its monitor reads only it),
 `group` (its monitor reads its descendants too, as far as the map does not name them), or `none` (cut out, with its
 descendants). `content/1` says what each monitor reads, in the notation of the paper: `{P},{Q,R}`.
@@ -132,14 +132,14 @@ labels(Scenario = #{processes := Processes, monitors := Maps}) ->
                     true -> #{held => false};
                     false -> #{held => true, signature => Signature}
                 end,
-                Root = started(Name, witness_outline_map:new(Instrumentations, Given)),
+                Root = started(Name, witness_instrument_map:new(Instrumentations, Given)),
                 children(Name, Root, Processes, Instrumentations, Acc#{Name => {own, Root}})
         end, #{}, [Name || {Name, _} <- Processes, not lists:member(Name, Spawned)]),
     [{Name, map_get(Name, Labels)} || {Name, _} <- Processes].
 
 children(Parent, Label, Processes, Instrumentations, Labels) ->
     lists:foldl(fun({spawn, Child}, Acc) ->
-                        {How, Label1} = witness_outline_map:assign({m, Child, []}, Label, Instrumentations),
+                        {How, Label1} = witness_instrument_map:assign({m, Child, []}, Label, Instrumentations),
                         Label2 = started(Child, Label1),
                         children(Child, Label2, Processes, Instrumentations, Acc#{Child => {How, Label2}});
                    (_, Acc) -> Acc
@@ -147,8 +147,8 @@ children(Parent, Label, Processes, Instrumentations, Labels) ->
 
 %% A reader is known by the number of its map and the process that it was started for.
 started(Name, Label) ->
-    witness_outline_map:with_readers([{N, {N, Name}, Group}
-                                      || {N, #{group := Group}} <- witness_outline_map:starts(Label)], Label).
+    witness_instrument_map:with_readers([{N, {N, Name}, Group}
+                                      || {N, #{group := Group}} <- witness_instrument_map:starts(Label)], Label).
 
 entries(Name, Map) ->
     case lists:keyfind(Name, 1, Map) of
@@ -161,7 +161,7 @@ entries(Name, Map) ->
 -spec content(scenario()) -> unicode:chardata().
 content(Scenario) ->
     Reads = [{Reader, Name} || {Name, {_, Label}} <- labels(Scenario),
-             Reader <- witness_outline_map:label(readers, Label)],
+             Reader <- witness_instrument_map:label(readers, Label)],
     lists:join(~",", [[${, lists:join(~",", [name(Name) || {R, Name} <- Reads, R =:= Reader]), $}]
                       || Reader <- lists:usort([R || {R, _} <- Reads])]).
 

@@ -20,7 +20,7 @@ handle_event(_, S) -> {ok, S}.
 
 Each monitor runs in a process of its own (`m:witness_monitor_runner`). Monitors with code that only computes, for a
 bounded time, may share a process
-(`m:witness_monitor_bounded`). A monitor that crashes, loops or grows harms neither the
+(`m:witness_monitor_safety`). A monitor that crashes, loops or grows harms neither the
 system nor another monitor; a crash is an `inconclusive` verdict with the crash as its
 explanation. Callbacks never see a gap: a
 monitor that would meet one ends `inconclusive` before it.

@@ -4,7 +4,7 @@ A monitor as data: one state machine, with or without a filter, or one for each 
 
 Its input is events; its output is the outcomes of decided slices, and at the end one *final* outcome. A machine
 is not a process and sends no message: `m:witness_monitor_runner` gives a machine a process of its own, and
-`m:witness_monitor_lane` runs very many of one property. Only the marks of actions that were taken are in the process
+`m:witness_offline_shard` runs very many of one property. Only the marks of actions that were taken are in the process
 dictionary of the process that runs the machine (`covered/0`).
 
 ```erlang
@@ -22,7 +22,7 @@ dictionary of the process that runs the machine (`covered/0`).
 
 -doc """
 What to run: the monitor, the process that it is started for, how many steps an explanation has, how many slices may
-be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_idle`; by default
+be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_slice_expiry`; by default
 forever). `attached`: the process was running already, in this function; its first item is
 `{attached, P, MFA, Ts}`, and the arguments in its signature mean nothing. Other keys are ignored.
 

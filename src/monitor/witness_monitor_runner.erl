@@ -14,7 +14,7 @@ a link to the tracer, so a monitor cannot end its tracer.
 Runners with events that wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
 it is busy. In a bounded partition, a monitor that falls behind misses events. So a runner of such a partition has the priority
 of the system as long as its batches show that it needs little time for an event. Slow monitors fall
-behind anyway: they wait for turns (`m:witness_monitor_turns`), and so do monitors with a pace that is not known yet.
+behind anyway: they wait for turns (`m:witness_monitor_throttle`), and so do monitors with a pace that is not known yet.
 """.
 
 -export([start/1, bounded/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
@@ -48,7 +48,7 @@ A monitor that has run elsewhere continues as its `machine`, which has `covered`
                   attached => mfa(),
                   take => take(),
                   tracer => pid(),
-                  turns => witness_monitor_turns:turns(),
+                  turns => witness_monitor_throttle:turns(),
                   memory => pos_integer(),
                   machine => witness_monitor_machine:machine(),
                   covered => non_neg_integer(),
@@ -87,13 +87,13 @@ outcome of a slice has the same keys as any other, except `covered`.
 -record(runner, {run :: pid(),
                  reader :: pid() | {pid(), term()},
                  covered :: non_neg_integer(),        % before the monitor ran here
-                 order :: undefined | witness_monitor_order:order(),
+                 order :: undefined | witness_monitor_reorder:order(),
                  take :: undefined | take(),
                  tracer :: undefined | reference(),
                  garbage = 0 :: non_neg_integer(),    % events that were read since the last collection
                  monitor :: {module(), Arg :: term()},
-                 turns :: undefined | witness_monitor_turns:turns(),
-                 turn = none :: none | witness_monitor_turns:turn(),
+                 turns :: undefined | witness_monitor_throttle:turns(),
+                 turn = none :: none | witness_monitor_throttle:turn(),
                  pace = unknown :: unknown | quick | slow,
                  unmeasured = 0 :: non_neg_integer(), % events that were read since the pace was measured
                  machine :: undefined | witness_monitor_machine:machine()}).
@@ -151,7 +151,7 @@ init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Or
     R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
                 monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined),
                 tracer = watch(Spec),
-                order = case Ordered of true -> witness_monitor_order:new(); false -> undefined end},
+                order = case Ordered of true -> witness_monitor_reorder:new(); false -> undefined end},
     case begun(Spec) of
         {decided, Final} -> report(Final, R);
         {ok, Machine} when is_map_key(take, Spec) -> proceed(open, R#runner{machine = Machine});
@@ -172,11 +172,11 @@ loop(R = #runner{order = Order}) ->
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> hold(Events, R);
         {clock, Time} ->
-            {Events, Order1} = witness_monitor_order:release(Time, Order),
+            {Events, Order1} = witness_monitor_reorder:release(Time, Order),
             run(Events, wait, R#runner{order = Order1});
         {ended, How} when Order =:= undefined -> ended(How, R);
         {ended, How} ->
-            Rest = witness_monitor_order:release_all(Order),
+            Rest = witness_monitor_reorder:release_all(Order),
             run(Rest, How, R#runner{order = undefined});
         {gap, Reason} -> inconclusive({gap, Reason}, R);
         {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> inconclusive({gap, tracer_lost}, R);
@@ -195,7 +195,7 @@ proceed(How, R) -> ended(How, R).
 
 hold([], R) -> loop(R);
 hold([S | Events], R = #runner{order = Order}) ->
-    case witness_monitor_order:add(S, Order) of
+    case witness_monitor_reorder:add(S, Order) of
         {ok, Order1} -> hold(Events, R#runner{order = Order1});
         late -> inconclusive({gap, late}, R)
     end.
@@ -208,10 +208,10 @@ batch(Events, Next, R) ->
 
 %% Does this at once, or in a turn if the monitor is slow or not known to be quick.
 turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monitor}) when Pace =/= quick, Turns =/= undefined ->
-    case Pace =:= unknown andalso witness_monitor_turns:is_quick(Monitor, Turns) of
+    case Pace =:= unknown andalso witness_monitor_throttle:is_quick(Monitor, Turns) of
         true -> in_turn(What, R);
-        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_turns:ask(Pace, Monitor, Turns)});
-        false -> waiting(What, R#runner{turn = witness_monitor_turns:ask(Pace, Monitor, Turns)})
+        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_throttle:ask(Pace, Monitor, Turns)});
+        false -> waiting(What, R#runner{turn = witness_monitor_throttle:ask(Pace, Monitor, Turns)})
     end;
 turn(What, R) -> in_turn(What, R).
 
@@ -254,7 +254,7 @@ in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}
 
 rested(R = #runner{turn = none}) -> R;
 rested(R = #runner{turn = Turn, turns = Turns}) ->
-    ok = witness_monitor_turns:give(Turn, Turns),
+    ok = witness_monitor_throttle:give(Turn, Turns),
     R#runner{turn = none}.
 
 split(Events) when length(Events) =< ?TURN -> {Events, []};
@@ -266,7 +266,7 @@ paced(Reductions, Events, R = #runner{pace = Before, monitor = Monitor, turns = 
     Pace = case Reductions < ?SLOW * (length(Events) + 1) of true -> quick; false -> slow end,
     _ = Pace =:= Before orelse begin
         process_flag(priority, case Pace of quick -> normal; slow -> low end),
-        Turns =:= undefined orelse witness_monitor_turns:says(Pace =:= quick, Monitor, Turns)
+        Turns =:= undefined orelse witness_monitor_throttle:says(Pace =:= quick, Monitor, Turns)
     end,
     R#runner{pace = Pace, unmeasured = 0}.
 

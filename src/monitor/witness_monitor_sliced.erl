@@ -32,7 +32,7 @@ last event of each, if idle time is limited, and how many undecided ones of each
 """.
 -type saved() :: {Count :: non_neg_integer(), Born :: non_neg_integer(),
                   [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}],
-                  witness_monitor_idle:saved(), explained()}.
+                  witness_monitor_slice_expiry:saved(), explained()}.
 
 -type explained() :: #{stopped | undefined | max_slices | slice_idle | gap | crashed => pos_integer()}.
 
@@ -42,7 +42,7 @@ last event of each, if idle time is limited, and how many undecided ones of each
                  filter :: term(),
                  names :: [binary()],
                  slices :: witness_monitor_slices:slices(witness_monitor_instance:instance()),
-                 idle :: none | witness_monitor_idle:idle(),
+                 idle :: none | witness_monitor_slice_expiry:idle(),
                  count = 0 :: non_neg_integer(),
                  explained = #{} :: explained()}).
 
@@ -61,7 +61,7 @@ own time ends before the next event is handled.
 new(Module, Config, {Slice, Filter}, Names, Max, Idle) ->
     #sliced{config = Config, slice = Slice, instance = fun Module:instance/2, filter = Filter, names = Names,
             slices = witness_monitor_slices:new(Max),
-            idle = case Idle of infinity -> none; _ -> witness_monitor_idle:new(Idle) end}.
+            idle = case Idle of infinity -> none; _ -> witness_monitor_slice_expiry:new(Idle) end}.
 
 -doc "The number of slices so far.".
 -spec count(sliced()) -> non_neg_integer().
@@ -98,7 +98,7 @@ timed([E | Events], Outcomes, S0) ->
     end.
 
 expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
-    {Ids, Idle1} = witness_monitor_idle:due(Now, Idle),
+    {Ids, Idle1} = witness_monitor_slice_expiry:due(Now, Idle),
     lists:mapfoldl(fun(Id, A = #sliced{slices = Alive}) ->
         {_, Instance} = witness_monitor_slices:find(Id, Alive),
         unfinished({Id, Instance}, slice_idle, A#sliced{slices = witness_monitor_slices:remove(Id, Alive)})
@@ -106,17 +106,17 @@ expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
 
 %% Keeps the invariant that each slice in `idle` is alive.
 touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
-    Left = lists:foldl(fun({undecided, _, {id, Id}}, A) -> witness_monitor_idle:forget(Id, A);
-                          ({satisfied, _, Id}, A) -> witness_monitor_idle:forget(Id, A);
+    Left = lists:foldl(fun({undecided, _, {id, Id}}, A) -> witness_monitor_slice_expiry:forget(Id, A);
+                          ({satisfied, _, Id}, A) -> witness_monitor_slice_expiry:forget(Id, A);
                           (#{slice := Values}, A) ->
-                               witness_monitor_idle:forget(id(list_to_tuple([Value || {_, Value} <- Values])), A)
+                               witness_monitor_slice_expiry:forget(id(list_to_tuple([Value || {_, Value} <- Values])), A)
     end, Idle, Decided),
     S#sliced{idle = try Slice(E, Filter) of
         {_, Key} ->
             Id = id(Key),
             case witness_monitor_slices:find(Id, Slices) of
                 none -> Left;
-                _ -> witness_monitor_idle:touch(Id, witness_event:ts(E), Left)
+                _ -> witness_monitor_slice_expiry:touch(Id, witness_event:ts(E), Left)
             end;
         _ -> Left
     catch
@@ -231,7 +231,7 @@ save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle, expla
     {Filter, {Count, witness_monitor_slices:born(Slices),
               [{Born, Id, witness_monitor_instance:save(Instance)} ||
                {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)],
-              case Idle of none -> []; _ -> witness_monitor_idle:save(Idle) end, Explained}}.
+              case Idle of none -> []; _ -> witness_monitor_slice_expiry:save(Idle) end, Explained}}.
 
 -doc "Loads saved data into a new one; `error` for malformed data, or for other names.".
 -spec load(saved() | term(), sliced()) -> {ok, sliced()} | error.
@@ -249,7 +249,7 @@ load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = N
 load(_, _) -> error.
 
 times([], none) -> none;
-times(Saved, Fresh) when Fresh =/= none -> witness_monitor_idle:load(Saved, Fresh).
+times(Saved, Fresh) when Fresh =/= none -> witness_monitor_slice_expiry:load(Saved, Fresh).
 
 slice({Birth, Id, Saved}, Born, Values)
   when is_integer(Birth), Birth > 0, Birth =< Born, (Values =:= 1 orelse tuple_size(Id) =:= Values) ->

@@ -46,7 +46,7 @@ program ends is not an error: a crash is recorded like everything else.
 - `cache`: the folder that keeps woven modules;
 - `on_progress`: called with what has been done, as text;
 - `observer`: a module with the behaviour `m:witness_record_node`, and its argument. It observes the program in its VM, and
-  is not part of it (`m:witness_recording` monitors the program this way). It requires `on_told`, which is called with each
+  is not part of it (`m:witness_recorded_run` monitors the program this way). It requires `on_told`, which is called with each
   term that the observer reports.
 """.
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),

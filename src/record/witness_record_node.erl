@@ -8,7 +8,7 @@ recording in this order:
 1. it starts the native recorder and the writer;
 2. it gives every new process of the VM the trace flag `procs`, in a session of its own. So the recorder is notified of each
    birth, from any parent, before the child can act, and of each end. A process that has taken some messages loses the flag again,
-   and `m:witness_record_calm` reports its end. If nothing is woven, every process has the flags of `m:witness_record_traced`;
+   and `m:witness_record_exit_watch` reports its end. If nothing is woven, every process has the flags of `m:witness_record_traced`;
 3. it spawns the first process of the program. The identifier is made beforehand (`child/0`) and is the label that the process
    is born with, as for every other process that woven code spawns;
 4. when that process and its descendants have ended, or the application has, or the program ends its VM, it writes what is
@@ -147,7 +147,7 @@ begin_job(Job, State) ->
 telling(_, #{tracing_only := true}) -> undefined;
 telling(Session, Job) ->
     ok = witness_record_loads:start(maps:get(calls, Job)),
-    {ok, Calming} = witness_record_calm:start_link(Session),
+    {ok, Calming} = witness_record_exit_watch:start_link(Session),
     ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting())#{calming => Calming})),
     ok = handler(Job),
     Calming.
@@ -210,7 +210,7 @@ woven(#{woven := Folders}) ->
         {error, Reason} -> {error, {weave, Reason}}
     end.
 
-writer(#{last := _}) -> witness_record_last;
+writer(#{last := _}) -> witness_record_flight;
 writer(_) -> witness_record_writer.
 
 native(Job) ->
@@ -223,7 +223,7 @@ native(Job) ->
 
 %% The VM calls this module when another one must be loaded. It calls the recorder, which must therefore be loaded before.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_room, witness_record_calm,
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_heap, witness_record_exit_watch,
                                      witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime, witness_weave_funs]),
     witness_record_handler:load(Folder).
 
@@ -264,7 +264,7 @@ application(#state{job = #{app := App}}) -> App.
 keep(Ref, #state{job = #{last := _} = Job, writer = Writer, port = Port, phase = Phase} = State)
   when Phase =:= running; Phase =:= draining ->
     Modules = modules(Job),
-    _ = spawn(fun() -> tell({kept, Ref, try witness_record_last:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port) end),
+    _ = spawn(fun() -> tell({kept, Ref, try witness_record_flight:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port) end),
     State;
 keep(Ref, #state{port = Port} = State) ->
     tell({kept, Ref, {error, ended}}, Port),
@@ -312,7 +312,7 @@ is_own(P) ->
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
     Observed = ended_observation(State#state.observation),
-    _ = [ok = witness_record_calm:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
+    _ = [ok = witness_record_exit_watch:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
     ok = witness_record_stop:seal(),
     Unwoven = unwoven(Job),
     More = #{stopped => Ended, waiting => waiting(Job), unwoven => Unwoven, nodes => nodes_of(State)},

@@ -62,7 +62,7 @@ Starts to record processes that are spawned by recorded ones, or by `root/3`.
 - `loading`: called with each module that is to be loaded, and its object code.
 - `contents`, `hash`: whether messages of recorded senders are recorded themselves too, or a hash of them.
 - `adopting`: a process that is outside, though its children are recorded;
-- `calming`: a process of `m:witness_record_calm`.
+- `calming`: a process of `m:witness_record_exit_watch`.
 """.
 -spec start(#{calls => #{mfa() => non_neg_integer()}, ending => fun(() -> term()),
               loading => fun((module(), binary()) -> term()),
@@ -147,21 +147,21 @@ taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
         calm -> calm();
-        look -> witness_record_room:look();
+        look -> witness_record_heap:look();
         verify -> looked_at(Msg, From, Me)
     end;
 taken(Msg, From, Me) when From =:= -Me ->
     case witness_record_native:took(Me, Me) of
         ok -> ok;
         calm -> calm();
-        look -> witness_record_room:look();
+        look -> witness_record_heap:look();
         verify -> own(Msg, Me)
     end;
 taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
 
 calm() ->
     case persistent_term:get(?MODULE, off) of
-        #{calming := Pid} -> witness_record_calm:ask(Pid);
+        #{calming := Pid} -> witness_record_exit_watch:ask(Pid);
         _ -> ok
     end.
 
@@ -384,7 +384,7 @@ elsewhere(_) -> false.
 %% The child is born with the label.
 child(Function, Args, Me) ->
     Id = witness_record_native:child(),
-    _ = [witness_record_room:look() || Id rem ?LOOK =:= 0],
+    _ = [witness_record_heap:look() || Id rem ?LOOK =:= 0],
     _ = erlang:seq_trace(label, Id),
     labelled_again(Function, Args, begun_with(Args), fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
 
@@ -580,7 +580,7 @@ shown(Item) -> Item.
 
 is_own({Key, _}) -> is_own_key(Key).
 
-is_own_key(Key) -> Key =:= ?KEY orelse Key =:= ?FIRST orelse witness_record_room:is_key(Key).
+is_own_key(Key) -> Key =:= ?KEY orelse Key =:= ?FIRST orelse witness_record_heap:is_key(Key).
 
 -doc false.
 -spec dictionary(module(), atom(), [term()]) -> term().

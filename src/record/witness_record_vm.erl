@@ -63,7 +63,7 @@ await(Pid, Timeout) ->
 stop(Pid) -> gen_server:cast(Pid, stop).
 
 -doc "Writes what is in memory; returns the folder.".
--spec keep(pid()) -> witness_record_last:kept() | {error, ended}.
+-spec keep(pid()) -> witness_record_flight:kept() | {error, ended}.
 keep(Pid) -> gen_server:call(Pid, keep, infinity).
 
 -doc """

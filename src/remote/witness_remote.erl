@@ -37,11 +37,11 @@ without `watch` the whole node is observed.
 
 %% The modules that it does not need: the compiler of specifications, the other sources of events, reading and writing of logs,
 %% weaving, and the start of an installed Witness.
--define(CUT, [witness_app, witness_sup, witness_exports, witness_spec, witness_log_writer, witness_monitor_log,
-              witness_inline, witness_inline_host, witness_inline_life, witness_inline_modules, witness_inline_monitors,
-              witness_inline_notes, witness_inline_process, witness_monitor_lane, witness_outline_births, witness_outline_lane,
-              witness_outline_offline, witness_reading, witness_record_runtime, witness_replaying, witness_trace_native,
-              witness_weave, witness_weave_keeper]).
+-define(CUT, [witness_app, witness_sup, witness_remote_exports, witness_spec, witness_log_writer, witness_monitor_log,
+              witness_inline, witness_inline_coordinator, witness_inline_tree_watch, witness_inline_modules, witness_inline_monitors,
+              witness_inline_birth_table, witness_inline_process, witness_offline_shard, witness_outline_dispatcher, witness_outline_shard,
+              witness_offline, witness_reading, witness_record_runtime, witness_run_replay, witness_trace_native,
+              witness_weave, witness_weave_loader]).
 
 %% The module that is called first; the merged module has its name.
 -define(GUARD, witness_remote_guard).
@@ -152,7 +152,7 @@ compile([{Number, File} | Files], Options, Specs, Objects, Warnings) ->
 %% The functions of the target; if it does not answer, there is no warning.
 exports(Node, Module) ->
     try
-        witness_exports:of_module(Module, fun(M, F, Args) ->
+        witness_remote_exports:of_module(Module, fun(M, F, Args) ->
             {ok, Result} = witness_remote_connection:call(Node, M, F, Args),
             Result
         end)

@@ -200,7 +200,7 @@ missed(Missed) ->
        text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output "
                      "here, was too slow for them"])}].
 
-tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) -> witness_notifier:tell(OnVerdict, Verdict).
+tell(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) -> witness_run_notifier:tell(OnVerdict, Verdict).
 
 view(Term, #attachment{config = #{node := Node}, names = Names}) -> witness_remote_view:local(Term, Node, Names).
 

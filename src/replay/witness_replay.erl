@@ -116,7 +116,7 @@ fold(Fun, Acc, Options) ->
 The same, and folds over what processes report, with every detail if the option `whole` is set. The function that makes the
 first accumulator gets the processes of the recording.
 """.
--spec tell(fun((witness_replay_tell:told(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc), options()) ->
+-spec tell(fun((witness_replay_emitter:told(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc), options()) ->
     {ok, report(), Acc} | {error, reason()} | {error, reason(), Acc}.
 tell(Fun, First, Options) ->
     maybe
@@ -135,7 +135,7 @@ calls(Function, Options) ->
     end.
 
 -doc """
-Starts a replay in which each process stops when it has passed the given number of entries of its log (`m:witness_replay_stop`).
+Starts a replay in which each process stops when it has passed the given number of entries of its log (`m:witness_replay_breakpoint`).
 The result is the port of its VM, and a folder to delete afterwards.
 """.
 -spec stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) -> {ok, port(), file:filename()} | {error, reason()}.

@@ -63,7 +63,7 @@ used(Module, Function, Args, Looks) ->
             used(Module, Function, Args, Looks - 1);
         error:Reason:Failed ->
             {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-            erlang:raise(error, Reason, [{Module, Function, Args, element(4, hd(Failed))} | witness_replay_course:stack(Stack)])
+            erlang:raise(error, Reason, [{Module, Function, Args, element(4, hd(Failed))} | witness_replay_interpreter:stack(Stack)])
     end.
 
 here(Arg) ->
@@ -72,7 +72,7 @@ here(Arg) ->
         [{_, {here, Pattern}}] -> Pattern;
         [{_, {Module, Function, Args}}] ->
             %% This is no step of the process, although `re:compile/2' goes on in woven code.
-            Pattern = pattern(witness_replay_course:unseen(Module, Function, Args)),
+            Pattern = pattern(witness_replay_interpreter:unseen(Module, Function, Args)),
             true = ets:insert(?TABLE, {Ref, {here, Pattern}}),
             Pattern;
         _ -> Arg

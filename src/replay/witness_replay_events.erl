@@ -1,6 +1,6 @@
 -module(witness_replay_events).
 -moduledoc """
-Makes the events of a replay from what its processes report (`m:witness_replay_tell`). Pure.
+Makes the events of a replay from what its processes report (`m:witness_replay_emitter`). Pure.
 
 The events are those that `m:witness_log_recording_events` makes of a recording that has the contents of messages: the same
 kinds and the same places. Their order agrees with each process, and with cause and effect.
@@ -44,7 +44,7 @@ new(Processes, Waiting) ->
             ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes}}.
 
 -doc "The events of one report.".
--spec told(witness_replay_tell:told(), events()) -> {[placed()], events()}.
+-spec told(witness_replay_emitter:told(), events()) -> {[placed()], events()}.
 told({Id, Entry, {born, Called}}, E) -> born(Id, Called, undefined, {Id, Entry}, E);
 told({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id, Alive) ->
     does(What, Id, {Id, Entry}, E#events{alive = Alive#{Id := Entry}});

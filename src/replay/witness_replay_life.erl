@@ -3,10 +3,10 @@
 Starts replayed processes: those that the program spawns, and those without a recorded parent. The identity of a child is in the
 log of its parent.
 
-`m:witness_replay_slots` makes the live process of a recorded one when a process first needs it. The live process runs
+`m:witness_replay_proxies` makes the live process of a recorded one when a process first needs it. The live process runs
 `place/1`, and waits. So messages can be there before the process starts. `begun/3` sends it the function to run. *Invariant:*
 the controller is notified of a child before the child can do anything (`child/3`). When the function has returned or raised,
-the interpreter compares that with the log (`witness_replay_course:finished/1`).
+the interpreter compares that with the log (`witness_replay_interpreter:finished/1`).
 """.
 
 -export([spawned/3, begun/2, begun/3, child/3, hibernate/2]).
@@ -19,11 +19,11 @@ the interpreter compares that with the log (`witness_replay_course:finished/1`).
 place(Id) ->
     receive
         {witness_begin, Flow, {Module, Function, Args}, Heap} ->
-            Pid = witness_replay_births:pid(Id),
-            #{checked := Checked, announced := Announced} = witness_replay_course:given(),
-            Plain = not (Checked orelse Announced orelse witness_replay_tell:is_on()),
-            {_, P} = witness_replay_course:looked((witness_replay_process:new(Id, Pid, Flow, Plain))#process{heap = Heap}),
-            witness_replay_course:keep(witness_replay_stop:limited(P)),
+            Pid = witness_replay_process_table:pid(Id),
+            #{checked := Checked, announced := Announced} = witness_replay_interpreter:given(),
+            Plain = not (Checked orelse Announced orelse witness_replay_emitter:is_on()),
+            {_, P} = witness_replay_interpreter:looked((witness_replay_process:new(Id, Pid, Flow, Plain))#process{heap = Heap}),
+            witness_replay_interpreter:keep(witness_replay_breakpoint:limited(P)),
             run(Module, Function, Args)
     end.
 
@@ -31,35 +31,35 @@ place(Id) ->
 -spec run(module(), atom(), [term()]) -> no_return().
 run(Module, Function, Args) ->
     try witness_replay_runtime:apply(Module, Function, Args) of
-        _ -> witness_replay_course:finished(normal)
+        _ -> witness_replay_interpreter:finished(normal)
     catch
-        throw:Reason:Stack -> witness_replay_course:finished({{nocatch, Reason}, witness_replay_course:stack(Stack)});
-        error:Reason:Stack -> witness_replay_course:finished({Reason, witness_replay_course:stack(Stack)});
-        exit:Reason -> witness_replay_course:finished(Reason)
+        throw:Reason:Stack -> witness_replay_interpreter:finished({{nocatch, Reason}, witness_replay_interpreter:stack(Stack)});
+        error:Reason:Stack -> witness_replay_interpreter:finished({Reason, witness_replay_interpreter:stack(Stack)});
+        exit:Reason -> witness_replay_interpreter:finished(Reason)
     end.
 
 -doc "The program spawns, by this function of `erlang`.".
 -spec spawned(atom(), [term()], witness_replay_process:process()) -> term().
-spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_course:peeked(P)).
+spawned(Function, Args, P) -> by_log(Function, Args, witness_replay_interpreter:peeked(P)).
 
 by_log(Function, Args, {{spawn, Child}, P}) ->
     %% If the recording was cut, the birth of the child may be missing.
-    Pid = case witness_replay_births:pid(Child) of none -> witness_replay_course:stopped(cut, P); Known -> Known end,
-    ok = witness_replay_flow:begins(P#process.id, P#process.flow),
+    Pid = case witness_replay_process_table:pid(Child) of none -> witness_replay_interpreter:stopped(cut, P); Known -> Known end,
+    ok = witness_replay_backpressure:begins(P#process.id, P#process.flow),
     %% If another node cannot be reached, the VM spawns a process here that reports that.
-    Start = case witness_record_runtime:elsewhere(Args) andalso witness_replay_births:known(Child) of
+    Start = case witness_record_runtime:elsewhere(Args) andalso witness_replay_process_table:known(Child) of
         {_, {_, _, With} = Begun} when is_list(With) -> witness_replay_results:known_funs(Begun);
         _ -> started_with(Args)
     end,
-    ok = witness_replay_tell:leads({with, Function, lists:last(Args)}, P),
-    ok = witness_replay_tell:spawned(Child, Start, P),
+    ok = witness_replay_emitter:leads({with, Function, lists:last(Args)}, P),
+    ok = witness_replay_emitter:spawned(Child, Start, P),
     ok = child(Child, Start, witness_replay_heap:born(Function, Args)),
     P1 = witness_replay_process:pop(P),
     MFA = {erlang, Function, length(Args)},
-    case witness_replay_course:looked(P1) of
+    case witness_replay_interpreter:looked(P1) of
         {{result, MFA, Value}, P2} -> witness_replay_results:returned(MFA, Args, Value, P2);
         {_, P2} ->
-            witness_replay_course:keep(P2),
+            witness_replay_interpreter:keep(P2),
             Pid
     end;
 by_log(Function, Args, {Entry, P}) -> witness_replay_results:answered({Entry, P}, erlang, Function, Args).
@@ -73,8 +73,8 @@ started_with([_, Module, Function, Args | _]) -> {Module, Function, Args}.
 -doc "Starts a process that another one has spawned. The controller is notified before the child can do anything.".
 -spec child(pos_integer(), {module(), atom(), [term()]}, witness_replay_heap:limit()) -> ok.
 child(Id, MFA, Heap) ->
-    {Pid, _} = witness_replay_slots:slot(Id),
-    witness_replay_course:told({begun, Id, Pid}),
+    {Pid, _} = witness_replay_proxies:slot(Id),
+    witness_replay_interpreter:told({begun, Id, Pid}),
     Pid = begun(Id, MFA, Heap),
     ok.
 
@@ -85,9 +85,9 @@ begun(Id, MFA) -> begun(Id, MFA, witness_replay_heap:born()).
 -doc "The same, with the limit of its heap.".
 -spec begun(pos_integer(), {module(), atom(), [term()]}, witness_replay_heap:limit()) -> pid().
 begun(Id, MFA, Heap) ->
-    {Pid, Flow} = Slot = witness_replay_slots:slot(Id),
-    ok = witness_replay_slots:begun(Id, witness_replay_births:pid(Id), Slot),
-    ok = witness_replay_flow:begun(Flow),
+    {Pid, Flow} = Slot = witness_replay_proxies:slot(Id),
+    ok = witness_replay_proxies:begun(Id, witness_replay_process_table:pid(Id), Slot),
+    ok = witness_replay_backpressure:begun(Flow),
     Pid ! {witness_begin, Flow, MFA, Heap},
     Pid.
 

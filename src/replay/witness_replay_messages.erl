@@ -7,8 +7,8 @@ matches (`from`), one with its content (`content`), or none, since the time is o
 come meanwhile are queued, by sender (`m:witness_replay_process`). If the log has a hash or the contents of a message, the
 message that was taken is compared with it.
 
-*Sends* (`send/3`). A message goes to the live process of the receiver (`m:witness_replay_slots`), with the identifier of the
-sender. The sender may be throttled (`m:witness_replay_flow`). *Invariant:* each message comes from one source. Messages that
+*Sends* (`send/3`). A message goes to the live process of the receiver (`m:witness_replay_proxies`), with the identifier of the
+sender. The sender may be throttled (`m:witness_replay_backpressure`). *Invariant:* each message comes from one source. Messages that
 the recorder keeps with their contents come from the log, and are not sent.
 """.
 
@@ -27,15 +27,15 @@ the recorder keeps with their contents come from the log, and are not sent.
 take(Module, Match, Bound, Time) ->
     case get(?KEY) of
         #process{at = At, limit = Limit} = P when At >= Limit ->
-            case witness_replay_stop:wait_in(Module, matching(Match, Bound), P) of
+            case witness_replay_breakpoint:wait_in(Module, matching(Match, Bound), P) of
                 #process{} = P1 -> taken(matching(Match, Bound), timed(Time), P1);
                 Request ->
                     put(?KEY, {asked, Module, P}),
                     Request
             end;
-        %% The process has answered a request for its state (`m:witness_replay_stop`). Until it is back here it was outside.
+        %% The process has answered a request for its state (`m:witness_replay_breakpoint`). Until it is back here it was outside.
         {asked, Module, P} ->
-            witness_replay_course:keep(P),
+            witness_replay_interpreter:keep(P),
             take(Module, Match, Bound, Time);
         #process{} = P -> taken(matching(Match, Bound), timed(Time), P);
         _ -> received(Match, Bound, timed(Time))
@@ -54,7 +54,7 @@ received(Match, Bound, Time) ->
     prim_eval:'receive'(fun(Msg) -> case Match(Bound, Msg) of true -> [Msg]; false -> nomatch end end, Time).
 
 taken(Match, Time, P) ->
-    case witness_replay_course:peeked(P) of
+    case witness_replay_interpreter:peeked(P) of
         {{from, From, _}, P1} ->
             case witness_replay_process:has_none(From, P1) of
                 true -> next(From, Match, P1);
@@ -65,19 +65,19 @@ taken(Match, Time, P) ->
             case Match(Msg) of
                 true ->
                     ok = followed(Msg, P1),
-                    witness_replay_tell:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
-                false -> witness_replay_course:diverged({content, Msg}, {'receive', Time}, P1)
+                    witness_replay_emitter:took(outside, P1, checked(Msg, told_of(Msg, witness_replay_process:pop(P1))));
+                false -> witness_replay_interpreter:diverged({content, Msg}, {'receive', Time}, P1)
             end;
         {{timeout, _}, P1} when Time =/= infinity ->
-            ok = witness_replay_tell:did(timeout, P1),
-            witness_replay_course:keep(witness_replay_process:pop(P1)),
+            ok = witness_replay_emitter:did(timeout, P1),
+            witness_replay_interpreter:keep(witness_replay_process:pop(P1)),
             timeout;
-        {Entry, P1} -> witness_replay_course:unanswered(Entry, {'receive', Time}, P1)
+        {Entry, P1} -> witness_replay_interpreter:unanswered(Entry, {'receive', Time}, P1)
     end.
 
 followed({'DOWN', _, process, Pid, _}, #process{id = Id, flow = Flow}) when is_pid(Pid) ->
-    case witness_replay_slots:receiver(Pid) of
-        {Other, {Slot, OtherFlow}} when Other =/= Id -> witness_replay_flow:follows(Id, Flow, Other, Slot, OtherFlow);
+    case witness_replay_proxies:receiver(Pid) of
+        {Other, {Slot, OtherFlow}} when Other =/= Id -> witness_replay_backpressure:follows(Id, Flow, Other, Slot, OtherFlow);
         _ -> ok
     end;
 followed(_, _) -> ok.
@@ -105,11 +105,11 @@ next(From, Match, P) ->
     end.
 
 took(From, Msg, #process{id = Id, flow = Flow, plain = Plain} = P) ->
-    ok = witness_replay_flow:took(Id, Flow),
+    ok = witness_replay_backpressure:took(Id, Flow),
     Passed = witness_replay_process:pop(P),
     case Plain of
         true -> taken_is(Msg, Passed);
-        false -> witness_replay_tell:took(From, P, checked(Msg, Passed))
+        false -> witness_replay_emitter:took(From, P, checked(Msg, Passed))
     end.
 
 %% The next message of any sender. No other message that comes is a list.
@@ -117,10 +117,10 @@ arrival(From, #process{flow = Flow}) ->
     receive
         [Sender | Msg] -> sent_by(Sender, Msg)
     after 0 ->
-        ok = witness_replay_flow:waits(From, Flow),
+        ok = witness_replay_backpressure:waits(From, Flow),
         receive
             [Sender | Msg] ->
-                ok = witness_replay_flow:runs(Flow),
+                ok = witness_replay_backpressure:runs(Flow),
                 sent_by(Sender, Msg)
         end
     end.
@@ -130,27 +130,27 @@ sent_by(Sender, Msg) -> {Sender, none, Msg}.
 
 %% Compares the message with its hash or contents, if the log has them.
 checked(Msg, P) ->
-    case witness_replay_course:given() of
+    case witness_replay_interpreter:given() of
         #{checked := false} -> taken_is(Msg, P);
         #{checked := true} ->
-            case witness_replay_course:looked(P) of
+            case witness_replay_interpreter:looked(P) of
                 {{hash, Hash}, P1} ->
                     case <<(erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32)):64/little>> of
                         Hash -> checked(Msg, witness_replay_process:pop(P1));
-                        _ -> witness_replay_course:diverged({hash, Hash}, {took, Msg}, P1)
+                        _ -> witness_replay_interpreter:diverged({hash, Hash}, {took, Msg}, P1)
                     end;
                 {{contents, Msg}, P1} -> checked(Msg, witness_replay_process:pop(P1));
                 {{contents, Other}, P1} ->
                     case witness_replay_results:known_funs(Other) of
                         Msg -> checked(Msg, witness_replay_process:pop(P1));
-                        _ -> witness_replay_course:diverged({contents, Other}, {took, Msg}, P1)
+                        _ -> witness_replay_interpreter:diverged({contents, Other}, {took, Msg}, P1)
                     end;
                 {_, P1} -> taken_is(Msg, P1)
             end
     end.
 
 taken_is(Msg, P) ->
-    witness_replay_course:keep(P),
+    witness_replay_interpreter:keep(P),
     [Msg].
 
 -doc "A `receive` by a function, as `prim_eval` has it.".
@@ -177,7 +177,7 @@ send(Function, [To, Msg | Options] = Args, Process) ->
         #process{} = P ->
             witness_record_runtime:are_options(Options) orelse witness_replay_results:raised(error, badarg, erlang, Function, Args),
             routed(To, Msg, Function, Args, told_sent(To, Msg, P)),
-            announced(witness_replay_course:given()),
+            announced(witness_replay_interpreter:given()),
             case {Function, Options} of
                 {send_nosuspend, _} -> returned(true, Function, Args);
                 {send, [_]} -> returned(ok, Function, Args);
@@ -189,40 +189,40 @@ send(Function, [To, Msg | Options] = Args, Process) ->
 %% A result that does not follow from the arguments is in the log.
 returned(Value, Function, Args) ->
     MFA = {erlang, Function, length(Args)},
-    case witness_replay_course:looked(get(?KEY)) of
+    case witness_replay_interpreter:looked(get(?KEY)) of
         {{result, MFA, Other}, P} ->
-            witness_replay_course:keep(witness_replay_process:pop(P)),
+            witness_replay_interpreter:keep(witness_replay_process:pop(P)),
             Other;
         {_, P} ->
-            witness_replay_course:keep(P),
+            witness_replay_interpreter:keep(P),
             Value
     end.
 
 %% The receiver checks the message when it takes it, so it is not compared here.
 announced(#{announced := true}) ->
-    case witness_replay_course:looked(get(?KEY)) of
-        {{sent, _, _}, P} -> witness_replay_course:keep(witness_replay_process:pop(P));
-        {_, P} -> witness_replay_course:keep(P)
+    case witness_replay_interpreter:looked(get(?KEY)) of
+        {{sent, _, _}, P} -> witness_replay_interpreter:keep(witness_replay_process:pop(P));
+        {_, P} -> witness_replay_interpreter:keep(P)
     end;
 announced(#{announced := false}) -> ok.
 
 %% A message is reported before it is sent. One to a name is reported when the log has said which process has the name. Other
 %% terms are no receivers.
 told_sent(To, Msg, P) when is_reference(To) ->
-    _ = [ok = witness_replay_tell:leads({leads, Id}, P)
-         || witness_replay_tell:is_whole(), Id <- [witness_replay_slots:aliased(To)], Id =/= none],
+    _ = [ok = witness_replay_emitter:leads({leads, Id}, P)
+         || witness_replay_emitter:is_whole(), Id <- [witness_replay_proxies:aliased(To)], Id =/= none],
     surely_sent(To, Msg, P);
 told_sent(To, Msg, P) when is_pid(To); is_port(To) -> surely_sent(To, Msg, P);
 told_sent({Name, Node} = To, Msg, P) when is_atom(Name), is_atom(Node), Node =/= node() -> surely_sent(To, Msg, P);
 told_sent(_, _, P) -> P.
 
 surely_sent(To, Msg, P) ->
-    case witness_replay_tell:is_on() of
+    case witness_replay_emitter:is_on() of
         false -> P;
         true ->
-            {Entry, P1} = witness_replay_course:looked(P),
-            witness_replay_course:keep(P1),
-            ok = witness_replay_tell:sent(To, Msg, Entry, P1),
+            {Entry, P1} = witness_replay_interpreter:looked(P),
+            witness_replay_interpreter:keep(P1),
+            ok = witness_replay_emitter:sent(To, Msg, Entry, P1),
             P1
     end.
 
@@ -230,18 +230,18 @@ surely_sent(To, Msg, P) ->
 routed(To, _, _, [_, _, _], #process{pid = To}) -> ok;
 routed(To, Msg, _, _, #process{pid = To, id = Id, flow = Flow} = P) -> delivered(Id, {self(), Flow}, none, Msg, P);
 routed(To, Msg, _, _, P) when is_pid(To) ->
-    case witness_replay_slots:receiver(To) of
+    case witness_replay_proxies:receiver(To) of
         {_, none} -> ok;
         {Id, Slot} ->
             P1 = P#process{peer = {To, Id, Slot}},
-            witness_replay_course:keep(P1),
+            witness_replay_interpreter:keep(P1),
             delivered(Id, Slot, none, Msg, P1);
         none -> outward(Msg)
     end;
 routed(To, Msg, _, _, P) when is_reference(To) ->
-    case witness_replay_slots:aliased(To) of
+    case witness_replay_proxies:aliased(To) of
         none -> outward(Msg);
-        Id -> delivered(Id, witness_replay_slots:slot(Id), To, Msg, P)
+        Id -> delivered(Id, witness_replay_proxies:slot(Id), To, Msg, P)
     end;
 routed(To, Msg, _, _, _) when is_port(To) -> outward(Msg);
 routed(To, Msg, Function, Args, P) when is_atom(To) -> named(Msg, Function, Args, P);
@@ -251,25 +251,25 @@ routed(_, _, Function, Args, _) -> witness_replay_results:raised(error, badarg, 
 
 named(Msg, Function, Args, P) ->
     MFA = {erlang, Function, length(Args)},
-    case witness_replay_course:peeked(P) of
+    case witness_replay_interpreter:peeked(P) of
         {{named, 0}, P1} ->
             P2 = witness_replay_process:pop(P1),
-            witness_replay_course:keep(P2),
+            witness_replay_interpreter:keep(P2),
             _ = surely_sent(hd(Args), Msg, P2),
             outward(Msg);
         {{named, Id}, P1} ->
             Passed = witness_replay_process:pop(P1),
-            witness_replay_course:keep(Passed),
-            ok = witness_replay_tell:leads({leads, Id}, Passed),
+            witness_replay_interpreter:keep(Passed),
+            ok = witness_replay_emitter:leads({leads, Id}, Passed),
             P2 = surely_sent(hd(Args), Msg, Passed),
             case {Args, P2} of
                 {[_, _, _], #process{id = Id}} -> ok;
-                _ -> delivered(Id, witness_replay_slots:slot(Id), none, Msg, P2)
+                _ -> delivered(Id, witness_replay_proxies:slot(Id), none, Msg, P2)
             end;
         {{raise, MFA, Class, Reason}, P1} ->
-            witness_replay_course:keep(witness_replay_process:pop(P1)),
+            witness_replay_interpreter:keep(witness_replay_process:pop(P1)),
             witness_replay_results:raised(Class, Reason, erlang, Function, Args);
-        {Entry, P1} -> witness_replay_course:unanswered(Entry, {send, hd(Args)}, P1)
+        {Entry, P1} -> witness_replay_interpreter:unanswered(Entry, {send, hd(Args)}, P1)
     end.
 
 %% Messages that the recorder keeps with their contents, whichever process has sent them, come from the log.
@@ -283,7 +283,7 @@ delivered(Id, {Slot, Other}, Via, Msg, #process{id = Me, flow = Flow} = P) ->
     Slot ! [case Via of none -> Me; _ -> {Me, Via} end | Msg],
     case witness_replay_process:may_be_killed(P) of
         true -> throttled(Slot);
-        false -> witness_replay_flow:sent(Me, Flow, Id, Other)
+        false -> witness_replay_backpressure:sent(Me, Flow, Id, Other)
     end.
 
 %% A process that was killed while it did nothing but send would go on forever.
@@ -294,5 +294,5 @@ throttled(Slot) ->
     end.
 
 %% Nothing is sent to the outside. Output is reported, if that is wanted.
-outward({io_request, _, _, Request}) -> witness_replay_course:printed(Request);
+outward({io_request, _, _, Request}) -> witness_replay_interpreter:printed(Request);
 outward(_) -> ok.

@@ -2,10 +2,10 @@
 -moduledoc """
 The controller of a replay, inside its VM: it starts the first processes, handles every end, and reports the result.
 
-Processes report to it (`witness_replay_course:told/1`): births, ends, divergences, output. It reports to `m:witness_replay_vm`
+Processes report to it (`witness_replay_interpreter:told/1`): births, ends, divergences, output. It reports to `m:witness_replay_vm`
 over a port, and gets requests over it. *Invariant:* the VM ends, and gives the reason.
 
-A process that waits announces for which one (`m:witness_replay_flow`). If nothing runs any more, and processes still wait, none
+A process that waits announces for which one (`m:witness_replay_backpressure`). If nothing runs any more, and processes still wait, none
 is left to send what they wait for. If one of them has come to the end of its log without having ended, the recording was cut
 there. Then those that wait for it stop there too. Otherwise they have diverged.
 
@@ -97,25 +97,25 @@ begun(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         ok ?= witness_weave_cache:in_use(maps:get(woven, Job)),
         ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)], Calls),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
-        {ok, Born} ?= witness_replay_births:read(Recording),
+        {ok, Born} ?= witness_replay_process_table:read(Recording),
         _ = witness_replay_log:start(Recording),
         receive {witness_replay_log, ready} -> ok end,
         Options = maps:get(options, witness_log_recording:header(Recording), #{}),
-        ok = witness_replay_course:begin_all(#{
+        ok = witness_replay_interpreter:begin_all(#{
             calls => Calls, mirror => Mirror, announced => maps:get(contents, Options, false),
             marked => answered(witness_record_calls:added(), Recording),
             compiled => answered([{re, compile, 2}], Recording) =/= [],
             checked => lists:any(fun(Option) -> maps:get(Option, Options, false) end, [hash, contents])}),
         ok = witness_replay_compiled:start(),
         ok = witness_replay_heap:start(maps:get(max_heap_size, witness_log_recording:header(Recording), none)),
-        ok = witness_replay_stop:start(maps:get(limits, Job, none)),
+        ok = witness_replay_breakpoint:start(maps:get(limits, Job, none)),
         ok = handler(Job),
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, whole(Signature, Run)} || {Id, Signature} <- Born],
-        ok = case Job of #{events := true} -> witness_replay_tell:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
+        ok = case Job of #{events := true} -> witness_replay_emitter:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
         {ok, Traced} ?= traced(Job),
         Result = replayed(first(Firsts, #state{port = Port})),
-        ok = witness_replay_tell:finish(),
+        ok = witness_replay_emitter:finish(),
         _ = [tell({calls, witness_replay_traced:finish(Traced)}, Port) || Traced =/= none],
         tell(Result, Port)
     else
@@ -147,8 +147,8 @@ tell(Message, Port) -> true = port_command(Port, term_to_binary(Message)).
 first([], State) -> State;
 first([{Id, {_, _, Args} = MFA} | Firsts], State) when is_list(Args) ->
     Start = witness_replay_fun:local(MFA),
-    ok = witness_replay_flow:first(),
-    ok = witness_replay_tell:born(Id, Start),
+    ok = witness_replay_backpressure:first(),
+    ok = witness_replay_emitter:born(Id, Start),
     first(Firsts, living(Id, witness_replay_life:begun(Id, Start), State));
 first([{Id, _} | _], _) ->
     {diverged, report(Id, 1, ~"a process begins", ~"its arguments are too large to be in the recording", [], [])}.
@@ -197,7 +197,7 @@ replayed(#state{port = Port} = State) ->
         {'EXIT', _, Reason} -> {failed, {reader, Reason}}
     after quiet(State) ->
         %% A process that waits for the consumer of events does not wait for the program.
-        case witness_replay_tell:is_behind() orelse witness_replay_stop:is_on() of
+        case witness_replay_emitter:is_behind() orelse witness_replay_breakpoint:is_on() of
             true -> replayed(State#state{seen = uncertain});
             false ->
                 Begin = erlang:monotonic_time(millisecond),
@@ -211,24 +211,24 @@ quiet(#state{seen = none, look_ms = Last}) -> max(?SOON_MS, ?SPARE * Last);
 quiet(#state{look_ms = Last}) -> max(?QUIET_MS, ?SPARE * Last).
 
 asked(more, State) ->
-    ok = witness_replay_tell:more(),
+    ok = witness_replay_emitter:more(),
     replayed(State);
 asked({limits, Limits}, #state{living = Living} = State) ->
-    ok = witness_replay_stop:raise(Limits, maps:values(Living)),
+    ok = witness_replay_breakpoint:raise(Limits, maps:values(Living)),
     replayed(State);
 asked({look, Ref, Id}, #state{port = Port, living = Living} = State) ->
-    tell({answer, Ref, case Living of #{Id := Slot} -> witness_replay_stop:look(Slot); #{} -> none end}, Port),
+    tell({answer, Ref, case Living of #{Id := Slot} -> witness_replay_breakpoint:look(Slot); #{} -> none end}, Port),
     replayed(State);
 %% The process may not have started yet.
 asked({ask, Ref, Id}, State) ->
-    _ = [ok = witness_replay_stop:ask(Pid, Ref) || {Pid, _} <- [witness_replay_slots:slot(Id)]],
+    _ = [ok = witness_replay_breakpoint:ask(Pid, Ref) || {Pid, _} <- [witness_replay_proxies:slot(Id)]],
     replayed(State).
 
 %% A process has ended with another reason than the recorded one: a signal with the recorded reason has to explain that. Another
 %% process has sent it, or has ended with that reason.
 explained([], State) -> {finished, summary(identical, State)};
 explained([{Id, Pid, Reason, Divergence} | Suspected], State) ->
-    case witness_replay_course:signalled(Pid, Reason)
+    case witness_replay_interpreter:signalled(Pid, Reason)
         orelse witness_replay_log:shared(Id, Reason) of
         true -> explained(Suspected, State);
         false -> {finished, (summary(diverged, State))#{divergence => divergence(Divergence)}}
@@ -254,7 +254,7 @@ summary(Outcome, #state{living = Living, begun = Begun, entries = Entries, ends 
 %% whether it still is, so its reductions do not count.
 look(#state{seen = none} = State) -> at_rest(State);
 look(#state{living = Living}) ->
-    States = witness_replay_flow:states(maps:keys(Living)),
+    States = witness_replay_backpressure:states(maps:keys(Living)),
     Waits = maps:map(fun(_, {_, For}) -> For; (_, begins) -> none end, States),
     Busy = #{Id => Slot || Id := Slot <- Living, not is_map_key(Id, Waits)},
     Spinning = #{Id => Slot || Id := Slot <- Busy, spins(Slot)},
@@ -268,7 +268,7 @@ judged({{Waits, _, _} = Now, States, Busy, Spinning}, #state{seen = {Now, N}} = 
     %% The other processes may wait for those that are not spawned yet.
     case N + 1 >= ?LOOKS andalso lists:member(begins, maps:values(States)) of
         true ->
-            ok = witness_replay_flow:more(),
+            ok = witness_replay_backpressure:more(),
             replayed(State#state{seen = none});
         false -> still(N + 1, Waits, Busy, Spinning, State#state{seen = {Now, N + 1}})
     end;
@@ -297,7 +297,7 @@ waits(Ids) -> waits(Ids, #{}).
 
 waits([], Waits) -> {true, Waits};
 waits([Id | Ids], Waits) ->
-    case witness_replay_flow:states([Id]) of
+    case witness_replay_backpressure:states([Id]) of
         #{Id := {waits, For}} -> waits(Ids, Waits#{Id => For});
         #{} -> false
     end.
@@ -343,9 +343,9 @@ at_last(N, Waits, Busy, Spinning, State) when map_size(Spinning) > 0, map_size(S
         end, State, Spinning))
     end;
 at_last(_, Waits, Busy, _, #state{living = Living, let_go = false} = State) when map_size(Busy) =:= 0 ->
-    case lists:keymember(held, 1, maps:values(witness_replay_flow:states(maps:keys(Living)))) of
+    case lists:keymember(held, 1, maps:values(witness_replay_backpressure:states(maps:keys(Living)))) of
         true ->
-            ok = witness_replay_flow:let_go(),
+            ok = witness_replay_backpressure:let_go(),
             replayed(State#state{let_go = true, seen = none});
         false -> stuck(Waits, State)
     end;
@@ -357,9 +357,9 @@ at_last(_, _, _, _, State) -> replayed(State).
 %% A process that had nothing left but its end was killed, by the controller or by its bound.
 killed(Process, State) ->
     {Id, How, At} = witness_replay_process:ends(Process),
-    ok = witness_replay_tell:killed(Process),
-    _ = [ok = witness_replay_flow:ended(Id, Flow) || {_, Flow} <- [witness_replay_slots:known(Id)]],
-    ok = witness_replay_slots:ended(Id, witness_replay_births:pid(Id)),
+    ok = witness_replay_emitter:killed(Process),
+    _ = [ok = witness_replay_backpressure:ended(Id, Flow) || {_, Flow} <- [witness_replay_proxies:known(Id)]],
+    ok = witness_replay_proxies:ended(Id, witness_replay_process_table:pid(Id)),
     ok = witness_replay_log:forget(Id),
     ended(Id, How, At, State).
 
@@ -421,7 +421,7 @@ waiting(Id, For, #state{living = Living}) ->
              end};
         none -> {~"nothing that this process would wait for", ~"waits in code that is not woven"}
     end,
-    report(Id, position(Slot), Log, Program, witness_replay_course:stack(Stack), []).
+    report(Id, position(Slot), Log, Program, witness_replay_interpreter:stack(Stack), []).
 
 %% --- reports ---------------------------------------------------------------------
 
@@ -486,7 +486,7 @@ process(Id) ->
         none -> [~"process ", integer_to_binary(Id)]
     end.
 
-known(Id) when is_integer(Id) -> witness_replay_births:known(Id);
+known(Id) when is_integer(Id) -> witness_replay_process_table:known(Id);
 known(none) -> none.
 
 term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).

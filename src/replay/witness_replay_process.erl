@@ -5,7 +5,7 @@ queue for each sender; its active aliases; and its last entries, for a report.
 
 *Invariant:* the messages of each sender are first in, first out. The functions are pure, except that `peek/1` fetches entries
 (`m:witness_replay_log`). When only the end is left, `peek/1` and `pop/1` release the senders to this process
-(`m:witness_replay_flow`), and bound its heap (`m:witness_replay_heap`). `m:witness_replay_course` keeps the state in the
+(`m:witness_replay_backpressure`), and bound its heap (`m:witness_replay_heap`). `m:witness_replay_interpreter` keeps the state in the
 dictionary of the process.
 
 *Aliases.* A message that was sent to an alias is there only if the alias was active when it came. The log does not say that. It
@@ -33,7 +33,7 @@ came.
 -define(TRACED, 1024).
 
 -doc "A process before its first entry.".
--spec new(pos_integer(), pid(), witness_replay_flow:flow(), Plain :: boolean()) -> process().
+-spec new(pos_integer(), pid(), witness_replay_backpressure:flow(), Plain :: boolean()) -> process().
 new(Id, Pid, Flow, Plain) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain}.
 
 -doc "The next entry; `done` if there is none.".
@@ -63,7 +63,7 @@ pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
 %% heap gets a bound.
 last(#process{entries = [Entry, _ | _]} = P) when Entry =/= waited -> P;
 last(#process{flow = Flow} = P) ->
-    _ = [witness_replay_flow:last(Flow) || ended(P)],
+    _ = [witness_replay_backpressure:last(Flow) || ended(P)],
     _ = [ok = witness_replay_heap:bound(P) || may_be_killed(P)],
     P.
 

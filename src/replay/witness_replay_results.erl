@@ -3,7 +3,7 @@
 Answers the calls of replayed processes from their logs.
 
 *Invariant:* what a call returns or raises comes from the log, and the call is not executed. If the next entry is not that of
-the call, the interpreter decides how the process ends (`m:witness_replay_course`). Calls that act on other processes
+the call, the interpreter decides how the process ends (`m:witness_replay_interpreter`). Calls that act on other processes
 (`effect/3`) do nothing: their consequences are in the logs of those processes.
 
 Some results matter for later calls, so this module notes them: aliases that are active (`m:witness_replay_process`), compiled
@@ -20,7 +20,7 @@ result(Module, Function, Args) ->
     case get(?KEY) of
         #process{} = P ->
             case is_asked(Module, Function) of
-                true -> answered(witness_replay_course:peeked(P), Module, Function, Args);
+                true -> answered(witness_replay_interpreter:peeked(P), Module, Function, Args);
                 false -> erlang:apply(Module, Function, Args)
             end;
         _ -> erlang:apply(Module, Function, Args)
@@ -32,7 +32,7 @@ foreign(Module, Function, Args) ->
     case get(?KEY) of
         #process{} = P ->
             case is_asked(Module, Function) of
-                true -> foreign_answered(witness_replay_course:peeked(P), Module, Function, Args);
+                true -> foreign_answered(witness_replay_interpreter:peeked(P), Module, Function, Args);
                 false -> erlang:apply(Module, Function, Args)
             end;
         _ -> erlang:apply(Module, Function, Args)
@@ -40,18 +40,18 @@ foreign(Module, Function, Args) ->
 
 %% Recordings of earlier builds have no results of these functions.
 is_asked(Module, Function) when Module =:= re; Module =:= binary; Function =:= is_compiled_ms ->
-    #{compiled := Compiled} = witness_replay_course:given(),
+    #{compiled := Compiled} = witness_replay_interpreter:given(),
     Compiled;
 is_asked(_, _) -> true.
 
 foreign_answered({{spawn, Child}, P}, Module, Function, Args) ->
-    case witness_replay_births:known(Child) of
+    case witness_replay_process_table:known(Child) of
         {_, {_, _, Arguments} = MFA} when is_list(Arguments) ->
-            ok = witness_replay_flow:begins(P#process.id, P#process.flow),
-            ok = witness_replay_tell:spawned(Child, MFA, P),
+            ok = witness_replay_backpressure:begins(P#process.id, P#process.flow),
+            ok = witness_replay_emitter:spawned(Child, MFA, P),
             ok = witness_replay_life:child(Child, MFA, witness_replay_heap:born()),
-            foreign_answered(witness_replay_course:peeked(witness_replay_process:pop(P)), Module, Function, Args);
-        _ -> witness_replay_course:diverged({spawn, Child}, {call, Module, Function, Args}, P)
+            foreign_answered(witness_replay_interpreter:peeked(witness_replay_process:pop(P)), Module, Function, Args);
+        _ -> witness_replay_interpreter:diverged({spawn, Child}, {call, Module, Function, Args}, P)
     end;
 foreign_answered(Peeked, Module, Function, Args) -> answered(Peeked, Module, Function, Args).
 
@@ -62,8 +62,8 @@ answered({Entry, P}, Module, Function, Args) ->
     case Entry of
         {result, MFA, Value} -> returned(MFA, Args, Value, P);
         {raise, MFA, Class, Reason} ->
-            ok = witness_replay_tell:did({raise, MFA, Args, Class, Reason}, P),
-            witness_replay_course:keep(witness_replay_process:pop(P)),
+            ok = witness_replay_emitter:did({raise, MFA, Args, Class, Reason}, P),
+            witness_replay_interpreter:keep(witness_replay_process:pop(P)),
             raised(Class, Reason, Module, Function, Args);
         _ -> unanswered(Entry, {call, Module, Function, Args}, P, MFA)
     end.
@@ -75,17 +75,17 @@ unanswered(Entry, Call, P, {erlang, Function, _}) when Function =:= monitor; Fun
     try erlang:apply(Module, Function, Args) of
         Ref ->
             true = is_reference(Ref) andalso erlang:demonitor(Ref, [flush]),
-            witness_replay_course:unanswered(Entry, Call, P)
+            witness_replay_interpreter:unanswered(Entry, Call, P)
     catch
         error:Reason -> raised(error, Reason, Module, Function, Args)
     end;
-unanswered(Entry, Call, P, _) -> witness_replay_course:unanswered(Entry, Call, P).
+unanswered(Entry, Call, P, _) -> witness_replay_interpreter:unanswered(Entry, Call, P).
 
 -doc "A call returns this value, which is in the log.".
 -spec returned(mfa(), [term()], term(), witness_replay_process:process()) -> term().
 returned(MFA, Args, Value, P) ->
-    ok = witness_replay_tell:did({call, MFA, Args, Value}, P),
-    witness_replay_course:keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
+    ok = witness_replay_emitter:did({call, MFA, Args, Value}, P),
+    witness_replay_interpreter:keep(remembered(MFA, Args, Value, witness_replay_process:pop(P))),
     real(MFA, Args, Value).
 
 %% Only functions that are executed use the results of these.
@@ -97,7 +97,7 @@ real(_, _, Value) -> known_funs(Value).
 -doc "Translates funs of the recording to funs of this VM.".
 -spec known_funs(term()) -> term().
 known_funs(Value) when is_atom(Value); is_number(Value); is_pid(Value); is_reference(Value); is_binary(Value) -> Value;
-known_funs(Value) -> witness_replay_course:unseen(witness_replay_fun, local, [Value]).
+known_funs(Value) -> witness_replay_interpreter:unseen(witness_replay_fun, local, [Value]).
 
 %% Notes which aliases are active, and the default limit of heaps.
 remembered({erlang, monitor, 3}, [_, _, Options], Ref, P) -> monitored(Options, Ref, P);
@@ -132,14 +132,14 @@ monitored(Options, Ref, P) ->
     end.
 
 alias(Ref, How, #process{id = Id, owners = Owners} = P) ->
-    New = witness_replay_slots:alias(Ref, Id),
+    New = witness_replay_proxies:alias(Ref, Id),
     witness_replay_process:alias(Ref, How, P#process{owners = New ++ Owners}).
 
 -doc "Raises the exception of a call.".
 -spec raised(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
 raised(Class, Reason, Module, Function, Args) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-    erlang:raise(Class, Reason, [{Module, Function, Args, []} | witness_replay_course:stack(Stack)]).
+    erlang:raise(Class, Reason, [{Module, Function, Args, []} | witness_replay_interpreter:stack(Stack)]).
 
 -doc "The program ends its VM, which is the last thing that it does.".
 -spec halt([term()], witness_replay_process:process() | undefined) -> no_return().
@@ -147,8 +147,8 @@ halt(Args, Process) ->
     case Process of
         #process{} = P ->
             witness_record_runtime:may_halt(Args) orelse raised(error, badarg, erlang, halt, Args),
-            {Entry, P1} = witness_replay_course:peeked(P),
-            witness_replay_course:unanswered(Entry, {call, erlang, halt, Args}, P1);
+            {Entry, P1} = witness_replay_interpreter:peeked(P),
+            witness_replay_interpreter:unanswered(Entry, {call, erlang, halt, Args}, P1);
         _ -> erlang:apply(erlang, halt, Args)
     end.
 
@@ -156,7 +156,7 @@ halt(Args, Process) ->
 -spec effect(atom(), [term()], witness_replay_process:process() | undefined) -> term().
 effect(process_flag, [max_heap_size, Limit], #process{} = P) ->
     {Before, P1} = witness_replay_heap:flag(Limit, P),
-    witness_replay_course:keep(P1),
+    witness_replay_interpreter:keep(P1),
     Before;
 effect(process_flag, [min_heap_size, Size], #process{} = P) -> witness_replay_heap:min_heap_size(Size, P);
 effect(process_flag, Args, _) -> erlang:apply(erlang, process_flag, Args);
@@ -164,7 +164,7 @@ effect(Function, Args, Process) ->
     case Process of
         #process{} = P ->
             true = possible(Function, Args),
-            ok = witness_replay_tell:acts({effect, {erlang, Function, length(Args)}, Args}, P),
+            ok = witness_replay_emitter:acts({effect, {erlang, Function, length(Args)}, Args}, P),
             effected(Function, Args, P);
         _ -> erlang:apply(erlang, Function, Args)
     end.
@@ -177,19 +177,19 @@ possible(_, _) -> true.
 
 %% A signal of the process to itself has arrived when the call returns.
 effected(Function, [Pid | _], #process{pid = Pid} = P) when Function =:= exit; Function =:= exit_signal ->
-    case witness_replay_course:peeked(P) of
-        {{exit, _}, P1} -> witness_replay_course:stopped(killed, witness_replay_process:pop(P1));
+    case witness_replay_interpreter:peeked(P) of
+        {{exit, _}, P1} -> witness_replay_interpreter:stopped(killed, witness_replay_process:pop(P1));
         {_, P1} ->
-            witness_replay_course:keep(P1),
+            witness_replay_interpreter:keep(P1),
             true
     end;
 effected(Function, [Pid, Reason | _], _) when Function =:= exit; Function =:= exit_signal ->
-    witness_replay_course:has_sent_exit(Pid, Reason);
+    witness_replay_interpreter:has_sent_exit(Pid, Reason);
 effected(demonitor, [Ref], P) ->
-    witness_replay_course:keep(witness_replay_process:unalias({monitor, Ref}, P)),
+    witness_replay_interpreter:keep(witness_replay_process:unalias({monitor, Ref}, P)),
     true;
 effected(display, [Term], _) ->
-    witness_replay_course:printed({put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}),
+    witness_replay_interpreter:printed({put_chars, unicode, io_lib, format, ["~tw\n", [Term]]}),
     true;
 effected(_, _, _) -> true.
 
@@ -199,7 +199,7 @@ leaving(exit, [normal], _) -> ok;
 leaving(raise, [exit, normal, _], _) -> ok;
 leaving(Function, [Class | _] = Args, Process) when Function =:= exit; Class =:= exit ->
     case Process of
-        #process{} = P -> _ = [witness_replay_course:keep(marked(ok, Function, Args, P)) || is_marked(Function, Args)], ok;
+        #process{} = P -> _ = [witness_replay_interpreter:keep(marked(ok, Function, Args, P)) || is_marked(Function, Args)], ok;
         _ -> ok
     end;
 leaving(raise, _, _) -> ok.
@@ -213,9 +213,9 @@ hibernates(Args, P0) ->
     case is_marked(hibernate, Args) of
         true ->
             P1 = marked(ok, hibernate, Args, P0),
-            case witness_replay_course:peeked(P1) of
-                {{exit, _}, P} -> witness_replay_course:stopped(killed, witness_replay_process:pop(P));
-                {_, P} -> witness_replay_course:keep(marked(true, hibernate, Args, P))
+            case witness_replay_interpreter:peeked(P1) of
+                {{exit, _}, P} -> witness_replay_interpreter:stopped(killed, witness_replay_process:pop(P));
+                {_, P} -> witness_replay_interpreter:keep(marked(true, hibernate, Args, P))
             end,
             ok;
         false -> ok
@@ -223,12 +223,12 @@ hibernates(Args, P0) ->
 
 %% Whether the recording has entries of such calls.
 is_marked(Function, Args) ->
-    #{marked := Marked} = witness_replay_course:given(),
+    #{marked := Marked} = witness_replay_interpreter:given(),
     lists:member({erlang, Function, length(Args)}, Marked).
 
 marked(Value, Function, Args, P0) ->
     MFA = {erlang, Function, length(Args)},
-    case witness_replay_course:peeked(P0) of
+    case witness_replay_interpreter:peeked(P0) of
         {{result, MFA, Value}, P} -> witness_replay_process:pop(P);
-        {Entry, P} -> witness_replay_course:unanswered(Entry, {call, erlang, Function, Args}, P)
+        {Entry, P} -> witness_replay_interpreter:unanswered(Entry, {call, erlang, Function, Args}, P)
     end.

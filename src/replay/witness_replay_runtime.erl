@@ -98,7 +98,7 @@ load(erlang, Function, [Module, Code] = Args) when is_atom(Module), is_binary(Co
 load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
 
 -doc false.
-unseen(Module, Function, Args) -> witness_replay_course:unseen(Module, Function, Args).
+unseen(Module, Function, Args) -> witness_replay_interpreter:unseen(Module, Function, Args).
 
 %% --- what a process sees of itself -----------------------------------------------
 
@@ -129,7 +129,7 @@ token(erlang, Function, Args) ->
     end.
 
 -doc false.
-stack(Stack) -> witness_replay_course:stack(Stack).
+stack(Stack) -> witness_replay_interpreter:stack(Stack).
 
 -doc false.
 caught({'EXIT', {Reason, [Frame | _] = Stack}}) when tuple_size(Frame) =:= 4 -> {'EXIT', {Reason, stack(Stack)}};
@@ -173,7 +173,7 @@ function(Module, Function, Arity) ->
 class(Module, Function, Arity) ->
     case witness_replay_calls:known(Module, Function, Arity) of
         none ->
-            case persistent_term:get(witness_replay_course, off) of
+            case persistent_term:get(witness_replay_interpreter, off) of
                 #{calls := #{{Module, Function, Arity} := Number}} -> {foreign, Number};
                 _ -> none
             end;

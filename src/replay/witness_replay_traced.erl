@@ -69,7 +69,7 @@ entries() ->
     [{{witness_replay_process, new, 4}, [{['$1', '_', '_', '_'], [], [{message, {{at, '$1', 0}}}]}]},
      {{witness_replay_process, pop, 1},
       [{['$1'], [], [{message, {{at, {element, #process.id, '$1'}, {'+', {element, #process.at, '$1'}, 1}}}}]}]},
-     {{witness_replay_tell, ended, 2}, [{'_', [], [{message, ended}]}]}].
+     {{witness_replay_emitter, ended, 2}, [{'_', [], [{message, ended}]}]}].
 
 called() -> [{'_', [], [{exception_trace}, {message, {{called, '$_'}}}]}].
 
@@ -120,7 +120,7 @@ used() -> [atomics, beam_lib, code, lists, maps].
 caught_up() ->
     case persistent_term:get(?MODULE, none) of
         none -> ok;
-        Tracer -> witness_replay_tell:asked(reached, Tracer)
+        Tracer -> witness_replay_emitter:asked(reached, Tracer)
     end.
 
 -doc "Ends tracing. The result is the calls.".

@@ -19,7 +19,7 @@ Starts the VM, and waits for its result. Meanwhile the calling process folds ove
 unless there is no function (`none`). Until a block is folded, no more than a few further ones come. If the function is to get
 the calls of a function, these come at the end.
 """.
--spec fold(none | fun((witness_replay_tell:told(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
+-spec fold(none | fun((witness_replay_emitter:told(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
            [binary()], witness_replay:options()) ->
     {ok, witness_replay:report(), Acc} | {error, witness_replay:reason(), Acc}.
 fold(Fun, Acc, Recording, Code, Atoms, Options) ->

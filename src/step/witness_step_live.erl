@@ -1,7 +1,7 @@
 -module(witness_step_live).
 -moduledoc """
 A replay in which each process has stopped at one point of a run. The processes themselves report what the trace does not have,
-such as the state of a server (`m:witness_replay_stop`).
+such as the state of a server (`m:witness_replay_breakpoint`).
 
 To go forward, processes get higher limits. To go back, the VM is ended, and another one replays up to that point. The replay
 belongs to the process that has opened it, and ends with it.

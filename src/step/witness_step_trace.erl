@@ -48,7 +48,7 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                states = [] :: [{non_neg_integer(), place()}],
                since = 0 :: non_neg_integer(),
                state :: witness_step_state:state(),
-               hints = #{} :: #{pos_integer() => [witness_replay_tell:detail()]},
+               hints = #{} :: #{pos_integer() => [witness_replay_emitter:detail()]},
                pids :: witness_step_state:pids(),
                ids :: #{pid() => pos_integer()},
                processes = #{} :: #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},

@@ -3,7 +3,7 @@
 A verdict for people, on a terminal and in the failure of a test.
 
 Everything here is a pure function from data to text. A violation has three parts. A headline has the property, the place of its
-definition, the process, its signature and the slice. A chart shows the events (`m:witness_text_lanes`). At the end comes the action
+definition, the process, its signature and the slice. A chart shows the events (`m:witness_text_chart`). At the end comes the action
 that decided, in its line of the specification, in the way that compilers show an error.
 
 All that comes from the system or from files is cut, and free of control characters.
@@ -23,7 +23,7 @@ verdict(Found, Look) ->
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_text_lanes:chart(last_formula(Steps), modules(V), decided(V), Look)
+          ++ witness_text_chart:chart(last_formula(Steps), modules(V), decided(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)

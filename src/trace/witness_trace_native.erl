@@ -42,7 +42,7 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
          traced/2, sweep/2, close/1, counts/1, resources/0, guarantees/0]).
--export([lanes/1, take_lane/1, unread/2, narrow/3, detach/2, reset/1]).
+-export([shards/1, take_lane/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
@@ -82,12 +82,12 @@ events, with signatures that are to be resolved. A status other than `open` is t
                | {place(), Init :: witness_event:event(), Births :: boolean(), [witness_event:event()], status()}.
 
 -doc """
-`lanes`: the number of shards, by default 0; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`:
+`shards`: the number of shards, by default 0; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`:
 bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
 """.
 -type options() :: #{names := [pattern()],
                      filter => witness_trace_filter:filter(),
-                     lanes => non_neg_integer(),
+                     shards => non_neg_integer(),
                      watch => boolean(),
                      timestamps => boolean(),
                      memory => pos_integer(),
@@ -127,7 +127,7 @@ available() ->
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
-      filter := Filter, lanes := Lanes, watch := Watch} = maps:merge(defaults(), Options),
+      filter := Filter, shards := Lanes, watch := Watch} = maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
     {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
                             slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end), Timer, Lanes),
@@ -144,7 +144,7 @@ open(Options = #{names := Names}) ->
     {Session, {Run, Lanes}, Flags, Births, Timer}.
 
 defaults() ->
-    #{lanes => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
+    #{shards => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
       message_size => 1 bsl 26, batch => 64, flush => 2}.
 
 size(infinity) -> 1 bsl 64 - 1;
@@ -212,8 +212,8 @@ kind(init) -> 8;
 kind(exit) -> 16.
 
 -doc "The shards of a session.".
--spec lanes(session()) -> [lane()].
-lanes({_, {Run, Lanes}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Lanes - 1)].
+-spec shards(session()) -> [lane()].
+shards({_, {Run, Lanes}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Lanes - 1)].
 
 -doc """
 What partitions of the shard have, in the order in which each of them had it. The caller is the consumer of the shard: the

@@ -192,7 +192,7 @@ Loads woven modules in the place of the original ones: all of them, or none. The
 this node, restores them or ends.
 """.
 -spec load([prepared()], Owner :: pid()) -> ok | {error, witness_weave_error:reason()}.
-load(Prepared, Owner) -> witness_weave_keeper:load(Prepared, Owner).
+load(Prepared, Owner) -> witness_weave_loader:load(Prepared, Owner).
 
 -doc """
 Restores the modules that an owner has loaded.
@@ -201,7 +201,7 @@ A process may have run the original code since before it was woven. It is never 
 code stays, `{in_use, Modules}`, and is replaced as soon as there is none.
 """.
 -spec restore(Owner :: pid()) -> ok | {in_use, [module()]} | {error, not_started}.
-restore(Owner) -> witness_weave_keeper:restore(Owner).
+restore(Owner) -> witness_weave_loader:restore(Owner).
 
 -doc "A reason as text.".
 -spec format_error(witness_weave_error:reason()) -> unicode:chardata().

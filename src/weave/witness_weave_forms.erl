@@ -11,7 +11,7 @@ that cannot be replaced without changing what they do.
 -doc "The object code that a module was loaded from, or would be loaded from. For a woven module, that of the original.".
 -spec object(module()) -> {ok, witness_weave:object()} | {error, witness_weave_error:reason()}.
 object(Module) ->
-    case witness_weave_keeper:original(Module) of
+    case witness_weave_loader:original(Module) of
         {ok, _} = Kept -> Kept;
         none -> on_code_path(Module)
     end.

@@ -116,10 +116,10 @@ explained(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = 
         #{process := Process, signature := {Spawned, _, _}} -> #{Process => Spawned};
         #{} -> #{}
     end,
-    {Lanes, Arrows} = witness_text_lanes:sequence(Steps, Modules),
+    {Lanes, Arrows} = witness_text_chart:sequence(Steps, Modules),
     (head(Verdict, ?TERM))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
-                         lanes => [Lane#{module := known(Module)} || #{module := Module} = Lane <- Lanes],
+                         shards => [Lane#{module := known(Module)} || #{module := Module} = Lane <- Lanes],
                          steps => [step(Arrow) || Arrow <- Arrows],
                          bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
                          says => says(Info)}}.

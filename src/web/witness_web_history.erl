@@ -1,6 +1,6 @@
 -module(witness_web_history).
 -moduledoc """
-The data for the page of a report about the history of a run (`m:witness_history`). There may be ten thousand processes, so each
+The data for the page of a report about the history of a run (`m:witness_run_history`). There may be ten thousand processes, so each
 function, reason and property is listed once, and referred to by its number.
 
 Times are milliseconds since the run began. For a log they are milliseconds since its first event, if each birth and end has its
@@ -28,7 +28,7 @@ json(#{history := #{tree := Tree, course := Course, lost := Lost} = History} = S
       lost => case Lost of undefined -> null; _ -> Time({Lost, undefined}) end,
       course => #{columns => [atom_to_binary(Column) || Column <- ?COLUMNS],
                   rows => [[Ms | [maps:get(Column, Numbers) || Column <- ?COLUMNS]]
-                           || {Ms, Numbers} <- witness_history_course:samples(Course)]}};
+                           || {Ms, Numbers} <- witness_run_history_samples:samples(Course)]}};
 json(#{}) -> null.
 
 clock(_, #{log := false, began := Began}) -> {~"ms", fun(Time) -> since(Began, Time) end};

@@ -1,0 +1,193 @@
+-module(witness_inline_modules).
+-moduledoc """
+Which modules a run weaves, and the functions of them that its processes may start with.
+
+By default, these are the modules in the folders of those that the signatures name and of the system's own modules. To these come
+the *dependencies*: all other modules that these name, directly or not, if the code path has them and they could send, receive
+or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be woven is left out, and watched
+(`m:witness_inline_outside`).
+
+## Errors
+
+`{weave, Reason}` (`witness_weave:format_error/1`): a module that is not a dependency cannot be woven. Only the user can decide to
+leave it out. `{inline, Text}`: text for people.
+""".
+
+-export([choose/4, entries/3, prepare/1, available/1]).
+-export_type([weave/0, chosen/0]).
+
+-doc """
+What the user chooses. `default`: the folders of the modules that the signatures name, and of the system's own, with their
+dependencies, but not those of OTP, Elixir and Witness.
+""".
+-type weave() :: default | [module() | {application, atom()}].
+
+-doc """
+Modules to be woven, with their entry functions; the dependencies, which are woven if they can be; the modules that were woven by
+their compiler; and the facts about modules that were found on the way.
+""".
+-type chosen() :: #{modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
+                    facts := #{module() => witness_inline_reach:facts()}}.
+
+-type entries() :: all | [{atom(), arity()}].
+-type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
+
+-define(RUNTIME, witness_inline_process).
+
+-doc """
+The modules of a run, by the signatures of its monitors, and the modules that its system starts with. The monitors' own
+modules do not belong to the system.
+""".
+-spec choose(weave(), [pattern()], System :: [module()], Monitors :: [module()]) ->
+    {ok, chosen()} | {error, {inline, unicode:chardata()}}.
+choose(Weave, Patterns, System, Monitors) ->
+    maybe
+        {ok, Named} ?= named(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
+        {Woven, Modules} = lists:partition(fun is_woven/1, Named),
+        Facts = dependencies(Weave, Named, Monitors),
+        Dependencies = [M || M := #{acts := true} <- Facts, not lists:member(M, Named)],
+        ok ?= not_empty(Named, Weave),
+        ok ?= begins_in(Woven, Patterns),
+        Served = [{M, witness_weave_behaviour:entries(M)}
+                  || M <- witness_weave_behaviour:servers(imported(Named ++ Dependencies)), not lists:member(M, Named),
+                     %% If Elixir is not there, such a call fails anyway.
+                     code:which(M) =/= non_existing],
+        ok ?= all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
+        {ok, #{modules => Served ++ [{M, entries(M, Patterns, [])} || M <- Modules], woven => Woven,
+               dependencies => [{M, entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
+    end.
+
+%% A monitor's own module does not belong to the system. A module that the user names is woven in any case.
+dependencies(default, Named, Monitors) ->
+    witness_inline_reach:reached(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:known())), #{});
+dependencies(_, _, _) -> #{}.
+
+named(default, Known, Monitors) ->
+    NotForeign = witness_inline_reach:known(),
+    Folders = lists:usort([filename:dirname(File) || M <- Known, File <- [code:which(M)], is_list(File), File =/= ""]),
+    {ok, lists:usort([M || Folder <- Folders, not witness_inline_reach:is_library(Folder, NotForeign),
+                           File <- filelib:wildcard("*.beam", Folder), M <- [list_to_atom(filename:rootname(File))],
+                           not lists:member(M, Monitors), not witness_inline_reach:is_own(M, NotForeign)])};
+named(Weave, _, _) ->
+    Modules = [case Of of {application, App} -> modules(App); M -> [M] end || Of <- Weave],
+    case [App || {{application, App}, unknown} <- lists:zip(Weave, Modules)] of
+        [] -> {ok, lists:usort(lists:append(Modules))};
+        [App | _] -> {error, {inline, io_lib:format("option weave: there is no application ~tp", [App])}}
+    end.
+
+modules(App) ->
+    _ = application:load(App),
+    case application:get_key(App, modules) of
+        {ok, Modules} -> Modules;
+        undefined -> unknown
+    end.
+
+is_woven(Module) ->
+    _ = code:ensure_loaded(Module),
+    witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, kept()).
+
+%% Modules that are woven for other runs were not woven by their compiler.
+kept() ->
+    case witness_weave_loader:status() of
+        {error, not_started} -> #{};
+        Kept -> Kept
+    end.
+
+not_empty([_ | _], _) -> ok;
+not_empty([], default) ->
+    {error, {inline, "there is no module to be woven: neither the specifications nor the system name one that is not OTP's, "
+                     "Elixir's or Witness's; name them " ++ by()}};
+not_empty([], _) -> {error, {inline, "option weave: no module is named"}}.
+
+%% Processes of a module that is not woven would silently not be monitored. A `gen_event' manager starts being monitored when
+%% its first woven handler is added. A module that does not exist is reported elsewhere.
+all_woven(Patterns, Woven) ->
+    case [M || M <- Patterns -- ['_', gen_event], not lists:member(M, Woven), is_list(code:which(M)), not is_woven(M)] of
+        [] -> ok;
+        [M | _] -> {error, {inline, [name(M), " is named by a specification or monitor, but is not woven: name it, too, ", by()]}}
+    end.
+
+by() -> "with the option weave".
+
+%% A module that was woven for other specifications may have other entry functions than these need.
+begins_in(Woven, Patterns) ->
+    case [{M, F, A} || M <- Woven, {F, A} <- missing(entries(M, Patterns, []), witness_inline:entries(M))] of
+        [] -> ok;
+        [{M, F, A} | _] ->
+            {error, {inline, io_lib:format("~ts was woven when it was compiled, but not for processes that begin with ~ts: "
+                                           "name that in the options of witness_inline",
+                                           [name(M), case F of all -> "any of its functions"; _ -> function(M, F, A) end])}}
+    end.
+
+missing(_, all) -> [];
+missing(all, _) -> [{all, 0}];
+missing(Entries, Woven) -> Entries -- Woven.
+
+name(Module) -> witness_event:format_term(Module, 200).
+function(M, F, A) -> witness_event:format_function({M, F, A}).
+
+-doc """
+The functions of a module that these patterns name, with further ones that may be of any module. A pattern with the function of a
+fun adds none: no call names that function.
+""".
+-spec entries(module(), [pattern() | witness_trace_native:pattern()], [{atom(), arity()}]) -> entries().
+entries(Module, Named, More) ->
+    Patterns = [{element(1, P), element(2, P), element(3, P)} || P <- Named],
+    Begins = [{F, A} || {M, F, A} <- Patterns, M =:= '_' orelse M =:= Module, not is_fun(F)],
+    case lists:any(fun({F, _}) -> F =:= '_' end, Begins) of
+        true -> all;
+        false ->
+            lists:usort(More ++ [{F, Arity} || {F, A} <- Begins,
+                                       Arity <- case A of '_' -> arities(Module, F); _ -> [A] end])
+    end.
+
+is_fun('_') -> false;
+is_fun(F) -> lists:prefix("-", atom_to_list(F)).
+
+arities(Module, Function) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} -> [A || {F, A} <- Module:module_info(exports), F =:= Function];
+        {error, _} -> []
+    end.
+
+imported(Modules) ->
+    lists:usort([Imported || M <- Modules, {M1, Code, _} <- [code:get_object_code(M)], M1 =:= M,
+                             {ok, {_, [{imports, Imports}]}} <- [beam_lib:chunks(Code, [imports])],
+                             {Imported, _, _} <- Imports]).
+
+-doc "Weaves and compiles the modules, several at a time. The error is that of the first module that has one.".
+-spec prepare([{module(), entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
+prepare(Modules) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, []).
+
+-doc "Weaves and compiles those modules that can be.".
+-spec available([{module(), entries()}]) -> [witness_weave:prepared()].
+available(Modules) ->
+    lists:append([case prepare([One]) of {ok, Prepared} -> Prepared; {error, _} -> [] end || One <- Modules]).
+
+prepare([], _, Prepared) -> {ok, lists:reverse(Prepared)};
+prepare(Modules, Plan, Prepared) ->
+    {Now, Later} = lists:split(min(length(Modules), erlang:system_info(schedulers_online)), Modules),
+    case results([worker(M, Entries, Plan) || {M, Entries} <- Now], Prepared) of
+        {ok, More} -> prepare(Later, Plan, More);
+        {error, Reason} -> {error, {weave, Reason}}
+    end.
+
+worker(Module, Entries, Plan) ->
+    Caller = self(),
+    spawn_monitor(fun() ->
+        Caller ! {self(), witness_weave:prepare(Module, maps:merge(Plan, witness_inline:plan(Entries)))}
+    end).
+
+results([], Prepared) -> {ok, Prepared};
+results([{Pid, Ref} | Workers], Prepared) ->
+    Result = receive
+        {Pid, Answer} -> demonitor(Ref, [flush]), Answer;
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end,
+    %% Every worker answers.
+    Others = results(Workers, Prepared),
+    case {Result, Others} of
+        {{ok, One}, {ok, More}} -> {ok, [One | More]};
+        {{error, _}, _} -> Result;
+        {_, Error} -> Error
+    end.

@@ -1,0 +1,349 @@
+-module(witness_offline_core).
+-moduledoc """
+RIARC over a log: the tracers of a run as data, in one process.
+
+The source (`m:witness_trace_log`) gives each item to the tracer that owns its process, one item after the other. If that
+tracer, a `m:witness_outline_core`, sends something to another one, it is handled at once, before the next item. So no
+message is on its way between two items. The source can give a new process to its own tracer before the first event of the
+process. So each process is `born` into its partition, no route is ever made, and a tracer has nothing left when its
+partition has ended.
+
+The results are *operations* for monitors, in the order of the log: start, event, end, gap (`t:witness_offline_shard:op/0`).
+A monitor is named by a number, and belongs to one of the shards of its property (`t:lane/0`). Shards can perform their
+operations in parallel.
+
+In mode `central` one tracer owns everything; monitors see the same. Properties over all processes are for that mode:
+their monitors are started first and read every event, in the order of delivery.
+""".
+
+-export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
+         load/2]).
+-export([place/1, with_lives/1]).
+
+-export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0, missing/0]).
+
+-doc """
+`maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
+`spread`: the number of shards for the monitors of each property. The others are for the source (`witness_trace_log:new/1`).
+""".
+-type config() :: #{maps := [witness_instrument_map:instrumentation()], properties := [witness_instrument_map:entry()],
+                    all => [witness_instrument_map:entry()], mode := outline | central, spread := pos_integer(),
+                    roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
+
+-doc "A shard of the monitors of one property (`property/2`).".
+-type lane() :: non_neg_integer().
+
+-doc "What is known of a monitor.".
+-type meta() :: #{process => witness_event:proc(), signature => witness_event:signature(),
+                  spec := binary(), name := binary() | undefined}.
+
+-doc "A birth or an end. `there`: the log shows a process from its beginning, or from its middle, on.".
+-type life() :: witness_event:event() | {there, witness_event:proc(), witness_event:signature() | undefined}.
+
+-doc """
+For each shard the operations since the last `take/1`, in order, and the monitors that were started with them; births and
+ends with their lines, if they are wanted (`with_lives/1`).
+""".
+-type batch() :: #{operations := #{lane() => [witness_offline_shard:op(), ...]},
+                   started := [{witness_offline_shard:id(), lane(), meta()}], lives := [{line(), life()}]}.
+
+-doc """
+Where an operation stems from: the line of its item. If the item had to wait for its spawn, also the line with which it could
+be delivered. The latter never decreases, so operations can be put in an order (`place/1`).
+""".
+-type place() :: line() | {Delivered :: line(), line()}.
+
+-type reader() :: {lane(), witness_offline_shard:id()}.
+-type tracer() :: non_neg_integer().
+-type line() :: non_neg_integer().
+
+%% plain: the readers of processes that have sends and receives for these readers only, whatever other processes do
+%% all: the monitors that read all processes
+%% alive: how many processes of a group its monitor still waits for
+%% properties: with their numbers
+%% place: that of the item that is delivered
+%% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
+%% operations: newest first
+-record(log, {config :: config(),
+              source :: witness_trace_log:log(),
+              cores :: #{tracer() => witness_outline_core:core()},
+              plain = #{} :: #{witness_event:proc() => [reader()]},
+              all = [] :: [reader()],
+              alive = #{} :: witness_instrument_monitors:alive(),
+              tracer = 0 :: tracer(),
+              most = 1 :: pos_integer(),
+              monitor = 0 :: non_neg_integer(),
+              properties :: #{witness_instrument_map:entry() => non_neg_integer()},
+              place = 1 :: place(),
+              processes = 0 :: non_neg_integer(),
+              events = 0 :: non_neg_integer(),
+              gaps = 0 :: non_neg_integer(),
+              hiding = 0 :: non_neg_integer(),
+              missing = [] :: [missing()],
+              operations = #{} :: #{lane() => [witness_offline_shard:op(), ...]},
+              started = [] :: [{witness_offline_shard:id(), lane(), meta()}],
+              lives = none :: none | [{line(), life()}]}).
+
+-opaque state() :: #log{}.
+
+-doc "A gap: the process that misses events, why, and how many.".
+-type missing() :: {witness_event:proc(), Reason :: atom(), pos_integer() | unknown}.
+
+%% The most gaps that are listed.
+-define(MISSING, 20).
+
+%% The tracer that owns the first processes, for as long as the log lasts.
+-define(TOP, 0).
+
+-doc "The state before anything was read.".
+-spec new(config()) -> state().
+new(Config) -> lists:foldl(fun start_all/2, unread(Config), maps:get(all, Config, [])).
+
+unread(Config = #{properties := Properties}) ->
+    Source = witness_trace_log:new((maps:with([roots, waiting, window], Config))#{top => ?TOP}),
+    #log{config = Config, source = Source, cores = #{?TOP => core(?TOP, Config)},
+         properties = maps:from_list([{Entry, Number} || {Number, Entry} <- lists:enumerate(0, Properties)])}.
+
+start_all(Entry, L = #log{all = All}) ->
+    {Reader, L1} = start_monitor(all, all, Entry, L),
+    L1#log{all = All ++ [Reader]}.
+
+core(Tracer, #{maps := Maps, mode := Mode}) ->
+    Assign = fun(Signature, Parent) ->
+        {Where, Label} = witness_instrument_map:assign(Signature, Parent, Maps),
+        {case Mode of outline -> Where; central -> shared end, Label}
+    end,
+    witness_outline_core:new(#{self => Tracer, sink => Tracer, assign => Assign}).
+
+-doc """
+Takes items. Their lines are counted from the line `Base`. An impossible item is refused, with its line; the items after it
+were not taken.
+""".
+-spec items([{line(), witness_event:item()}], Base :: non_neg_integer(), state()) ->
+    {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_event:item()}], state()}.
+items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Events}) ->
+    items(Items, Base, Plain, Operations, Events, L).
+
+%% The hot path: what changes with each message is passed as arguments.
+items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
+    P = element(2, E),
+    case Plain of
+        #{P := []} -> items(Items, Base, Plain, Operations, Events + 1, L);
+        #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
+        #{} -> item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
+    end;
+items([{Line, E} | Items], Base, _, Operations, Events, L) ->
+    item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
+items([], _, _, Operations, Events, L) ->
+    {ok, L#log{operations = Operations, events = Events}}.
+
+item(E, Line, Items, Base, L = #log{source = Source}) ->
+    case witness_trace_log:add(Base + Line, E, Source) of
+        {ok, Source1} -> items(Items, Base, deliver(Base + Line, L#log{source = Source1}));
+        {error, What, Source1} -> {refused, Base + Line, What, Items, deliver(Base + Line, L#log{source = Source1})}
+    end.
+
+give([], _, _, Operations) -> Operations;
+give([{Lane, Id} | Readers], Line, What, Operations) ->
+    case Operations of
+        #{Lane := Before} -> give(Readers, Line, What, Operations#{Lane := [{Line, Id, What} | Before]});
+        #{} -> give(Readers, Line, What, Operations#{Lane => [{Line, Id, What}]})
+    end.
+
+give(Readers, What, L = #log{place = Place, operations = Operations}) ->
+    L#log{operations = give(Readers, Place, What, Operations)}.
+
+-doc "The number by which operations are ordered, and the line that they stem from.".
+-spec place(place()) -> {Order :: line(), line()}.
+place({_, _} = Place) -> Place;
+place(Line) -> {Line, Line}.
+
+-doc "Events of unknown processes are missing after this line: no monitor that is undecided now can be judged.".
+-spec problem(Reason :: atom(), line(), state()) -> state().
+problem(Reason, Line, L) -> everybody({gap, Reason}, Line, L).
+
+everybody(What, Line, L = #log{cores = Cores, all = All}) ->
+    Labels = [Label || _ := Core <- Cores, {_, Label} <- witness_outline_core:owned(Core)],
+    give(readers(Labels) ++ All, What, L#log{place = Line}).
+
+readers(Labels) -> lists:usort(lists:append([witness_instrument_map:label(readers, Label) || Label <- Labels])).
+
+-doc "Decides which process is the root, if that is open. Called when there is nothing to read at the moment after this line.".
+-spec settle(line(), state()) -> state().
+settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_trace_log:settle(Source)}).
+
+-doc "The log has ended with this line. Returns the processes with items left, as their spawn was never seen, and how many.".
+-spec finish(line(), state()) -> {[{witness_event:proc(), pos_integer()}], state()}.
+finish(Line, L0) ->
+    L = #log{source = Source} = settle(Line, L0),
+    {Orphans, Source1} = witness_trace_log:finish(Source),
+    {Orphans, stop(Line, L#log{source = Source1})}.
+
+-doc "Watching ends after this line: undecided monitors stay so.".
+-spec stop(line(), state()) -> state().
+stop(Line, L) -> everybody(stopped, Line, L).
+
+-doc "Takes the operations that monitors have to perform.".
+-spec take(state()) -> {batch(), state()}.
+take(L = #log{operations = Operations, started = Started, lives = Lives}) ->
+    {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started),
+       lives => case Lives of none -> []; _ -> lists:reverse(Lives) end},
+     L#log{operations = #{}, started = [], lives = case Lives of none -> none; _ -> [] end}}.
+
+-doc "From now on births and ends are reported too.".
+-spec with_lives(state()) -> state().
+with_lives(L) -> L#log{lives = []}.
+
+-doc "The property that a shard belongs to.".
+-spec property(lane(), state()) -> witness_instrument_map:entry().
+property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
+    lists:nth(Lane div Spread + 1, Properties).
+
+-doc """
+Processes, events and gaps so far, processes that are alive, and the highest number of tracers at one time. `hiding`: gaps
+that may hide the birth of a process, which may have had monitors; `missing`: the first gaps.
+""".
+-spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), gaps := non_neg_integer(),
+                           hiding := non_neg_integer(), missing := [missing()],
+                           alive := non_neg_integer(), tracers := pos_integer()}.
+counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most}) ->
+    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing), alive => map_size(Plain), tracers => Most}.
+
+-doc "The state as plain data. There must be nothing left to take.".
+-spec save(state()) -> term().
+save(#log{config = #{spread := Spread}, operations = Operations, started = [], tracer = Tracer, most = Most} = L)
+  when map_size(Operations) =:= 0 ->
+    #{spread => Spread, source => witness_trace_log:save(L#log.source),
+      tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
+      plain => L#log.plain, all => L#log.all, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
+      processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
+
+-doc "The state that was saved, for the same properties.".
+-spec load(term(), config()) -> state().
+load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0) ->
+    Config = Config0#{spread := Spread},
+    #{plain := Plain, all := All, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
+      events := Events, gaps := Gaps} = Saved,
+    (unread(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer, most = Most,
+                      cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
+                      monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
+                      %% An older position does not say which gaps may hide births, so all of them may.
+                      hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
+
+%% --- from the source to the tracers ----------------------------------------------
+
+%% Now: the line that was read last.
+deliver(Now, L = #log{source = Source}) ->
+    case witness_trace_log:next(Source) of
+        {deliver, Tracer, Line, Item, Source1} ->
+            deliver(Now, delivered(Item, Tracer, L#log{source = Source1, place = place(Line, Now)}));
+        {root, P, Signature, Line, Source1} ->
+            deliver(Now, root(P, Signature, L#log{source = Source1, place = place(Line, Now)}));
+        {none, Source1} ->
+            L#log{source = Source1}
+    end.
+
+place(Now, Now) -> Now;
+place(Line, Now) -> {Now, Line}.
+
+%% A process that the log shows only from its middle on has no signature, and so no monitor of its own.
+root(P, Signature, L) -> first(P, Signature, life({there, P, Signature}, L)).
+
+first(P, undefined, L) ->
+    adopt_root(P, witness_instrument_map:new([], #{held => true}), fun witness_outline_core:adopt/3, L);
+first(P, Signature, L = #log{config = #{maps := Maps}}) ->
+    Label = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
+    {Label1, L1} = start_monitors(P, Signature, Label, L),
+    adopt_root(P, Label1, fun witness_outline_core:adopt_newborn/3, L1).
+
+adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
+    #{?TOP := Core} = Cores,
+    L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
+
+delivered({gap, P, Reason, Count, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
+    Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
+    give(readers(Labels) ++ All, {gap, Reason},
+         L#log{gaps = Gaps + 1, hiding = Hiding + case may_hide(Reason) of true -> 1; false -> 0 end,
+               missing = [{P, Reason, Count} || Gaps < ?MISSING] ++ Missing});
+delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
+    give(All, Mark, L);
+delivered(E, Tracer, L0) ->
+    L = handle(Tracer, {own, {none, E}}, life(E, L0#log{events = L0#log.events + 1})),
+    case E of
+        {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
+        _ -> plain(element(2, E), Tracer, L)
+    end.
+
+%% A gap with one of these reasons hides no births. Which events other gaps hide is not known here.
+may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
+
+life(_, L = #log{lives = none}) -> L;
+life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
+life(E, L = #log{place = Place, lives = Lives}) ->
+    {_, Line} = place(Place),
+    L#log{lives = [{Line, E} | Lives]}.
+
+plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
+    case witness_trace_log:is_plain(P, Source) andalso witness_outline_core:direct(P, map_get(Tracer, Cores)) of
+        {ok, Label} -> L#log{plain = Plain#{P => witness_instrument_map:label(readers, Label) ++ L#log.all}};
+        _ -> L
+    end;
+plain(_, _, L) -> L.
+
+%% --- the tracers -----------------------------------------------------------------
+
+handle(Tracer, Message, L = #log{cores = Cores}) ->
+    ended(Tracer, perform(Tracer, witness_outline_core:handle(Message, map_get(Tracer, Cores)), L)).
+
+perform(Tracer, {Effects, Next, Core}, L0 = #log{cores = Cores}) ->
+    {Sent, L} = lists:foldl(fun effect/2, {[], L0#log{cores = Cores#{Tracer := Core}}}, Effects),
+    L1 = case Next of
+        done -> L;
+        Question ->
+            {Answer, L2} = question(Question, L),
+            perform(Tracer, witness_outline_core:answer(Answer, map_get(Tracer, L2#log.cores)), L2)
+    end,
+    lists:foldl(fun({To, Message}, A) -> handle(To, Message, A) end, L1, lists:reverse(Sent)).
+
+%% A partition that has ended leaves nothing behind.
+ended(?TOP, L) -> L;
+ended(Tracer, L = #log{cores = Cores}) ->
+    case witness_outline_core:is_done(map_get(Tracer, Cores)) of
+        true -> L#log{cores = maps:remove(Tracer, Cores)};
+        false -> L
+    end.
+
+effect({send, To, Message}, {Sent, L}) -> {[{To, Message} | Sent], L};
+effect({analyse, Label, {_, E}}, {Sent, L = #log{all = All}}) ->
+    {Sent, give(witness_instrument_map:label(readers, Label) ++ All, E, L)};
+effect({ended, _, Label}, {Sent, L = #log{alive = Alive}}) ->
+    {Complete, Alive1} = witness_instrument_monitors:ended(Label, Alive),
+    {Sent, give(Complete, complete, L#log{alive = Alive1})};
+effect({off, P}, {Sent, L = #log{source = Source}}) -> {Sent, L#log{source = witness_trace_log:off(P, Source)}};
+effect({settle, _}, Acc) -> Acc.
+
+question({tracer, _}, L = #log{config = Config, cores = Cores, tracer = Last, most = Most}) ->
+    Cores1 = Cores#{Last + 1 => core(Last + 1, Config)},
+    {{Last + 1, Last + 1}, L#log{cores = Cores1, tracer = Last + 1, most = max(Most, map_size(Cores1))}};
+%% No event of the new process was delivered yet, so it can change its tracer without loss.
+question({traced, P, Tracer}, L = #log{source = Source}) ->
+    {born, L#log{source = witness_trace_log:on(P, Tracer, Source)}};
+question({adopt, P, {fork, _, P, Signature, _}, Label}, L = #log{processes = Processes}) ->
+    start_monitors(P, Signature, Label, L#log{processes = Processes + 1}).
+
+start_monitors(P, Signature, Label, L0 = #log{alive = Alive}) ->
+    {Started, L} = lists:mapfoldl(fun({Map, Entry = #{group := Group}}, A) ->
+        {Reader, A1} = start_monitor(P, Signature, Entry, A),
+        {{Map, Reader, Group}, A1}
+    end, L0, witness_instrument_map:starts(Label)),
+    {Label1, Alive1} = witness_instrument_monitors:joined(Started, Label, Alive),
+    {Label1, L#log{alive = Alive1}}.
+
+start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
+    #log{config = #{spread := Spread}, properties = Properties, started = Started} = L,
+    Id = L#log.monitor + 1,
+    Lane = map_get(Entry, Properties) * Spread + Id rem Spread,
+    Reader = {Lane, Id},
+    Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
+    Meta = Of#{spec => Spec, name => Name},
+    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Lane, Meta} | Started]})}.

@@ -1,0 +1,218 @@
+-module(witness_offline_shard).
+-moduledoc """
+A shard: runs the monitors of one property for very many processes, as data in one process.
+
+Shards are for logs, which are read faster than processes can be spawned and sent to. A shard is given *operations*, each
+with its line of the log and with an id that its sender has chosen for the monitor: that monitor
+starts, sees an event, or sees its end. The shard performs operations one by one in their order, so the outcomes and their
+lines do not depend on how the work was divided. Its state is the live monitors and nothing else.
+
+Messages to a shard, and its answers:
+
+- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Counted, Covered}` (`t:told/0`,
+  `t:counted/0`): the outcomes in the order of the operations, what is only counted, and the actions that any monitor of the
+  shard has ever taken (see `witness_monitor_machine:covered/0`);
+- `{save, From, Ref}`, answered with `{saved, Ref, Lane, Data}` (`t:saved/0`);
+- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the shard has these monitors in place of
+  its own; or with `{load_failed, Ref, Lane, Reason}`, and nothing has changed.
+
+If a monitor in a shard crashes, it is `inconclusive`, and the others go on. A shard gives no further protection.
+A callback that never returns stops all monitors of its property. A callback that links its process, ends it, or needs more
+than `memory`, ends the shard. Messages that callbacks have sent to their own process are discarded.
+
+The shard ends when the process that started it ends. If the shard ends for a reason other than `normal`, so does that
+process.
+""".
+
+-export([start_link/1, work/4, save/1, load/2]).
+-export([init/2]).
+-export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, saved/0]).
+
+-doc """
+The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle;
+the bytes that all of them may take. `counted` is called at each verdict `yes`: whether it is only counted. Without it none is.
+""".
+-type spec() :: #{monitor := {module(), Arg :: term()},
+                  explain := pos_integer(),
+                  counted => fun(() -> boolean()),
+                  max_slices => pos_integer(),
+                  slice_idle => pos_integer() | infinity,
+                  memory => pos_integer()}.
+
+-doc "The place in the log; the shard only passes it on.".
+-type line() :: pos_integer().
+
+-doc "A monitor. Once its verdict is reported, the id is free for another monitor.".
+-type id() :: term().
+
+-doc """
+`start` is for an id that is not in use; otherwise the shard ends with the reason `started_twice`. Operations for an id
+without a monitor are ignored: that monitor has reached its verdict. `gap`: events are missing here.
+""".
+-type op() :: {line(), id(), {start, witness_event:proc() | all, witness_event:signature() | all}
+                           | witness_event:event()
+                           | complete | stopped
+                           | {gap, Reason :: term()}}.
+
+-doc "The outcome of a slice, or of a monitor that has ended, with the line and the id of the deciding operation.".
+-type told() :: {line(), id(), slice, witness_monitor_sliced:outcome()}
+              | {line(), id(), verdict, witness_monitor_machine:final()}.
+
+-doc """
+What ended without being reported: the monitors that have ended, how many of these were satisfied, how many slices were
+satisfied, how many of both vacuously, and how many slices were left undecided for each reason.
+""".
+-type counted() :: {Gone :: [id()], Monitors :: non_neg_integer(), Slices :: non_neg_integer(), Vacuous :: non_neg_integer(),
+                    Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}.
+
+-doc "The live monitors, as data.".
+-type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
+
+%% In words: a message with work arrives whole, and makes as much garbage again.
+-define(HEAP, 50_000).
+
+%% `covered`: actions that are not in the process dictionary, since they were loaded.
+-record(lane, {spec :: witness_monitor_machine:prepared(),
+               owner :: reference(),
+               covered = 0 :: non_neg_integer(),
+               machines = #{} :: machines()}).
+
+-type machines() :: #{id() => witness_monitor_machine:machine()}.
+
+-doc "Starts a shard without monitors.".
+-spec start_link(spec()) -> pid().
+start_link(Spec) ->
+    Pid = spawn_opt(?MODULE, init, [Spec, self()],
+                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10} | witness_monitor_runner:bounded(Spec)]),
+    true = is_pid(Pid),
+    Pid.
+
+-doc "Sends operations; the answer `{worked, Number, Lane, [Told], Counted, Covered}` is sent to `Caller`.".
+-spec work(pid(), Number :: term(), [op()], Caller :: pid()) -> ok.
+work(Lane, Number, Operations, Caller) ->
+    Lane ! {work, Number, Caller, Operations},
+    ok.
+
+-doc "The live monitors.".
+-spec save(pid()) -> saved().
+save(Lane) -> call(Lane, fun(Ref) -> {save, self(), Ref} end).
+
+-doc "Replaces the monitors of the shard.".
+-spec load(pid(), saved()) -> ok | {error, term()}.
+load(Lane, Saved) -> call(Lane, fun(Ref) -> {load, self(), Ref, Saved} end).
+
+call(Lane, Request) ->
+    Ref = monitor(process, Lane),
+    Lane ! Request(Ref),
+    receive
+        {saved, Ref, Lane, Saved} -> demonitor(Ref, [flush]), Saved;
+        {loaded, Ref, Lane} -> demonitor(Ref, [flush]), ok;
+        {load_failed, Ref, Lane, Reason} -> demonitor(Ref, [flush]), {error, Reason};
+        {'DOWN', Ref, process, Lane, Reason} -> exit(Reason)
+    end.
+
+-doc false.
+-spec init(spec(), pid()) -> ok.
+init(#{monitor := {Module, Arg}} = Spec, Owner) ->
+    proc_lib:set_label({witness_offline_shard, Module, Arg}),
+    loop(#lane{spec = witness_monitor_machine:prepare(Spec), owner = monitor(process, Owner)}).
+
+loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
+    receive
+        {work, Seq, From, Ops} ->
+            {Told, Counted, Machines1} = perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec),
+            From ! {worked, Seq, self(), Told, Counted, covered(L)},
+            loop(L#lane{machines = Machines1});
+        {save, From, Ref} ->
+            From ! {saved, Ref, self(), saved(L)},
+            loop(L);
+        {load, From, Ref, Data} ->
+            case loaded(Data, L) of
+                {ok, Loaded} ->
+                    From ! {loaded, Ref, self()},
+                    loop(Loaded);
+                {error, Reason} ->
+                    From ! {load_failed, Ref, self(), Reason},
+                    loop(L)
+            end;
+        {'DOWN', Owner, process, _, _} ->
+            ok;
+        {system, From, Request} ->
+            witness_event_process:system(Request, From, fun loop/1, L);
+        _ ->
+            loop(L)
+    end.
+
+covered(#lane{covered = Covered}) -> Covered bor witness_monitor_machine:covered().
+
+%% Outcomes are collected in reverse.
+perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
+    case Machines of
+        #{Id := Machine} ->
+            case step(What, Machine) of
+                {[], {ok, Next}} ->
+                    perform(Ops, Machines#{Id := Next}, Told, Counted, Spec);
+                {Slices, {ok, Next}} ->
+                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
+                    perform(Ops, Machines#{Id := Next}, Told1, Counted1, Spec);
+                {Slices, {decided, Final}} ->
+                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
+                    {Told2, Counted2} = final(Final, Line, Id, Told1, Counted1),
+                    perform(Ops, maps:remove(Id, Machines), Told2, Counted2, Spec)
+            end;
+        #{} when element(1, What) =:= start ->
+            {start, P, Signature} = What,
+            case witness_monitor_machine:new(Spec#{process => P, signature => Signature}) of
+                {ok, Machine} ->
+                    perform(Ops, Machines#{Id => Machine}, Told, Counted, Spec);
+                {decided, Final} ->
+                    {Told1, Counted1} = final(Final, Line, Id, Told, Counted),
+                    perform(Ops, Machines, Told1, Counted1, Spec)
+            end;
+        #{} ->
+            perform(Ops, Machines, Told, Counted, Spec)
+    end;
+perform([], Machines, Told, Counted, _) ->
+    {lists:reverse(Told), Counted, Machines}.
+
+step(How, Machine) when How =:= complete; How =:= stopped -> decided(witness_monitor_machine:ended(How, Machine));
+step({gap, _} = Gap, Machine) -> decided(witness_monitor_machine:inconclusive(Gap, Machine));
+step({start, _, _}, _) -> exit(started_twice);
+step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
+
+decided({Slices, Final}) -> {Slices, {decided, Final}}.
+
+final({satisfied, Vacuous}, _, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    {Told, {[Id | Gone], Monitors + 1, Slices, VacuousOnes + one(Vacuous), Undecided}};
+final(Final, Line, Id, Told, Counted) ->
+    {[{Line, Id, verdict, Final} | Told], Counted}.
+
+slices([], _, _, Told, Counted) -> {Told, Counted};
+slices([{satisfied, Vacuous, _} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices + 1, VacuousOnes + one(Vacuous), Undecided});
+slices([{undecided, Reason, N} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, Vacuous, Undecided}) ->
+    More = maps:update_with(Reason, fun(Before) -> Before + N end, N, Undecided),
+    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices, Vacuous, More});
+slices([Outcome | Outcomes], Line, Id, Told, Counted) ->
+    slices(Outcomes, Line, Id, [{Line, Id, slice, Outcome} | Told], Counted).
+
+one(true) -> 1;
+one(false) -> 0.
+
+saved(L = #lane{machines = Machines}) ->
+    {covered(L), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.
+
+loaded({Covered, Saved}, L) when is_integer(Covered), Covered >= 0, is_list(Saved) ->
+    case machines(Saved, #{}, L#lane.spec) of
+        {ok, Machines} -> {ok, L#lane{covered = Covered bor L#lane.covered, machines = Machines}};
+        Error -> Error
+    end;
+loaded(_, _) -> {error, damaged}.
+
+machines([{Id, Saved} | Others], Machines, Spec) ->
+    case witness_monitor_machine:load(Saved, Spec) of
+        {ok, Machine} -> machines(Others, Machines#{Id => Machine}, Spec);
+        Error -> Error
+    end;
+machines([], Machines, _) -> {ok, Machines};
+machines(_, _, _) -> {error, damaged}.

@@ -1,0 +1,336 @@
+-module(witness_outline_dispatcher).
+-moduledoc """
+Outline instrumentation over the native source: gives each partition to its readers.
+
+The source gives every new process that a property may name its own partition before the process can act, and reports the
+birth to this process. So no process is ever handed over, and no event is routed. (RIARC's choreography is for sources that
+cannot do this, see `m:witness_outline_core`.) What is left of it is the assignment, Algorithm 2, once for each birth:
+
+- If only bounded monitors may read the process, its partition belongs to a shard, which makes the assignment
+  (`m:witness_outline_shard`). The birth is not reported here.
+- If the instrumentation maps do not name the process after all, no monitor reads the partition.
+- If exactly one monitor reads it, and that is no group, its runner takes the events by itself.
+- Otherwise a tracer reads it and hands the events on (`m:witness_outline_partition`).
+
+Events wait in their partition meanwhile, so nothing is missed, however late a birth is handled.
+
+```
+source                 births                 run          runner, or tracer
+  |-- birth of P -------->|                     |                 |
+  |                       |-- start --------------------------->  |
+  |                       |-- monitor --------->|                 |
+  | <----------------------------------------------------- take --|
+  |-- batch ---------------------------------------------------> |
+```
+
+In mode `central` all processes have one partition, which one tracer reads with all monitors (`m:witness_central_tracer`).
+Then no birth is reported here, only that the last process has ended, and which processes have hidden themselves.
+
+## When a process dies
+
+- If a runner dies, its verdict is inconclusive.
+- If a tracer dies, its monitors have a gap. The run is notified, since unread events may have named further processes.
+- If a shard dies, its monitors are inconclusive, the run is notified likewise, and the shard gets a successor.
+- If this process dies, the run ends every monitor with a gap.
+""".
+-behaviour(gen_server).
+
+-export([start_link/1, launch/3, parents/2, alive/1, observed/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
+
+-export_type([config/0]).
+
+-doc """
+`source_options` are those of `witness_trace_native:open/1`, which also set the number of shards. `central`: there is one
+tracer, and these properties are over all processes; `drain`: the milliseconds that `stop/1` waits for that tracer.
+""".
+-type config() :: #{source_options := map(), run := pid(), maps := [witness_instrument_map:instrumentation()],
+                    explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(), central => [witness_instrument_map:entry()], drain => timeout()}.
+
+%% runners: how many runners read a partition by themselves
+%% tracers: those of partitions that several monitors, or groups, may read
+%% most: the most partitions that were read at the same time
+%% shards: the process of each shard, with its shard
+%% replacing: the call that waits until these tracers and shards have the new maps
+%% kinds: the kinds of events that a monitor reads, for the monitors that have been started
+-record(births, {config :: config(),
+                 session :: witness_trace_native:session(),
+                 births :: witness_trace_native:partition(),
+                 runners = 0 :: non_neg_integer(),
+                 tracers = #{} :: #{pid() => []},
+                 shards = #{} :: #{pid() => witness_trace_native:lane()},
+                 replacing :: undefined | {gen_server:from(), Tag :: reference(), #{pid() => []}},
+                 kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
+                 most = 0 :: non_neg_integer()}).
+
+-doc "Starts the instrumentation of a run, which is the calling process.".
+-spec start_link(config()) -> gen_server:start_ret().
+start_link(Config) ->
+    %% Births are garbage at once, and keep partitions of the source alive until they are collected.
+    gen_server:start_link(?MODULE, Config, [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 0}]}]).
+
+-doc "Starts the system's first process under observation.".
+-spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
+launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
+
+-doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
+-spec parents(pid(), [pid()]) -> ok.
+parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
+
+-doc "The processes that are observed and have not ended.".
+-spec alive(pid()) -> [pid()].
+alive(Births) -> gen_server:call(Births, alive, infinity).
+
+-doc "A function that tells whether a process is observed.".
+-spec observed(pid()) -> fun((pid()) -> boolean()).
+observed(Births) ->
+    Session = session(Births),
+    fun(P) -> witness_trace_native:traced(Session, P) end.
+
+-doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
+-spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
+adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
+
+-doc """
+From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When the call
+returns, no monitor is started by the old maps any more, and each one that was has been reported to the run.
+""".
+-spec replace(pid(), [witness_instrument_map:instrumentation()]) -> ok.
+replace(Births, Maps) -> gen_server:call(Births, {replace, Maps}, infinity).
+
+-doc """
+Ends observation in good order. When the call returns, every monitor has been reported to the run. Each partition notifies
+its monitors that watching has ended.
+""".
+-spec stop(pid()) -> ok.
+stop(Births) -> gen_server:call(Births, stop, infinity).
+
+-doc "How many partitions are read now, and how many at most at the same time. No tracer is kept idle.".
+-spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
+info(Births) -> gen_server:call(Births, info, infinity).
+
+-doc "The session that `counts/1` takes; it stays valid when this process has ended.".
+-spec session(pid()) -> witness_trace_native:session().
+session(Births) -> gen_server:call(Births, session, infinity).
+
+-doc "How many processes and events were seen, and how many of the processes that the run waits for are alive.".
+-spec counts(witness_trace_native:session()) ->
+    #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer()}.
+counts(Session) -> maps:with([processes, events, held], witness_trace_native:counts(Session)).
+
+-doc false.
+-spec init(config()) -> {ok, #births{}, {continue, take}}.
+init(Given = #{source_options := Options, run := Run}) ->
+    process_flag(trap_exit, true),
+    proc_lib:set_label(witness_births),
+    Config = Given#{turns => witness_monitor_throttle:start_link(Run)},
+    Session = witness_trace_native:open(Options),
+    Lanes = #{witness_outline_shard:start_link(Lane, Config) => Lane || Lane <- witness_trace_native:shards(Session)},
+    {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session),
+                 shards = Lanes, tracers = central(Session, Config)}, {continue, take}}.
+
+%% The one tracer, which runs from the start. It needs `init' and `exit', whatever kinds of events its monitors read.
+central(Session, #{central := _, grouped := Grouped, kinds := Kinds} = Config) ->
+    Partition = witness_trace_native:central(Session, Grouped),
+    _ = Kinds =:= all orelse witness_trace_native:narrow(Partition, [init, exit | Kinds]),
+    #{witness_central_tracer:start_link(Partition, Config) => []};
+central(_, _) -> #{}.
+
+-doc false.
+-spec handle_continue(take, #births{}) -> {noreply, #births{}}.
+handle_continue(take, B) -> {noreply, take(B)}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #births{}) ->
+    {reply, term(), #births{}} | {noreply, #births{}} | {stop, normal, term(), #births{}}.
+handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
+    Launcher = witness_instrument_launcher:start_link(MFA, GroupLeader, Run),
+    ok = witness_trace_native:launcher(Session, Launcher),
+    {reply, {ok, witness_instrument_launcher:launch_known(Launcher)}, B};
+handle_call({parents, Parents}, _, B = #births{session = Session}) ->
+    lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
+    {reply, ok, B};
+handle_call(alive, _, B = #births{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], B};
+handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
+    ok = adopt_all(Own, #{}, Session),
+    {reply, ok, B};
+%% Modules of specifications reuse names, so nothing that is keyed by such a name stays.
+handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers, shards = Lanes}) ->
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
+    lists:foreach(fun(Pid) -> witness_outline_shard:replace(Pid, Maps, Tag) end, maps:keys(Lanes)),
+    Waiting = maps:merge(Tracers, #{Pid => [] || Pid := _ <- Lanes}),
+    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
+handle_call(session, _, B = #births{session = Session}) ->
+    {reply, Session, B};
+handle_call(info, _, B = #births{config = #{central := _}}) ->
+    {reply, #{busy => 1, idle => 0, most => 1}, B};
+handle_call(info, _, B = #births{most = Most, session = Session}) ->
+    #{read := Read, most_read := MostRead} = witness_trace_native:counts(Session),
+    {reply, #{busy => busy(B) + Read, idle => 0, most => max(1, Most + MostRead)}, B};
+handle_call(stop, _, B = #births{session = Session, config = Config}) ->
+    ok = witness_outline_drain:watch(Config),
+    ok = witness_trace_native:close(Session),
+    ok = await_tracers(work_off(take(B))),
+    {stop, normal, ok, await_lanes(B)}.
+
+-doc false.
+-spec handle_cast(term(), #births{}) -> {noreply, #births{}}.
+handle_cast(_, B) -> {noreply, B}.
+
+-doc false.
+-spec handle_info(term(), #births{}) -> {noreply, #births{}} | {stop, term(), #births{}}.
+handle_info({witness_batch, Items, Status}, B) ->
+    B1 = births(Items, Status, B),
+    {noreply, take(B1)};
+handle_info(witness_data, B) ->
+    {noreply, take(B)};
+handle_info({replaced, Pid, Tag}, B = #births{replacing = {From, Tag, Waiting}}) ->
+    {noreply, replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}})};
+handle_info({'DOWN', _, process, _, _}, B = #births{runners = Runners}) ->
+    {noreply, B#births{runners = Runners - 1}};
+handle_info({'EXIT', Pid, Reason}, B) ->
+    {noreply, ended(Pid, Reason, B)};
+handle_info(_, B) ->
+    {noreply, B}.
+
+-doc false.
+-spec terminate(term(), #births{}) -> ok.
+terminate(_, #births{tracers = Tracers}) ->
+    %% After a good end no tracer is left. If the reason is `normal' (`sys:terminate/2'), links alone do not end tracers.
+    %% Shards trap exits, so they end then too.
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
+
+%% A crash report would contain the arguments of processes.
+-doc false.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> witness_event_redact:status(Status).
+
+take(B = #births{births = Births}) ->
+    _ = witness_trace_native:take(Births),
+    B.
+
+%% After `close/1' the source delivers the rest of the births, in any number of batches.
+work_off(B) ->
+    receive
+        {witness_batch, Items, open} -> work_off(take(births(Items, open, B)));
+        {witness_batch, Items, stopped} -> births(Items, open, B);
+        {witness_batch, Items, Status} -> births(Items, Status, B);
+        witness_data -> work_off(take(B));
+        {'DOWN', _, process, _, _} -> work_off(B)
+    end.
+
+%% The partitions of tracers have ended too. The run has to know of every monitor that a tracer starts before it ends.
+await_tracers(#births{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
+await_tracers(B) ->
+    receive
+        overdue -> witness_outline_drain:give_up(maps:keys(B#births.tracers));
+        {'EXIT', Pid, Reason} -> await_tracers(ended(Pid, Reason, B));
+        {'DOWN', _, process, _, _} -> await_tracers(B)
+    end.
+
+%% Every partition of a shard has ended. A shard that has finished may stay for monitors that have moved out of it.
+await_lanes(B = #births{shards = Lanes}) ->
+    Tag = make_ref(),
+    lists:foreach(fun(Pid) -> witness_outline_shard:finish(Pid, Tag) end, maps:keys(Lanes)),
+    await_lanes(maps:keys(Lanes), Tag, B).
+
+await_lanes([], _, B) -> B#births{shards = #{}};
+await_lanes([Pid | Pids], Tag, B) ->
+    receive
+        {finished, Pid, Tag} -> await_lanes(Pids, Tag, B);
+        {'EXIT', Pid, Reason} ->
+            %% Its successor gets the partitions that it has not been given.
+            B1 = ended(Pid, Reason, B),
+            [Next] = maps:keys(B1#births.shards) -- maps:keys(B#births.shards),
+            ok = witness_outline_shard:finish(Next, Tag),
+            await_lanes([Next | Pids], Tag, B1)
+    end.
+
+%% --- births ----------------------------------------------------------------------
+
+births(Items, Status, B) ->
+    %% The source loses births only if it has no memory. Then the run does not know which processes are unread.
+    Status =:= open orelse exit({births_lost, Status}),
+    B1 = #births{most = Most} = lists:foldl(fun item/2, B, Items),
+    B1#births{most = max(Most, busy(B1))}.
+
+busy(#births{runners = Runners, tracers = Tracers}) -> Runners + map_size(Tracers).
+
+item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := Maps} = Config}) ->
+    Signature = witness_event_signature:resolve(Raw),
+    Label = witness_instrument_map:new(Maps, #{held => Held, signature => Signature}),
+    case witness_instrument_map:starts(Label) of
+        [] when not Grouped ->
+            ok = witness_trace_native:unread(Partition),
+            B;
+        [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
+            B1 = narrow(Partition, Monitor, B),
+            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
+            Take = witness_instrument_monitors:taking(Partition),
+            Runner = witness_instrument_monitors:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
+            monitor(process, Runner),
+            B1#births{runners = B1#births.runners + 1};
+        _ ->
+            Tracer = witness_outline_partition:start_link(Partition, Grouped, {P, Signature, Label}, Config),
+            B#births{tracers = (B#births.tracers)#{Tracer => []}}
+    end;
+item({hidden, P}, B = #births{config = #{run := Run}}) ->
+    Run ! {hidden, P},
+    B;
+item(ended, B = #births{config = #{run := Run}}) ->
+    Run ! {ended, self()},
+    B.
+
+%% The source leaves out the events that the only reader would skip.
+narrow(Partition, Monitor, B = #births{kinds = Kinds}) ->
+    case Kinds of
+        #{Monitor := all} -> B;
+        #{Monitor := Some} -> ok = witness_trace_native:narrow(Partition, Some), B;
+        #{} -> narrow(Partition, Monitor, B#births{kinds = Kinds#{Monitor => witness_monitor_alphabet:kinds(Monitor)}})
+    end.
+
+%% --- processes that ran before ---------------------------------------------------
+
+%% Each scan of all processes may find new ones with parents that were not on yet. When a scan finds none, every process is
+%% on, and later ones inherit the session. To switch on a process that is on already changes nothing.
+adopt_all(Own, Seen, Session) ->
+    case [P || P <- processes(), not is_map_key(P, Seen), not Own(P)] of
+        [] -> ok;
+        New ->
+            lists:foreach(fun(P) -> witness_trace_native:on(Session, P) end, New),
+            adopt_all(Own, maps:merge(Seen, #{P => [] || P <- New}), Session)
+    end.
+
+replaced(B = #births{replacing = {From, _, Waiting}}) when map_size(Waiting) =:= 0 ->
+    gen_server:reply(From, ok),
+    B#births{replacing = undefined};
+replaced(B) -> B.
+
+%% --- deaths ----------------------------------------------------------------------
+
+%% If a tracer dies, others go on: the source drops what it would have read, and its monitors notice by themselves.
+ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
+    case Tracers of
+        #{Pid := _} when is_map_key(central, B#births.config), Reason =/= normal ->
+            exit(Reason);
+        #{Pid := _} ->
+            _ = Reason =:= normal orelse (Run ! {tracer_lost, Reason}),
+            not_awaited(Pid, B#births{tracers = maps:remove(Pid, Tracers)});
+        #{} when is_map_key(Pid, B#births.shards) -> lane_ended(Pid, Reason, B);
+        #{} when Reason =:= normal -> B;
+        #{} -> exit({process_ended, Pid, Reason})
+    end.
+
+%% Partitions that the shard has not been given wait for its successor.
+lane_ended(Pid, Reason, B = #births{shards = Lanes, config = #{run := Run} = Config}) ->
+    {Lane, Others} = maps:take(Pid, Lanes),
+    Run ! {tracer_lost, Reason},
+    ok = witness_trace_native:reset(Lane),
+    not_awaited(Pid, B#births{shards = Others#{witness_outline_shard:start_link(Lane, Config) => Lane}}).
+
+not_awaited(Pid, B = #births{replacing = {From, Tag, Waiting}}) ->
+    replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}});
+not_awaited(_, B) -> B.

@@ -1,0 +1,522 @@
+-module(witness_outline_tracer).
+-moduledoc """
+The process of a tracer: performs what `m:witness_outline_core` decides.
+
+A tracer owns one session of the source for its whole life and one partition after the
+other: when nothing is left to analyse or to route, it gives itself back to
+`m:witness_outline_pool`. It hands events to the monitors in batches, at the latest when its
+mailbox is empty (`m:witness_outline_delivery`).
+
+In mode `central` there is one tracer: every new process stays with it, and its monitors are in its own process.
+
+The tracer never waits for the system or for a monitor that is a process. It waits for the pool when it
+needs a tracer for a new process. The pool only ever waits for the VM.
+""".
+
+-export([start_link/1, adopt_node/2, attach/3, parents/2, launch/3, replace/3, sync/2, stop/2]).
+-export([init/2]).
+
+-export_type([config/0, handle/0]).
+
+-doc """
+What all tracers of a run share. `counters`: processes, events; `held`: how many of the processes
+that the run waits for are alive. `central`: there is one tracer, and these properties are over all processes.
+`groups`: so many of the first maps may have properties for groups; 0: none has.
+""".
+-type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
+                    maps := [witness_instrument_map:instrumentation()], explain := pos_integer(),
+                    max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(), message_size => pos_integer() | infinity,
+                    budget := witness_outline_overload:budget(),
+                    counters := counters:counters_ref(), held := atomics:atomics_ref()}.
+
+-doc """
+A tracer, its session (to switch processes on in), and whether it is lent: 1 from the moment
+when the pool names it to another tracer, 0 from the end of the partition.
+""".
+-type handle() :: {pid(), witness_trace:session(), Lent :: atomics:atomics_ref()}.
+
+-define(PROCESSES, 1).
+-define(EVENTS, 2).
+
+%% The most events of a batch.
+-define(BATCH, 256).
+
+%% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
+-define(HEAP, 2000).
+
+%% The most orphans that are listed.
+-define(SHOWN, 3).
+
+%% flag: whether the pool has lent it (`Lent' of the handle); unused by the tracer of the run's first processes
+%% lent: this tracer has received its partition, which it gives back when it is done
+%% batch: events for `readers', newest first
+%% handled: messages since the last check of the budget
+%% pressed: it has a higher priority than the system
+%% moved: something was sent to another tracer since the last `sync' of the pool
+%% limit: bytes beyond which a message is a gap
+%% hidden: processes that the source does not report any more, which are monitored instead
+%% alive: how many processes of a group its runner still waits for
+%% asked: a message of `sys' that is to be answered before the next one is taken
+-record(tracer, {config :: config(),
+                 source :: module(),
+                 session :: witness_trace:session(),
+                 limit :: pos_integer() | infinity,
+                 core :: witness_outline_core:core(),
+                 flag :: atomics:atomics_ref(),
+                 lent = false :: boolean(),
+                 delivery :: witness_outline_delivery:delivery(),
+                 readers = [] :: witness_outline_delivery:readers(),
+                 batch = [] :: [witness_trace:stamped()],
+                 size = 0 :: non_neg_integer(),
+                 pressed = false :: boolean(),
+                 moved = false :: boolean(),
+                 handled = 0 :: non_neg_integer(),
+                 hidden = #{} :: #{pid() => reference()},
+                 alive = #{} :: witness_instrument_monitors:alive(),
+                 clock :: witness_outline_clock:clock(),
+                 asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
+
+-doc "Starts a tracer that waits for its first partition.".
+-spec start_link(config()) -> handle().
+start_link(Config) ->
+    %% Not through proc_lib: its crash report would hold the whole mailbox.
+    Pid = spawn_opt(?MODULE, init, [self(), Config],
+                    [link, {priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+    receive
+        {started, Handle = {Pid, _, _}} -> Handle;
+        {'EXIT', Pid, Reason} -> exit(Reason)
+    end.
+
+-doc """
+Owns every process of the node for which `Own` is false, and all that they spawn.
+""".
+-spec adopt_node(handle(), fun((pid()) -> boolean())) -> ok.
+adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
+
+-doc """
+Owns the chosen processes, which run already, the others of their groups, and all that they spawn. When the call returns,
+none of them is left out, whatever they have spawned meanwhile. Returns those that were not chosen.
+""".
+-spec attach(handle(), witness_outline_pool:chosen(), Held :: boolean()) -> {ok, [pid()]}.
+attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
+
+-doc "Owns what these processes will spawn, directly or not. The run waits for these processes too, but no monitor reads them.".
+-spec parents(handle(), [pid()]) -> ok.
+parents({Pid, _, _}, Parents) -> call(Pid, {parents, Parents}).
+
+-doc """
+Spawns the system's first process under observation: traced from birth, so that no
+event is missed (RIARC text, Algorithm 6, which pauses it instead). When it ends, the run
+receives `{system_ended, Reason}`.
+""".
+-spec launch(handle(), {module(), atom(), [term()]}, pid()) -> {ok, pid()}.
+launch({Pid, _, _}, MFA, GroupLeader) -> call(Pid, {launch, MFA, GroupLeader}).
+
+-doc "From now on new processes have these maps. The answer is `{replaced, Pid, Tag}`.".
+-spec replace(pid(), [witness_instrument_map:instrumentation()], Tag :: reference()) -> ok.
+replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
+
+-doc """
+The run is to end. The answer is `{synced, Tracer, Tag, State}`, when the tracer has handled all earlier messages and handed
+over their events. From then on it has a higher priority than a busy system. `moved`: the tracer has sent something to other
+tracers since the last time; `waiting`: processes have ended, and their end was not reported yet.
+""".
+-spec sync(pid(), Tag :: reference()) -> ok.
+sync(Pid, Tag) -> Pid ! {sync, self(), Tag}, ok.
+
+-doc "Ends in good order: hands over what was gathered, and notifies the monitors.".
+-spec stop(pid(), Tag :: reference()) -> ok.
+stop(Pid, Tag) -> Pid ! {stop, self(), Tag}, ok.
+
+call(Pid, Request) ->
+    Ref = monitor(process, Pid),
+    Pid ! {call, {self(), Ref}, Request},
+    receive
+        {Ref, Reply} -> demonitor(Ref, [flush]), Reply;
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end.
+
+-doc false.
+-spec init(pid(), config()) -> no_return().
+init(Pool, Config = #{source := Source, source_options := Options}) ->
+    Session = Source:open(self(), Options),
+    proc_lib:set_label(witness_tracer),
+    Flag = atomics:new(1, []),
+    Pool ! {started, {self(), Session, Flag}},
+    loop(#tracer{config = Config, source = Source, session = Session, flag = Flag,
+                 limit = maps:get(message_size, Config, infinity), core = new_core(Config, Session),
+                 %% Events that wait to be ordered over all processes need the clock, as in a group that has not ended.
+                 alive = #{all => 1 || #{central := [_ | _]} <- [Config]},
+                 delivery = witness_outline_delivery:new(Config#{ordered => true}),
+                 clock = witness_outline_clock:new(maps:get(hold_back, Config))}).
+
+new_core(Config, Session) ->
+    witness_outline_core:new(#{self => self(), sink => Session, assign => assign(Config)}).
+
+assign(#{central := _, maps := Maps}) ->
+    fun(Signature, Parent) -> {shared, element(2, witness_instrument_map:assign(Signature, Parent, Maps))} end;
+assign(#{maps := Maps}) -> fun(Signature, Parent) -> witness_instrument_map:assign(Signature, Parent, Maps) end.
+
+loop(T = #tracer{asked = {From, Request}}) ->
+    witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
+loop(T) ->
+    receive
+        Message -> loop(message(Message, T))
+    after 0 ->
+        T1 = idle(worked(flush(T))),
+        receive
+            Message -> loop(message(Message, T1))
+        end
+    end.
+
+message({routed, _, _} = Message, T) -> recycle(handle(Message, T));
+message({take, _, _, _, _, _} = Message, T) -> recycle(handle(Message, T#tracer{lent = true}));
+message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
+message({discard, _} = Message, T) -> recycle(handle(Message, T));
+message({tick, Time}, T) -> tick(Time, T);
+message({call, From, Request}, T) -> request(Request, From, T);
+message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
+message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
+message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = Core}) ->
+    From ! {replaced, self(), Tag},
+    Config = Config0#{maps := Maps},
+    T#tracer{config = Config, core = witness_outline_core:reassign(assign(Config), Core),
+             delivery = witness_outline_delivery:renew(T#tracer.delivery)};
+message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
+message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
+    %% No monitor reads this exit, but the choreography needs it, and so does what waits for the process to end.
+    recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
+message(Message, T = #tracer{core = Core}) ->
+    case decode(Message, T) of
+        {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
+            P = element(2, E),
+            case witness_outline_core:direct(P, Core) of
+                {ok, Label} ->
+                    T1 = #tracer{batch = Batch, size = Size} = analyse(S, Label, T),
+                    gather(P, Batch, Size, T1);
+                no -> recycle(handle({own, S}, T))
+            end;
+        {_, {gap, P, sensitive, _, _}} = S -> recycle(handle({own, S}, hidden(P, T)));
+        {_, {exit, P, _, _}} = S -> recycle(handle({own, S}, seen(P, T)));
+        {_, _} = S -> recycle(handle({own, S}, T));
+        ignore -> T
+    end.
+
+decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
+decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:bounded(Source:decode(Message), Limit).
+
+%% The hot path: consecutive messages of a process that has its events analysed at once (see
+%% `witness_outline_core:direct/2'). Any other message ends it.
+gather(P, Batch, Size, T) when Size < ?BATCH ->
+    receive
+        Message ->
+            case decode(Message, T) of
+                {_, E} = S when element(2, E) =:= P, element(1, E) =:= recv;
+                                element(2, E) =:= P, element(1, E) =:= send ->
+                    gather(P, [S | Batch], Size + 1, T);
+                _ -> message(Message, T#tracer{batch = Batch, size = Size})
+            end
+    after 0 ->
+        T#tracer{batch = Batch, size = Size}
+    end;
+gather(_, Batch, Size, T) ->
+    keep_up(flush(T#tracer{batch = Batch, size = Size})).
+
+%% The system comes first: tracers have low priority, which costs nothing if the node is
+%% not busy. When they have fallen far behind, they get a higher priority than the system,
+%% which thereby slows down to what can be analysed.
+keep_up(T = #tracer{pressed = Pressed, config = #{budget := Budget}}) ->
+    case witness_outline_overload:is_pressed(Budget) of
+        Pressed -> T;
+        Now ->
+            process_flag(priority, case Now of true -> high; false -> low end),
+            T#tracer{pressed = Now}
+    end.
+
+worked(T = #tracer{delivery = Delivery}) -> T#tracer{delivery = witness_outline_delivery:work(0, Delivery)}.
+
+idle(T = #tracer{pressed = true}) -> keep_up(T);
+idle(T) -> T.
+
+handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH ->
+    perform(witness_outline_core:handle(Message, Core), T#tracer{handled = N + 1});
+handle(Message, T) ->
+    handle(Message, keep_up(T#tracer{handled = 0})).
+
+perform({Effects, Next, Core}, T0) ->
+    T = lists:foldl(fun effect/2, T0#tracer{core = Core}, Effects),
+    case Next of
+        done -> T;
+        Question ->
+            {Answer, T1} = question(Question, T),
+            perform(witness_outline_core:answer(Answer, T1#tracer.core), T1)
+    end.
+
+%% --- effects ---------------------------------------------------------------------
+
+effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
+effect({analyse, Label, {_, {gap, P, Reason, _, _}}}, T) -> gap(Reason, P, Label, flush(T));
+effect({analyse, Label, S}, T) -> analyse(S, Label, T);
+effect({ended, P, Label}, T) -> process_ended(Label, seen(P, T));
+effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
+effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
+
+analyse(S = {_, E}, Label, T) ->
+    _ = element(1, E) =:= fork andalso count_fork(Label, T),
+    case witness_outline_delivery:readers(Label, T#tracer.delivery) of
+        Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
+            T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
+        Readers ->
+            T1 = flush(T),
+            T1#tracer{readers = Readers, batch = [S], size = 1}
+    end.
+
+%% In a group the whole partition has the gap: later events may depend on what is missing.
+gap(sensitive, P, Label, T) ->
+    IsWanted = witness_instrument_map:label(readers, Label) =/= [] orelse witness_instrument_map:label(held, Label),
+    hides(P, IsWanted, Label, T);
+gap(Reason, _, Label, T) -> missed(Reason, Label, T).
+
+hides(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
+    _ = IsWanted andalso (Run ! {hidden, P}),
+    hidden(P, missed(sensitive, Label, T)).
+
+missed(Reason, Label, T = #tracer{delivery = Delivery}) ->
+    T#tracer{delivery = witness_outline_delivery:gap(witness_outline_delivery:readers(Label, Delivery), Reason, Delivery)}.
+
+%% The source may never report its exit. In a handover only one of two tracers may have been notified that it is hidden, so
+%% the owner monitors it as well.
+hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
+hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
+
+%% The source reports it again, or it has ended.
+seen(P, T = #tracer{hidden = Hidden}) ->
+    case Hidden of
+        #{P := Ref} ->
+            demonitor(Ref, [flush]),
+            T#tracer{hidden = maps:remove(P, Hidden)};
+        #{} -> T
+    end.
+
+%% A child is counted where its parent is analysed, so before the parent's own end is. So the
+%% count is above zero as long as one process that the run waits for is alive, or its end is
+%% not analysed.
+count_fork(Label, #tracer{config = #{counters := Counters, held := Held}}) ->
+    counters:add(Counters, ?PROCESSES, 1),
+    witness_instrument_map:label(held, Label) andalso atomics:add(Held, 1, 1).
+
+flush(T = #tracer{size = 0}) -> T;
+flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = Batch, size = Size}) ->
+    counters:add(Counters, ?EVENTS, Size),
+    Delivery = witness_outline_delivery:events(Readers, lists:reverse(Batch), T#tracer.delivery),
+    Clock = witness_outline_clock:given(witness_outline_delivery:clocks(Readers, Delivery), T#tracer.alive, T#tracer.clock),
+    T#tracer{readers = [], batch = [], size = 0, delivery = Delivery, clock = Clock}.
+
+process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
+    T1 = #tracer{alive = Before, clock = Clock, delivery = Delivery} = flush(T0),
+    {Complete, Alive} = witness_instrument_monitors:ended(Label, Before),
+    T = T1#tracer{delivery = witness_outline_delivery:complete(Complete, Delivery)},
+    _ = witness_instrument_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) =:= 0
+        andalso (Run ! {ended, self()}),
+    case map_size(Alive) =:= map_size(Before) of
+        true -> T#tracer{alive = Alive};
+        false -> T#tracer{alive = Alive, clock = witness_outline_clock:keep(Alive, Clock)}
+    end.
+
+%% --- questions -------------------------------------------------------------------
+
+question({tracer, _}, T = #tracer{config = #{pool := Pool}}) ->
+    case witness_outline_pool:tracer(Pool) of
+        stopping -> receive {stop, From, Tag} -> stopped(From, Tag, flush(T)) end;
+        {Tracer, Sink, _} -> {{Tracer, Sink}, T}
+    end;
+question({adopt, P, {fork, _, P, Signature, _}, Label}, T) ->
+    start_monitors(P, Signature, Label, T);
+question(lent, T = #tracer{flag = Flag}) ->
+    {atomics:get(Flag, 1) =:= 1, T};
+question({traced, P}, T = #tracer{session = Session}) ->
+    question({traced, P, Session}, T);
+%% `born' is never the answer: with trace sessions a child is always born into those of its parent.
+question({traced, P, Session}, T = #tracer{source = Source}) ->
+    case Source:traced(Session, P) of
+        false -> {{false, Source:now()}, T};
+        Known -> {Known, T}
+    end;
+question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
+    {Source:share(Session, Sink, P), T}.
+
+start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Label, T).
+
+start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive, delivery = Delivery}) ->
+    Given = maps:merge(maps:with([run, explain, max_slices, slice_idle], Config), More),
+    {{Label1, Alive1}, Delivery1} =
+        witness_outline_delivery:start(P, Signature, Label, Given#{ordered => true}, Alive, Delivery),
+    Started = witness_instrument_map:label(readers, Label1) -- witness_instrument_map:label(readers, Label),
+    lists:foreach(fun(Runner) -> witness_outline_overload:watch(monitor, Runner, maps:get(budget, Config)) end,
+                  [Runner || Runner <- Started, is_pid(Runner)]),
+    {Label1, T#tracer{alive = Alive1, delivery = Delivery1}}.
+
+%% --- requests --------------------------------------------------------------------
+
+request({adopt_node, Own}, From, T) ->
+    T1 = adopt_all(fun(P) -> not Own(P) end, fun(P, A) -> adopt_unread(P, false, A) end, T),
+    reply(From, ok),
+    T1;
+request({attach, Chosen, Held}, From, T) ->
+    {Others, T1} = hold_open(Held, fun(T0) -> attach_all(Chosen, Held, T0) end, T),
+    reply(From, {ok, Others}),
+    T1;
+request({parents, Parents}, From, T) ->
+    {ok, T1} = hold_open(true, fun(T0) -> {ok, lists:foldl(fun(P, A) -> adopt_unread(P, true, A) end, T0, Parents)} end, T),
+    reply(From, ok),
+    T1;
+request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
+    Launcher = witness_instrument_launcher:start_link(MFA, GroupLeader, Run),
+    ok = Source:on(Session, Launcher),
+    ok = witness_instrument_launcher:launch(Launcher),
+    T1 = launched(Launcher, From, T),
+    ok = Source:off(Session, Launcher),
+    T1.
+
+%% The launcher's fork is the first known event of the system; its other events are
+%% ignored.
+launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
+    receive
+        Message when element(2, Message) =:= Launcher ->
+            case Source:decode(Message) of
+                {_, {fork, Launcher, Root, Signature, _}} ->
+                    #{maps := Maps, held := Held, counters := Counters} = Config,
+                    atomics:add(Held, 1, 1),
+                    counters:add(Counters, ?PROCESSES, 1),
+                    Label = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
+                    {Label1, T1} = start_monitors(Root, Signature, Label, T),
+                    reply(From, {ok, Root}),
+                    T1#tracer{core = witness_outline_core:adopt_newborn(Root, Label1, T1#tracer.core)};
+                _ -> launched(Launcher, From, T)
+            end
+    end.
+
+reply({Caller, Ref}, Reply) -> Caller ! {Ref, Reply}, ok.
+
+%% Each scan of all processes may find new ones with parents that were not on yet. When a scan
+%% finds none, every process is on, and later ones inherit the session. The children of a process
+%% that is on are on by birth, and stay so until their forks are read, which is after this. So they
+%% are not taken twice.
+adopt_all(Chosen, Adopt, T = #tracer{source = Source, session = Session}) ->
+    case [P || P <- processes(), Chosen(P), Source:traced(Session, P) =:= false] of
+        [] -> T;
+        New -> adopt_all(Chosen, Adopt, lists:foldl(Adopt, T, New))
+    end.
+
+%% No monitor reads the process itself. If the run waits for it, as for a parent, it is analysed to its end, with all that it
+%% has spawned, before the run can end.
+adopt_unread(P, Held, T = #tracer{source = Source, session = Session, config = #{maps := Maps, held := Count}}) ->
+    case Source:on(Session, P) of
+        dead -> T;
+        ok ->
+            _ = Held andalso atomics:add(Count, 1, 1),
+            Label = witness_instrument_map:new(Maps, #{held => Held}),
+            T#tracer{core = witness_outline_core:adopt(P, Label, T#tracer.core)}
+    end.
+
+%% If a process may belong to a group or not, each such group has a gap.
+attach_all(#{chosen := Chosen, own := Own}, Held, T0 = #tracer{source = Source, session = Session, config = Config}) ->
+    #{groups := Maps} = Config,
+    Rules = #{chosen => Chosen, own => Own, groups => Maps,
+              traced => fun(P, _) -> Source:traced(Session, P) end,
+              adopt => fun(P, Parent, T) -> attach_process(P, Parent, Held, T) end},
+    {Labels, Incomplete, T1} = witness_outline_adoption:adopt(fun processes/0, Rules, T0),
+    {[P || P := _ <- Labels, not Chosen(P)], orphaned(Incomplete, T1)}.
+
+orphaned({[], _}, T) -> T;
+orphaned({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
+    Run ! {orphans, [{P, witness_event_signature:running(P)} || P <- lists:sublist(Orphans, ?SHOWN)], length(Orphans)},
+    T = #tracer{delivery = Delivery} = flush(T0),
+    T#tracer{delivery = witness_outline_delivery:gap(Groups, orphan, Delivery)}.
+
+%% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then are
+%% not traced.
+attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
+    #{maps := Maps, held := Count, counters := Counters} = Config,
+    case witness_event_signature:running(P) of
+        undefined -> {dead, T};
+        Function ->
+            Attached = {Source:now(), {attached, P, Function, erlang:monotonic_time(nanosecond)}},
+            case Source:on(Session, P) of
+                dead -> {dead, T};
+                ok ->
+                    _ = Held andalso atomics:add(Count, 1, 1),
+                    counters:add(Counters, ?PROCESSES, 1),
+                    Signature = witness_event_signature:unknown(Function),
+                    Label = case Parent of
+                        none -> witness_instrument_map:new(Maps, #{held => Held, signature => Signature});
+                        _ -> element(2, witness_instrument_map:assign(Signature, Parent, Maps))
+                    end,
+                    {Label1, T1} = start_monitors(P, Signature, #{attached => Function}, Label, T),
+                    T2 = analyse(Attached, Label1, T1),
+                    T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
+                    case witness_trace:is_hidden(P) of
+                        %% The VM does not even report what it was spawned with, so perhaps it should have monitors.
+                        true -> {Label1, hides(P, true, Label1, flush(T3))};
+                        false -> {Label1, T3}
+                    end
+            end
+    end.
+
+%% While processes are attached, those that end meanwhile do not end the run.
+hold_open(false, Fun, T) -> Fun(T);
+hold_open(true, Fun, T = #tracer{config = #{held := Held, run := Run}}) ->
+    atomics:add(Held, 1, 1),
+    Done = Fun(T),
+    _ = atomics:sub_get(Held, 1, 1) =:= 0 andalso (Run ! {ended, self()}),
+    Done.
+
+%% --- the end of a partition, and of a run ----------------------------------------
+
+%% The core stays: duplicates of overlaps may still come, and the next partition may take a
+%% process that was born into this session by an overlap. The tracer of the run's first
+%% processes was never lent.
+recycle(T = #tracer{lent = false}) -> T;
+recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
+    case witness_outline_core:is_done(Core) of
+        false -> T;
+        true ->
+            T1 = #tracer{clock = Clock} = flush(T),
+            ok = atomics:put(T#tracer.flag, 1, 0),
+            witness_outline_pool:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
+            T1#tracer{lent = false, alive = #{}, clock = witness_outline_clock:keep(#{}, Clock)}
+    end.
+
+synced(From, Tag, T) ->
+    process_flag(priority, high),
+    From ! {synced, self(), Tag, state(T)},
+    T#tracer{pressed = false, moved = false}.
+
+state(#tracer{moved = true}) -> moved;
+state(#tracer{source = Source, session = Session, core = Core}) ->
+    #{own := Own, route := Route, stash := Stash} = witness_outline_core:maps(Core),
+    Known = maps:keys(Own) ++ maps:keys(Route) ++ maps:keys(Stash),
+    case lists:any(fun(P) -> Source:traced(Session, P) =:= dead end, Known) of
+        true -> waiting;
+        false -> settled
+    end.
+
+-spec stopped(pid(), reference(), #tracer{}) -> no_return().
+stopped(From, Tag, #tracer{source = Source, session = Session, core = Core, delivery = Delivery}) ->
+    Runners = lists:usort([Runner || {_, Label} <- witness_outline_core:owned(Core),
+                                     Runner <- witness_instrument_map:label(readers, Label)]),
+    ok = witness_outline_delivery:stop(Runners, Delivery),
+    ok = Source:close(Session),
+    From ! {stopped, self(), Tag},
+    exit(normal).
+
+%% --- the clock of partitions with several processes ------------------------------
+
+%% What is handed over now counts for the next tick.
+tick(Due, T0 = #tracer{clock = Clock0}) ->
+    T = #tracer{clock = Clock, core = Core} = flush(T0#tracer{clock = witness_outline_clock:rung(Clock0)}),
+    {Told, Clock1} = witness_outline_clock:tick(Due, witness_outline_core:settling(Core), Clock),
+    Delivery = lists:foldl(fun({Reader, Time}, A) -> witness_outline_delivery:clock(Reader, Time, A) end,
+                           T#tracer.delivery, Told),
+    T#tracer{clock = Clock1, delivery = Delivery}.

@@ -1,0 +1,93 @@
+-module(witness_run_log).
+-moduledoc """
+The log of a run: what is traced, in a file, so that it can be checked again.
+
+Besides the maps of the user there is a hidden map. Its monitors (`m:witness_monitor_log`) write what they read. Its
+groups are whole trees of processes, so the log has each tree in one order, the order in which a group of the user
+would see it. If a process ran before, each of its children begins a tree; the process itself is in the log as `attached`, with
+the `fork` of each child.
+
+Hidden monitors appear in no result. When one of them misses events or has crashed, nothing more is written of its tree. Each
+live process of the tree gets a `gap`, and the run is notified that its log is not complete.
+""".
+
+-export([open/1, start/1, close/1, map/1, monitors/1, is_hidden/1, gap/3]).
+
+-export_type([logging/0]).
+
+-doc "The log of a run, or `none`.".
+-type logging() :: none | #{log := witness_log_writer:log(), scope := tree | node, trees := ets:table()}.
+
+-doc "Opens the log that the options ask for, for the run that calls. An error is text for people.".
+-spec open(witness_options:options()) -> {ok, logging()} | {error, unicode:chardata()}.
+open(#{log_file := File, scope := Scope}) ->
+    maybe
+        {ok, Log} ?= witness_log_writer:open(File),
+        %% The live processes, each with the first process of its tree.
+        {ok, #{log => Log, scope => Scope, trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
+    end;
+open(#{}) -> {ok, none}.
+
+-doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
+-spec start(logging()) -> ok | {error, unicode:chardata()}.
+start(none) -> ok;
+start(#{log := Log}) -> witness_log_writer:begin_log(Log).
+
+-doc "Closes the log when every hidden monitor has ended. An error says why the log is not complete.".
+-spec close(logging()) -> ok | {error, unicode:chardata()}.
+close(none) -> ok;
+close(#{log := Log, trees := Trees}) ->
+    true = ets:delete(Trees),
+    try witness_log_writer:close(Log)
+    catch exit:{log_ended, Reason} ->
+        {error, ["it was not written to its end: ", witness_event:format_term(Reason, 400)]}
+    end.
+
+-doc "The hidden map, if there is one.".
+-spec map(logging()) -> [witness_instrument_map:instrumentation()].
+map(Logging) ->
+    [fun(_) -> {unless_read, [#{monitor => Monitor, spec => log, name => undefined, group => true}]} end
+     || {_, Monitor} <- monitors(Logging)].
+
+-doc "The hidden monitor, and the signatures that it is for.".
+-spec monitors(logging()) -> [{witness_options:signature_pattern(), {module(), term()}}].
+monitors(none) -> [];
+monitors(Logging) ->
+    [{{'_', '_', '_'}, {witness_monitor_log, fun(E, First) -> log(E, First, Logging) end}}].
+
+-doc "Whether a monitor writes the log.".
+-spec is_hidden(#{spec := binary() | log, _ => _}) -> boolean().
+is_hidden(#{spec := Spec}) -> Spec =:= log.
+
+log({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log, trees := Trees})
+  when Parent =/= undefined ->
+    ets:insert(Trees, {First, First}),
+    ok = witness_log_writer:write_once({attached, Parent, function(Parent), undefined}, Log),
+    witness_log_writer:write([{fork, Parent, First, Signature, Ts}, E], Log);
+log(E, First, #{log := Log, trees := Trees}) ->
+    _ = case E of
+        {init, P, _, _, _} -> ets:insert(Trees, {P, First});
+        {fork, _, Child, _, _} -> ets:insert(Trees, {Child, First});
+        {exit, P, _, _} -> ets:delete(Trees, P);
+        _ -> true
+    end,
+    witness_log_writer:write([E], Log).
+
+%% The current function may differ from the function when the process was first seen, and often the process has ended.
+function(P) ->
+    case process_info(P, initial_call) of
+        {initial_call, Function} -> Function;
+        undefined -> {undefined, undefined, 0}
+    end.
+
+-doc "Events are missing from the tree that begins with a process. Has no effect if the log is closed.".
+-spec gap(First :: witness_event:proc(), witness_monitor_instance:reason(), logging()) -> ok.
+gap(_, _, none) -> ok;
+gap(First, Reason, #{log := Log, trees := Trees}) ->
+    Why = case Reason of
+        {gap, Gap} when is_atom(Gap) -> Gap;
+        _ -> monitor_crashed
+    end,
+    Alive = lists:usort([First | [P || [P] <- ets:match(Trees, {'$1', First})]]),
+    true = ets:match_delete(Trees, {'_', First}),
+    witness_log_writer:write([{gap, P, Why, unknown, undefined} || P <- Alive], Log).

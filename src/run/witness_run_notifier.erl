@@ -1,0 +1,176 @@
+-module(witness_run_notifier).
+-moduledoc """
+Notifies of verdicts: the user's callback, the logger, telemetry, and subscribers.
+
+It is a process of its own, so that a slow callback delays no other process. If the callback raises, it
+is removed and the error is logged. If the mailbox of a subscriber is full, the subscriber misses verdicts; when its queue
+is short again, it is notified how many.
+
+Violations are logged as reports, level `warning`, domain `[witness]`, with the whole verdict as `verdict` in the
+metadata. The handler `default` of OTP stops all domains but its own, so it gets a filter that lets this one through; a filter
+of the user can still stop it. A report has no key `label`: Elixir's Logger drops reports with a label that it does not know.
+If there are more violations per second than the option `log_rate` allows, the others are counted. A report says
+how many they were, within a second, and at the latest before the run has ended.
+""".
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([shown/0, hidden/0, start_link/1, tell/2, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
+-export([init/2, format/1]).
+
+-define(MAILBOX, 1000).
+%% Milliseconds until the number of violations that were not logged is logged.
+-define(LEFT_OUT, 1000).
+
+-record(notifier, {run :: pid(),
+                   callback :: undefined | fun((witness:verdict()) -> term()),
+                   log :: boolean(),
+                   throttle :: witness_run_throttle:throttle(),
+                   timer :: undefined | reference(),
+                   telemetry :: witness_run_telemetry:run(),
+                   subscribers = #{} :: #{reference() => {pid(), Missed :: non_neg_integer()}}}).
+
+-spec start_link(witness_options:options()) -> pid().
+start_link(Options) ->
+    Pid = proc_lib:spawn_opt(?MODULE, init, [self(), Options], [link, {fullsweep_after, 10}]),
+    true = is_pid(Pid),
+    Pid.
+
+-doc "Lets the handler `default` show log events of verdicts, also a handler that was added after the last call.".
+-spec shown() -> ok.
+shown() ->
+    case logger:get_handler_config(default) of
+        {ok, #{filter_default := stop}} ->
+            %% An error means that the filter is there already, or that the handler is gone.
+            _ = logger:add_handler_filter(default, witness, {fun logger_filters:domain/2, {log, sub, [witness]}}),
+            ok;
+        _ -> ok
+    end.
+
+-doc "Undoes `shown/0`.".
+-spec hidden() -> ok.
+hidden() ->
+    _ = logger:remove_handler_filter(default, witness),
+    ok.
+
+-spec verdict(pid(), witness:verdict()) -> ok.
+verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
+
+-doc "Calls a function when all earlier notifications have been delivered.".
+-spec reached(pid(), fun(() -> ok)) -> ok.
+reached(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
+
+-doc "Asks for `{flushed, Notifier}` when all earlier notifications have been delivered.".
+-spec flush(pid()) -> ok.
+flush(Notifier) -> Notifier ! flush, ok.
+
+-doc "Notifies of the end of the run, as the last notification; then sends `{told, Notifier}`.".
+-spec summary(pid(), witness:summary()) -> ok.
+summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
+
+-spec subscribe(pid(), pid()) -> reference().
+subscribe(Notifier, Pid) ->
+    Ref = make_ref(),
+    Notifier ! {subscribe, Pid, Ref},
+    Ref.
+
+-doc false.
+-spec init(pid(), witness_options:options()) -> no_return().
+init(Run, #{on_verdict := Callback, log := Log, log_rate := Rate} = Options) ->
+    proc_lib:set_label(witness_run_notifier),
+    _ = Log andalso shown(),
+    loop(#notifier{run = Run, callback = Callback, log = Log, throttle = witness_run_throttle:new(Rate),
+                   telemetry = witness_run_telemetry:started(Run, Options)}).
+
+loop(N = #notifier{run = Run}) ->
+    receive
+        {verdict, V} ->
+            ok = witness_run_telemetry:verdict(V, N#notifier.telemetry),
+            loop(callback(V, hand_out({verdict, V}, log(V, N))));
+        left_out -> loop(log_left_out(N));
+        {summary, S} ->
+            N1 = log_left_out(N),
+            ok = witness_run_telemetry:ended(S, N1#notifier.telemetry),
+            N2 = hand_out({summary, S}, N1),
+            Run ! {told, self()},
+            loop(N2);
+        {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
+        {reached, Fun} -> ok = Fun(), loop(N);
+        flush -> Run ! {flushed, self()}, loop(N);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
+    end.
+
+-doc "Calls a callback with a verdict. If it raises, the error is logged and nothing else happens.".
+-spec tell(fun((Verdict) -> term()), Verdict) -> ok.
+tell(OnVerdict, Verdict) ->
+    try
+        _ = OnVerdict(Verdict),
+        ok
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR(#{text => "on_verdict raised", class => Class, reason => Reason, stacktrace => Stack},
+                       #{domain => [witness]})
+    end.
+
+callback(_, N = #notifier{callback = undefined}) -> N;
+callback(V, N = #notifier{callback = Callback}) ->
+    try Callback(V) of
+        _ -> N
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR(#{text => "on_verdict raised and is not called again",
+                         class => Class, reason => Reason, stacktrace => Stack}, #{domain => [witness]}),
+            N#notifier{callback = undefined}
+    end.
+
+log(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
+    case witness_run_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
+        {true, Throttle1} ->
+            Told = maps:with([spec, name, process, signature, slice], V),
+            report(Told#{witness => violation}, #{verdict => V}),
+            N#notifier{throttle = Throttle1};
+        {false, Throttle1} -> remind(N#notifier{throttle = Throttle1})
+    end;
+log(_, N) -> N.
+
+remind(N = #notifier{timer = undefined}) -> N#notifier{timer = erlang:send_after(?LEFT_OUT, self(), left_out)};
+remind(N) -> N.
+
+log_left_out(N = #notifier{throttle = Throttle}) ->
+    {LeftOut, Throttle1} = witness_run_throttle:take(Throttle),
+    [report(#{witness => violations_left_out, spec => Spec, name => Name, count => Count}, #{})
+     || {{Spec, Name}, Count} <- LeftOut],
+    N#notifier{throttle = Throttle1, timer = undefined}.
+
+report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], report_cb => fun ?MODULE:format/1}).
+
+-doc "Formats a report of the logger.".
+-spec format(logger:report()) -> {io:format(), [term()]}.
+format(#{witness := violation, spec := Spec, name := Name, slice := Slice} = Report) ->
+    {"~ts~ts violated~ts~ts", [Spec, name(Name), by(Report), slice(Slice)]};
+format(#{witness := violations_left_out, spec := Spec, name := Name, count := Count}) ->
+    {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, name(Name), Count]}.
+
+by(#{process := undefined}) -> "";
+by(#{process := P, signature := undefined}) -> [" by ", witness_event:format_proc(P)];
+by(#{process := P, signature := Signature}) ->
+    [" by ", witness_event:format_proc(P), ", ", witness_event:format_signature(Signature)].
+
+name(undefined) -> "";
+name(Name) -> [" (", Name, ")"].
+
+slice(undefined) -> "";
+slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
+
+hand_out(Message, N = #notifier{subscribers = Subscribers}) ->
+    N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> hand_out(Message, Ref, S) end, Subscribers)}.
+
+hand_out(Message, Ref, {Pid, Missed}) ->
+    case process_info(Pid, message_queue_len) of
+        undefined -> false;
+        {_, Length} when Length >= ?MAILBOX, element(1, Message) =:= verdict -> {true, {Pid, Missed + 1}};
+        _ ->
+            _ = Missed > 0 andalso (Pid ! {witness, Ref, {missed, Missed}}),
+            Pid ! {witness, Ref, Message},
+            {true, {Pid, 0}}
+    end.

@@ -1,0 +1,90 @@
+-module(witness_run_replay).
+-moduledoc """
+Replays as a source of events (`m:witness_replay`): a recording is monitored, or written to a log, while it is replayed.
+
+```erlang
+1> {ok, Run} = witness:start(#{system => {log, {replay, #{dir => "shop.rec"}}}, specs => ["shop.hml"],
+                               on_verdict => fun(V) -> io:format("~p~n", [V]) end}).
+2> {ok, Summary} = witness:await(Run, infinity).
+```
+
+The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
+Verdicts name the process and its entry. A divergence, or a recording that cannot be replayed, ends the run as a malformed
+log does (`refused`); earlier verdicts remain.
+""".
+
+-export([events/1, write/2, has_contents/1]).
+
+-export_type([options/0]).
+
+-doc """
+The options of `witness_replay:replay/1`, and
+
+- `on_report`: called with its result when the replay has ended, in a process of the run;
+- `events`: the file of a log to which all events are written, for `witness check` (`m:witness_log_writer`);
+- `on_unwritten`: called with a text if that log is incomplete, and so deleted. Without this function the run is refused.
+""".
+-type options() :: #{dir := file:filename_all(), on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:reason()}) -> term()),
+                     events => file:filename(), on_unwritten => fun((unicode:chardata()) -> term()), atom() => term()}.
+
+-doc "A replay, as a fold over its events.".
+-spec events(options()) -> witness_trace_recording:events().
+events(Options) ->
+    fun(Fun, Acc) ->
+        case replayed(Fun, Acc, Options) of
+            {ok, #{outcome := identical}, Acc1} -> {ok, Acc1};
+            {ok, #{outcome := diverged} = Report, Acc1} -> {error, diverged(Report), Acc1};
+            {error, Reason, Acc1} -> {error, format_error(Reason), Acc1}
+        end
+    end.
+
+-doc "Replays, and writes all events to the log that `events` names. `log`: it cannot be opened; `unwritten`: it is incomplete.".
+-spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log | unwritten, unicode:chardata()}}.
+write(File, Options) ->
+    case replayed(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
+        {ok, Report, ok} -> {ok, Report};
+        {error, Reason, ok} -> {error, Reason}
+    end.
+
+replayed(Fun, Acc, #{events := File} = Options) ->
+    maybe
+        {ok, Log} ?= witness_log_writer:open(File),
+        ok ?= witness_log_writer:begin_log(Log),
+        Written = fun(Item, Place, A) ->
+            ok = witness_log_writer:write([Item], Log),
+            Fun(Item, Place, A)
+        end,
+        Replayed = replayed(Written, Acc, maps:remove(events, Options)),
+        closed(witness_log_writer:close_whole(Log), Replayed, Options)
+    else
+        {error, Text} -> {error, {log, Text}, Acc}
+    end;
+replayed(Fun, Acc, Options) ->
+    Replayed = witness_replay:fold(Fun, Acc, maps:without([on_report, on_unwritten], Options)),
+    _ = case {Replayed, Options} of
+        {{Outcome, What, _}, #{on_report := OnReport}} -> OnReport({Outcome, What});
+        _ -> unwanted
+    end,
+    Replayed.
+
+closed(ok, Replayed, _) -> Replayed;
+closed({error, Text}, Replayed, #{on_unwritten := OnUnwritten}) ->
+    _ = OnUnwritten(Text),
+    Replayed;
+closed({error, Text}, {_, _, Acc}, _) -> {error, {unwritten, Text}, Acc}.
+
+diverged(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
+    [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
+diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
+    [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for a message that no process sends"].
+
+format_error({Log, Text}) when Log =:= log; Log =:= unwritten -> Text;
+format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].
+
+-doc "Whether a recording has events without being replayed. The reader of a damaged recording reports the error.".
+-spec has_contents(file:filename_all()) -> boolean().
+has_contents(Dir) ->
+    case witness_log_recording:open(Dir) of
+        {ok, Recording} -> witness_log_recording_events:check(Recording) =:= ok;
+        {error, _} -> true
+    end.

@@ -1,0 +1,36 @@
+-module(witness_options_memory).
+-moduledoc """
+How much memory the node may use: that of the machine, or less if a control group
+limits it.
+""".
+
+-export([available/0]).
+
+-define(LIMITS, ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]).
+
+%% Assumed if nothing can be read.
+-define(ASSUMED, 1 bsl 30).
+
+-doc "In bytes.".
+-spec available() -> pos_integer().
+available() -> lists:min([machine() | lists:append([limit(F) || F <- ?LIMITS])]).
+
+machine() ->
+    case file:read_file("/proc/meminfo") of
+        {ok, Text} ->
+            case re:run(Text, "MemTotal: *([0-9]+) kB", [{capture, all_but_first, list}]) of
+                {match, [KiB]} -> list_to_integer(KiB) * 1024;
+                nomatch -> ?ASSUMED
+            end;
+        {error, _} -> ?ASSUMED
+    end.
+
+limit(File) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            case string:to_integer(Text) of
+                {Bytes, _} when is_integer(Bytes), Bytes > 0 -> [Bytes];
+                _ -> []
+            end;
+        {error, _} -> []
+    end.
