@@ -25,7 +25,11 @@ export async function close() {
 }
 
 export function witness(code, ...words) {
-  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 });
+  const { status, stdout, stderr } = spawnSync(join(root, "bin/witness"), words, {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
   assert.equal(status, code, stderr);
   return { stdout, stderr };
 }
@@ -48,11 +52,14 @@ export function calculator() {
 /** Teams of servers, one of them large; the last server of each of the others is wrong, and second servers are killed. */
 export function crowd(code) {
   const system = join(work, "crowd.erl");
-  writeFileSync(system, `-module(crowd).\n-export([main/0, team/1]).\n
+  writeFileSync(
+    system,
+    `-module(crowd).\n-export([main/0, team/1]).\n
     main() -> [begin {P, R} = spawn_monitor(?MODULE, team, [N]), receive {'DOWN', R, _, P, _} -> ok end end || N <- [1100, 2, 1]].\n
     team(N) -> [begin S = calc_server:start(if I =:= N, N < 3 -> buggy; true -> correct end),\n
       calc_server:request(S, {add, I, 2}), stop(I, S) end || I <- lists:seq(1, N)].\n
-    stop(2, S) -> exit(S, kill);\n stop(_, S) -> calc_server:request(S, stop).\n`);
+    stop(2, S) -> exit(S, kill);\n stop(_, S) -> calc_server:request(S, stop).\n`,
+  );
   execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" "$1"', code, system], { cwd: root });
 }
 

@@ -14,7 +14,12 @@ const policy = (): Plugin => ({
         const html = String(file.source);
         const hashes = (element: RegExp) =>
           [...html.matchAll(element)]
-            .map(([, text]) => `'sha256-${createHash("sha256").update(text ?? "").digest("base64")}'`)
+            .map(
+              ([, text]) =>
+                `'sha256-${createHash("sha256")
+                  .update(text ?? "")
+                  .digest("base64")}'`,
+            )
             .join(" ");
         const scripts = hashes(/<script type="module"[^>]*>([\s\S]*?)<\/script>/g);
         const styles = hashes(/<style[^>]*>([\s\S]*?)<\/style>/g);

@@ -48,7 +48,11 @@ ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 static wn_event event(const wn_run *run, ERL_NIF_TERM name, ERL_NIF_TERM process, ERL_NIF_TERM other, ERL_NIF_TERM term)
 {
-    return (wn_event){.name = name, .process = process, .other = other, .term = term, .timed = run->timestamps,
+    return (wn_event){.name = name,
+                      .process = process,
+                      .other = other,
+                      .term = term,
+                      .timed = run->timestamps,
                       .time = run->timestamps ? enif_monotonic_time(ERL_NIF_NSEC) : 0};
 }
 
@@ -201,8 +205,8 @@ static wn_partition *inherited(wn_run *run, ERL_NIF_TERM parent, bool *held)
 }
 
 /* {birth, Partition, Grouped, Held, Child, MFA}. The handle takes a reference of its own. */
-static unsigned announce(ErlNifEnv *env, wn_run *run, wn_partition *partition, bool held, ERL_NIF_TERM child,
-                         ERL_NIF_TERM mfa, uintptr_t *consumer)
+static unsigned announce(ErlNifEnv *env, wn_run *run, wn_partition *partition, bool held, ERL_NIF_TERM child, ERL_NIF_TERM mfa,
+                         uintptr_t *consumer)
 {
     unsigned todo;
     wn_partition *births = run->births;
@@ -243,9 +247,8 @@ static wn_naming naming_of(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa)
 {
     ERL_NIF_TERM module, function;
     int arity;
-    return wn_signature(env, mfa, &module, &function, &arity)
-               ? wn_names_find(&run->names, module, function, arity)
-               : wn_names_unknown(&run->names);
+    return wn_signature(env, mfa, &module, &function, &arity) ? wn_names_find(&run->names, module, function, arity)
+                                                              : wn_names_unknown(&run->names);
 }
 
 static ERL_NIF_TERM all_ended(ErlNifEnv *env, ERL_NIF_TERM process)
@@ -273,7 +276,8 @@ static unsigned told(wn_run *run, ERL_NIF_TERM (*item)(ErlNifEnv *, ERL_NIF_TERM
 }
 
 /* The slot is locked. If the exit of a process was never reported (`lost`), its trace is incomplete. */
-static unsigned forget(ErlNifEnv *env, const wn_run *run, wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer, bool *was_held)
+static unsigned forget(ErlNifEnv *env, const wn_run *run, wn_slot *slot, wn_tracee *tracee, bool lost, uintptr_t *consumer,
+                       bool *was_held)
 {
     unsigned todo = 0;
     wn_partition *partition = tracee->partition;

@@ -16,7 +16,6 @@ enum { TUPLE, LIST, OTHER };
 #define PLACE(at) ((ERL_NIF_TERM)(at) << 2)
 #define PLACE_AT(slot) ((slot) >> 2)
 
-
 /* --- writing --------------------------------------------------------------------- */
 
 /* Makes room for so many more words. `heap`: how many more words of heap the terms take. */

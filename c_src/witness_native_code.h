@@ -24,9 +24,9 @@
 typedef struct {
     ERL_NIF_TERM *words;
     size_t count, room;
-    size_t size, limit;  /* words of heap that the terms take, and may take */
-    size_t others;       /* objects that are terms in an environment */
-    size_t other_bytes;  /* of these */
+    size_t size, limit; /* words of heap that the terms take, and may take */
+    size_t others;      /* objects that are terms in an environment */
+    size_t other_bytes; /* of these */
     ERL_NIF_TERM near[WN_CODE_NEAR];
 } wn_code;
 

@@ -31,8 +31,7 @@ bool wn_names_init(wn_names *names, const wn_pattern *patterns, size_t count)
     size_t size = 4;
     while (size < 2 * count + 1)
         size *= 2;
-    *names = (wn_names){.exact = calloc(size, sizeof(wn_pattern)), .mask = size - 1,
-                        .wild = calloc(count + 1, sizeof(wn_pattern))};
+    *names = (wn_names){.exact = calloc(size, sizeof(wn_pattern)), .mask = size - 1, .wild = calloc(count + 1, sizeof(wn_pattern))};
     if (!names->exact || !names->wild) {
         wn_names_free(names);
         return false;

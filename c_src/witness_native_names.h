@@ -13,7 +13,7 @@ typedef struct {
     uintptr_t module, function; /* 0: any */
     int arity;                  /* -1: any */
     bool group;
-    bool apart;                 /* a monitor that must not share a shard may read it */
+    bool apart; /* a monitor that must not share a shard may read it */
 } wn_pattern;
 
 typedef struct {

@@ -119,8 +119,7 @@ static bool read_names(ErlNifEnv *env, ERL_NIF_TERM list, wn_names *names)
         const ERL_NIF_TERM *t;
         int size, group, apart;
         good = enif_get_list_cell(env, list, &head, &list) && enif_get_tuple(env, head, &size, &t) && size == 5 &&
-               enif_get_int(env, t[2], &patterns[i].arity) && enif_get_int(env, t[3], &group) &&
-               enif_get_int(env, t[4], &apart);
+               enif_get_int(env, t[2], &patterns[i].arity) && enif_get_int(env, t[3], &group) && enif_get_int(env, t[4], &apart);
         if (good) {
             patterns[i].module = enif_is_atom(env, t[0]) ? t[0] : 0;
             patterns[i].function = enif_is_atom(env, t[1]) ? t[1] : 0;
@@ -173,7 +172,8 @@ static ERL_NIF_TERM new_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     }
     if (run->births_hub)
         run->births = wn_partition_new(run->births_hub, false);
-    if (!run->hub || !run->births || (lane_count && !run->shards) || !wn_table_init(&run->table, slots) || !read_names(env, argv[0], &run->names))
+    if (!run->hub || !run->births || (lane_count && !run->shards) || !wn_table_init(&run->table, slots) ||
+        !read_names(env, argv[0], &run->names))
         return enif_make_badarg(env);
     ERL_NIF_TERM births = wn_handle_make(env, run->births);
     return births ? enif_make_tuple2(env, result, births) : enif_make_badarg(env);
@@ -202,8 +202,10 @@ static ERL_NIF_TERM status(ErlNifEnv *env, const wn_taken *taken)
     case WN_STOPPED:
         return am_stopped;
     case WN_GAP: {
-        const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow, [WN_MEMORY] = am_memory,
-                                        [WN_SIZE] = am_message_size, [WN_LOST] = am_lost,
+        const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow,
+                                        [WN_MEMORY] = am_memory,
+                                        [WN_SIZE] = am_message_size,
+                                        [WN_LOST] = am_lost,
                                         [WN_SENSITIVE] = am_sensitive};
         return enif_make_tuple3(env, am_gap, reasons[taken->reason], enif_make_uint64(env, taken->missing));
     }
@@ -247,12 +249,10 @@ static ERL_NIF_TERM taken(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool only_g
         return am_empty;
     ErlNifEnv *from = enif_alloc_env();
     ERL_NIF_TERM events = enif_make_list(from, 0);
-    bool births = false, more = handle->rest.batch &&
-                                wn_batch_read(from, &handle->reading, MOST_EVENTS, &events, &births);
+    bool births = false, more = handle->rest.batch && wn_batch_read(from, &handle->reading, MOST_EVENTS, &events, &births);
     if (!more)
         forget_rest(handle);
-    enif_send(env, &self, from,
-              enif_make_tuple3(from, am_witness_batch, events, more ? am_open : status(from, &handle->rest)));
+    enif_send(env, &self, from, enif_make_tuple3(from, am_witness_batch, events, more ? am_open : status(from, &handle->rest)));
     enif_free_env(from);
     return am_ok;
 }
@@ -617,8 +617,12 @@ static ERL_NIF_TERM counts(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!run)
         return enif_make_badarg(env);
     ERL_NIF_TERM keys[] = {am_processes, am_held, am_events, am_bytes, am_read, am_most_read};
-    int64_t values[] = {atomic_load(&run->processes), atomic_load(&run->held), (int64_t)atomic_load(&run->hub->events),
-                        (int64_t)wn_budget_used(&run->hub->budget), atomic_load(&run->read), atomic_load(&run->most_read)};
+    int64_t values[] = {atomic_load(&run->processes),
+                        atomic_load(&run->held),
+                        (int64_t)atomic_load(&run->hub->events),
+                        (int64_t)wn_budget_used(&run->hub->budget),
+                        atomic_load(&run->read),
+                        atomic_load(&run->most_read)};
     return map_of(env, keys, values, 6);
 }
 
@@ -643,8 +647,7 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
     am_agent = enif_make_atom(env, "Elixir.Agent.Server");
     am_dynamic_supervisor = enif_make_atom(env, "Elixir.DynamicSupervisor");
     am_task = enif_make_atom(env, "Elixir.Task.Supervised");
-    ErlNifResourceTypeInit run = {.dtor = run_gone, .down = hidden_down},
-                           handle = {.dtor = handle_gone, .down = consumer_down};
+    ErlNifResourceTypeInit run = {.dtor = run_gone, .down = hidden_down}, handle = {.dtor = handle_gone, .down = consumer_down};
     wn_run_type = enif_open_resource_type_x(env, "witness_run", &run, flags, NULL);
     wn_handle_type = enif_open_resource_type_x(env, "witness_partition", &handle, flags, NULL);
     return wn_run_type && wn_handle_type && wn_terms_are_known(env) ? 0 : 1;

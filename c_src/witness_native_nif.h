@@ -8,12 +8,14 @@
 #include "witness_native_table.h"
 #include "witness_native_terms.h"
 
-#define WN_ATOMS(X)                                                                                                    \
-    X(apply) X(birth) X(call) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang) X(erts_internal) X(events) X(exit)  \
-    X(extra) X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs) X(init) X(init_it) X(init_p) X(lost)          \
-    X(match_spec_result) X(memory) X(message_size) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(processes) X(recv) X(runs)    \
-    X(send) X(sensitive) X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor) X(supervisor_bridge) X(trace) X(tracees)        \
-    X(true) X(undefined) X(unknown) X(batches) X(bytes) X(read) X(most_read) X(witness_batch) X(witness_data) X(witness_wake)
+#define WN_ATOMS(X)                                                                                                                \
+    X(apply)                                                                                                                       \
+    X(birth) X(call) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang) X(erts_internal) X(events) X(exit) X(extra)      \
+        X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs) X(init) X(init_it) X(init_p) X(lost)                 \
+            X(match_spec_result) X(memory) X(message_size) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(processes)        \
+                X(recv) X(runs) X(send) X(sensitive) X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor)                    \
+                    X(supervisor_bridge) X(trace) X(tracees) X(true) X(undefined) X(unknown) X(batches) X(bytes) X(read)           \
+                        X(most_read) X(witness_batch) X(witness_data) X(witness_wake)
 
 #define WN_DECLARE(name) extern ERL_NIF_TERM am_##name;
 WN_ATOMS(WN_DECLARE)
@@ -30,15 +32,15 @@ typedef struct {
     wn_hub *hub;
     wn_hub *births_hub;
     wn_partition *births;
-    wn_lane *shards;        /* NULL: there are none */
+    wn_lane *shards; /* NULL: there are none */
     unsigned lane_count;
     atomic_uint next_lane;
     wn_partition *central; /* NULL, or the partition that every process is born into; set before anything is traced */
     ErlNifPid timer;
-    size_t message_size;  /* bytes; a larger message is a gap */
+    size_t message_size; /* bytes; a larger message is a gap */
     bool timestamps;
-    bool watching;        /* no process is read, and the run only waits for processes; set before anything is traced */
-    atomic_bool closed;   /* set before `close` visits the slots: a process that is born after the visit sees it */
+    bool watching;      /* no process is read, and the run only waits for processes; set before anything is traced */
+    atomic_bool closed; /* set before `close` visits the slots: a process that is born after the visit sees it */
     atomic_int_fast64_t held, processes;
     atomic_int_fast64_t read, most_read; /* partitions of shards: now, and at most */
 } wn_run;

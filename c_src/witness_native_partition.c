@@ -123,8 +123,7 @@ static unsigned tell(wn_partition *p, uintptr_t *consumer)
 static void push(wn_hub *hub, wn_partition *p)
 {
     p->next = atomic_load_explicit(&hub->listed, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst,
-                                                  memory_order_relaxed)) {
+    while (!atomic_compare_exchange_weak_explicit(&hub->listed, &p->next, p, memory_order_seq_cst, memory_order_relaxed)) {
     }
 }
 
@@ -325,8 +324,14 @@ static bool taken_from(wn_partition *p, wn_taken *taken)
     p->told = false;
     if (p->unread || p->ended || (!p->batch && !p->birth && p->end == WN_OPEN))
         return false;
-    *taken = (wn_taken){.batch = p->batch, .left = p->left, .birth = p->birth, .count = p->count, .end = (wn_end)p->end,
-                        .reason = (wn_reason)p->reason, .missing = p->missing, .charged = p->charged};
+    *taken = (wn_taken){.batch = p->batch,
+                        .left = p->left,
+                        .birth = p->birth,
+                        .count = p->count,
+                        .end = (wn_end)p->end,
+                        .reason = (wn_reason)p->reason,
+                        .missing = p->missing,
+                        .charged = p->charged};
     atomic_fetch_add_explicit(&p->hub->events, p->count, memory_order_relaxed);
     if (p->birth)
         wn_budget_give(p->births, p->birth_bytes);

@@ -39,18 +39,18 @@ typedef struct wn_lane wn_lane;
 
 /* What partitions of a run share. */
 typedef struct {
-    size_t partition_limit;           /* bytes */
-    size_t overhead;                  /* bytes of a batch without events */
-    uint32_t batch;                   /* events */
-    void (*drop_batch)(void *batch);  /* frees what is not taken */
+    size_t partition_limit;          /* bytes */
+    size_t overhead;                 /* bytes of a batch without events */
+    uint32_t batch;                  /* events */
+    void (*drop_batch)(void *batch); /* frees what is not taken */
     void (*drop_birth)(void *birth);
-    char apart[64];                   /* the fields below change all the time */
+    char apart[64]; /* the fields below change all the time */
     wn_budget budget;
     atomic_uint_fast32_t refs;
-    _Atomic(wn_partition *) listed;   /* partitions with events, newest first */
-    atomic_bool waiting;              /* the timer rests until something is listed */
-    atomic_uint_fast32_t now;         /* ticks of the timer */
-    atomic_uint_fast64_t events;      /* taken so far */
+    _Atomic(wn_partition *) listed; /* partitions with events, newest first */
+    atomic_bool waiting;            /* the timer rests until something is listed */
+    atomic_uint_fast32_t now;       /* ticks of the timer */
+    atomic_uint_fast64_t events;    /* taken so far */
 } wn_hub;
 
 typedef enum { WN_OPEN, WN_COMPLETE, WN_STOPPED, WN_GAP } wn_end;
@@ -87,18 +87,18 @@ struct wn_partition {
     size_t bytes;   /* of the batch */
     size_t charged; /* to the budget for the batch, at least `bytes` */
     void *batch;
-    uintptr_t *at;  /* where the batch goes on, and for how many words: of the user, 0 in a new batch */
+    uintptr_t *at; /* where the batch goes on, and for how many words: of the user, 0 in a new batch */
     size_t left;
     wn_hub *hub;
     size_t lent; /* charged for what the consumer has taken and not handled */
     uint32_t members;
     uintptr_t consumer;
-    wn_partition *next; /* in the hub's list */
-    wn_lane *lane;      /* NULL, or the shard that takes from it, instead of a consumer of its own */
+    wn_partition *next;  /* in the hub's list */
+    wn_lane *lane;       /* NULL, or the shard that takes from it, instead of a consumer of its own */
     wn_partition *ready; /* the next one in the shard's list */
-    uint64_t place;     /* in the shard's table */
-    void *birth;        /* not part of the batch, so that no gap drops it */
-    size_t birth_bytes; /* charged to `births` */
+    uint64_t place;      /* in the shard's table */
+    void *birth;         /* not part of the batch, so that no gap drops it */
+    size_t birth_bytes;  /* charged to `births` */
     wn_budget *births;
     uint64_t missing;
     uint32_t since; /* tick at which the oldest event of the batch came */

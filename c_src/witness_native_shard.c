@@ -104,8 +104,7 @@ static unsigned tell(wn_lane *lane, uintptr_t *consumer)
 unsigned wn_lane_push(wn_lane *lane, wn_partition *p, uintptr_t *consumer)
 {
     p->ready = atomic_load_explicit(&lane->listed, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&lane->listed, &p->ready, p, memory_order_seq_cst,
-                                                  memory_order_relaxed)) {
+    while (!atomic_compare_exchange_weak_explicit(&lane->listed, &p->ready, p, memory_order_seq_cst, memory_order_relaxed)) {
     }
     if (atomic_fetch_add_explicit(&lane->length, 1, memory_order_relaxed) + 1 >= lane->enough)
         return tell(lane, consumer);

@@ -37,16 +37,16 @@ typedef struct {
 struct wn_lane {
     _Atomic(wn_partition *) listed; /* newest first */
     atomic_bool told;
-    atomic_uintptr_t consumer;      /* 0: there is none */
-    atomic_uint_fast32_t length;    /* of the list, about */
-    uint32_t enough;                /* the length from which on the consumer is notified */
+    atomic_uintptr_t consumer;   /* 0: there is none */
+    atomic_uint_fast32_t length; /* of the list, about */
+    uint32_t enough;             /* the length from which on the consumer is notified */
     char apart[64];
-    wn_partition *pending;          /* oldest first: taken from the list, but not handed over yet */
-    size_t lent;                    /* charged for what the consumer has taken and not handled */
+    wn_partition *pending; /* oldest first: taken from the list, but not handed over yet */
+    size_t lent;           /* charged for what the consumer has taken and not handled */
     wn_hub *hub;
     wn_lock lock;
     wn_place *places;
-    uint32_t count, free;           /* of the places; the first free one, or `count` */
+    uint32_t count, free; /* of the places; the first free one, or `count` */
 };
 
 /* The hub must outlive it. */

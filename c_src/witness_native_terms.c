@@ -197,8 +197,7 @@ bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NI
             m = a[2], f = a[3], arguments = a[4];
         } else if (m == am_erlang && f == am_apply && count == 3) {
             m = a[0], f = a[1], arguments = a[2];
-        } else if (m == am_erts_internal && f == am_spawn_init && count == 1 && enif_get_tuple(env, a[0], &size, &t) &&
-                   size == 3) {
+        } else if (m == am_erts_internal && f == am_spawn_init && count == 1 && enif_get_tuple(env, a[0], &size, &t) && size == 3) {
             m = t[0], f = t[1], arguments = t[2];
         } else {
             return false;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The low bits of a term are its type. They are internal to the VM, so `load` checks them (wn_terms_are_known). */
-#define WN_TAG(term) ((term)&3u)
+#define WN_TAG(term) ((term) & 3u)
 #define WN_TAG_LIST 1u
 #define WN_TAG_IMMEDIATE 3u
 

@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-#define WR_ATOMS(X)                                                                                                    \
-    X(born) X(budget) X(bytes) X(calm) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity)       \
-    X(look) X(memory) X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) \
-    X(first) X(undefined) X(used) X(verify) X(witness_record_runtime)
+#define WR_ATOMS(X)                                                                                                                \
+    X(born)                                                                                                                        \
+    X(budget) X(bytes) X(calm) X(data) X(discard) X(ended) X(error) X(exit) X(extra) X(false) X(ids) X(infinity) X(look) X(memory) \
+        X(none) X(ok) X(order) X(processes) X(running) X(sender) X(spawned) X(state) X(stopped) X(trace) X(true) X(first)          \
+            X(undefined) X(used) X(verify) X(witness_record_runtime)
 
 #define WR_DEFINE(name) static ERL_NIF_TERM am_##name;
 WR_ATOMS(WR_DEFINE)
@@ -327,9 +328,8 @@ static void spawned(ErlNifEnv *env, ERL_NIF_TERM pid, ERL_NIF_TERM parent, ERL_N
     wr_piece pieces[6] = {{pair, sizeof pair}, {who.bytes + 1, who.size - 1}, {what.bytes + 1, what.size - 1}};
     uint8_t number[5] = {98};
     unsigned count = 3;
-    bool shortened = what.size > MOST_SPAWNED && wr_tracee(the, parent)->id != 0 &&
-                     enif_get_tuple(env, mfa, &size, &elements) && size == 3 &&
-                     enif_get_list_length(env, elements[2], &arity) && external(env, elements[0], &module) &&
+    bool shortened = what.size > MOST_SPAWNED && wr_tracee(the, parent)->id != 0 && enif_get_tuple(env, mfa, &size, &elements) &&
+                     size == 3 && enif_get_list_length(env, elements[2], &arity) && external(env, elements[0], &module) &&
                      external(env, elements[1], &function);
     if (shortened) {
         for (int i = 0; i < 4; i++)
@@ -418,8 +418,8 @@ static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     ErlNifUInt64 budget, slots;
     unsigned order;
     (void)argc;
-    if (!enif_get_uint64(env, argv[0], &budget) || !enif_get_uint(env, argv[1], &order) || order > WR_MOST_ORDER ||
-        order < 64 || !enif_get_uint64(env, argv[3], &slots))
+    if (!enif_get_uint64(env, argv[0], &budget) || !enif_get_uint(env, argv[1], &order) || order > WR_MOST_ORDER || order < 64 ||
+        !enif_get_uint64(env, argv[3], &slots))
         return enif_make_badarg(env);
     if (wr_is_open(&the->output))
         return am_running;
@@ -490,7 +490,7 @@ static ERL_NIF_TERM binary_of(ErlNifEnv *env, wr_block *block)
 static ERL_NIF_TERM state(ErlNifEnv *env)
 {
     const ERL_NIF_TERM reasons[] = {[WR_RUNNING] = am_running, [WR_BUDGET] = am_budget, [WR_MEMORY] = am_memory,
-                                    [WR_IDS] = am_ids, [WR_SENDER] = am_sender, [WR_STOPPED] = am_stopped};
+                                    [WR_IDS] = am_ids,         [WR_SENDER] = am_sender, [WR_STOPPED] = am_stopped};
     wr_reason reason = wr_ended(&the->output);
     return reason == WR_RUNNING ? am_running : enif_make_tuple2(env, am_ended, reasons[reason]);
 }
@@ -549,8 +549,8 @@ static int set_up(ErlNifEnv *env, ErlNifResourceFlags flags)
 #define WR_MAKE(name) am_##name = enif_make_atom(env, #name);
     WR_ATOMS(WR_MAKE)
 #undef WR_MAKE
-    const ERL_NIF_TERM forms[WR_FIXED] = {am_true, am_false, am_undefined, am_ok,
-                                          enif_make_list(env, 0), am_error, am_infinity, am_none};
+    const ERL_NIF_TERM forms[WR_FIXED] = {am_true,  am_false,    am_undefined, am_ok, enif_make_list(env, 0),
+                                          am_error, am_infinity, am_none};
     memcpy(fixed, forms, sizeof fixed);
     wr_traced_set_up(env);
     ErlNifResourceTypeInit block = {.dtor = block_gone};

@@ -252,8 +252,7 @@ bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, siz
     return add_item(output, process, item, size) && wr_step(output, process, WR_CONTENT);
 }
 
-static bool with_item(wr_output *output, wr_process *process, wr_kind kind, uint64_t value, const uint8_t *item,
-                      size_t size)
+static bool with_item(wr_output *output, wr_process *process, wr_kind kind, uint64_t value, const uint8_t *item, size_t size)
 {
     if (!add_item(output, process, item, size))
         return false;

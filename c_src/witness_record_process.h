@@ -26,16 +26,7 @@
 
 #include "witness_record_stream.h"
 
-typedef enum {
-    WR_FROM,
-    WR_AGAIN,
-    WR_CONTENT,
-    WR_TIMEOUT,
-    WR_SPAWN,
-    WR_RESULT,
-    WR_RAISE,
-    WR_MARK
-} wr_kind;
+typedef enum { WR_FROM, WR_AGAIN, WR_CONTENT, WR_TIMEOUT, WR_SPAWN, WR_RESULT, WR_RAISE, WR_MARK } wr_kind;
 
 typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED } wr_mark;
 
@@ -90,7 +81,7 @@ void wr_process_clear(wr_output *output, wr_process *process);
 #define WR_MOST_ORDER 65536u
 #define WR_MOST_RUN UINT32_C(0x7FFFFFFF)
 #define WR_STATE(used, kind, run) ((uint64_t)(used) | (uint64_t)(kind) << 20 | (uint64_t)(run) << 23)
-#define WR_USED(state) ((uint32_t)((state)&0xFFFFFu))
+#define WR_USED(state) ((uint32_t)((state) & 0xFFFFFu))
 #define WR_RUN_KIND(state) ((unsigned)((state) >> 20 & 7u))
 #define WR_RUN(state) ((uint32_t)((state) >> 23))
 

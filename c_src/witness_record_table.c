@@ -277,8 +277,8 @@ void wr_unborn(wr_recorder *recorder, uintptr_t self)
 }
 
 /* Length and term follow the numbers. */
-static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place,
-                         const wr_piece *spawned, unsigned count)
+static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place, const wr_piece *spawned,
+                         unsigned count)
 {
     uint8_t head[1 + 4 * WR_LEB_BYTES], *at = head;
     wr_piece pieces[8] = {{head, 0}};
@@ -316,8 +316,8 @@ void wr_born(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid, c
         wr_verify(&recorder->output);
     parent->pending = 0;
     parent->spawning = false;
-    uint32_t place = parent->id ? parent->children++
-                                : (uint32_t)atomic_fetch_add_explicit(&recorder->outside, 1, memory_order_relaxed);
+    uint32_t place =
+        parent->id ? parent->children++ : (uint32_t)atomic_fetch_add_explicit(&recorder->outside, 1, memory_order_relaxed);
     wr_process *child = enter(recorder, child_pid, id);
     if (!child)
         return;

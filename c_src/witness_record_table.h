@@ -45,8 +45,8 @@ typedef struct {
     wr_leaf *free_leaves;
     wr_process *free_processes;
     wr_slab *slabs;
-    uintptr_t adopting; /* not recorded, but its children are; 0: there is none. Set before any process is traced */
-    uint32_t ids; /* how many were allocated */
+    uintptr_t adopting;           /* not recorded, but its children are; 0: there is none. Set before any process is traced */
+    uint32_t ids;                 /* how many were allocated */
     atomic_uint_fast32_t outside; /* children of processes that are not recorded */
     atomic_uint_fast64_t born, ended;
 } wr_recorder;

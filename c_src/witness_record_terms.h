@@ -13,7 +13,7 @@
 
 /* How small integers look is internal to the VM, so `load` checks it (wr_terms_are_known). */
 #define WR_SMALL_TAG 15u
-#define WR_IS_SMALL(term) (((term)&15u) == WR_SMALL_TAG)
+#define WR_IS_SMALL(term) (((term) & 15u) == WR_SMALL_TAG)
 #define WR_SMALL(term) ((int64_t)(intptr_t)(term) >> 4)
 
 bool wr_terms_are_known(ErlNifEnv *env);

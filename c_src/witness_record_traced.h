@@ -14,8 +14,7 @@ bool wr_external_recorded(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, 
 /* Of a message: erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32), which every VM can compute */
 static inline uint64_t wr_hash_of(ErlNifEnv *env, ERL_NIF_TERM message)
 {
-    return enif_hash(ERL_NIF_PHASH2, message, 0) |
-           enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, message), 0) << 32;
+    return enif_hash(ERL_NIF_PHASH2, message, 0) | enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, message), 0) << 32;
 }
 
 void wr_traced_set_up(ErlNifEnv *env);

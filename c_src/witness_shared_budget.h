@@ -26,8 +26,8 @@ static inline bool wn_budget_take(wn_budget *budget, size_t bytes)
     do {
         if (bytes > budget->limit || used > budget->limit - bytes)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, used + bytes, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&budget->used, &used, used + bytes, memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 

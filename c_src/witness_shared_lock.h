@@ -9,7 +9,7 @@ typedef struct {
     atomic_flag held;
 } wn_lock;
 
-#define WN_LOCK_INIT { ATOMIC_FLAG_INIT }
+#define WN_LOCK_INIT {ATOMIC_FLAG_INIT}
 
 static inline void wn_lock_init(wn_lock *lock)
 {

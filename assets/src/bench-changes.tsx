@@ -36,10 +36,19 @@ export function changesOf(now: Measured, before: Measured): Change[] {
           const b: Metric | undefined = other?.metrics[metric];
           if (!a || !b) return [];
           const single = compared.repetitions < 2 || (other?.repetitions ?? 0) < 2;
-          return [{
-            load: place(step), n: step.n, series: name(compared), quantity: title, unit, before: b[0] / scale, after: a[0] / scale,
-            percent: b[0] === 0 ? null : (a[0] / b[0] - 1) * 100, apart: !single && (a[1] > b[2] || a[2] < b[1]),
-          }];
+          return [
+            {
+              load: place(step),
+              n: step.n,
+              series: name(compared),
+              quantity: title,
+              unit,
+              before: b[0] / scale,
+              after: a[0] / scale,
+              percent: b[0] === 0 ? null : (a[0] / b[0] - 1) * 100,
+              apart: !single && (a[1] > b[2] || a[2] < b[1]),
+            },
+          ];
         });
       }),
     );
@@ -49,22 +58,41 @@ export function changesOf(now: Measured, before: Measured): Change[] {
 export function Changes({ now, before }: { now: Measured; before: Measured }) {
   const changes = changesOf(now, before);
   if (changes.length === 0)
-    return <p class="warning">They have no load in common (shape, members, requests and loading time), so there is nothing to compare.</p>;
+    return (
+      <p class="warning">
+        They have no load in common (shape, members, requests and loading time), so there is nothing to compare.
+      </p>
+    );
   const apart = changes.filter((change) => change.apart);
   const rows: Cell[][] = [...changes]
     .sort((a, b) => Number(b.apart) - Number(a.apart) || Math.abs(b.percent ?? 0) - Math.abs(a.percent ?? 0))
-    .map((c) => [c.load, c.n, c.series, c.quantity, c.before, c.after, c.unit, c.percent === null ? null : `${signed(c.percent)} %`, c.apart ? "yes" : "no"]);
+    .map((c) => [
+      c.load,
+      c.n,
+      c.series,
+      c.quantity,
+      c.before,
+      c.after,
+      c.unit,
+      c.percent === null ? null : `${signed(c.percent)} %`,
+      c.apart ? "yes" : "no",
+    ]);
   return (
     <>
-      {now.platform !== before.platform && <p class="warning">They were measured on different platforms: times cannot be compared.</p>}
+      {now.platform !== before.platform && (
+        <p class="warning">They were measured on different platforms: times cannot be compared.</p>
+      )}
       <p>
         {apart.length === 0
           ? "Nothing has changed by more than repetitions differ."
           : `${count(apart.length, "number has", "numbers have")} changed by more than repetitions differ, of ${changes.length}.`}{" "}
         Medians at the largest load that both have; a change is clear where all repetitions of one lie above all of the other.
       </p>
-      <Table title="Changes" rows={rows}
-        columns={["load", "members", "mode", "quantity", "before", "after", "unit", "change", "clear"]} />
+      <Table
+        title="Changes"
+        rows={rows}
+        columns={["load", "members", "mode", "quantity", "before", "after", "unit", "change", "clear"]}
+      />
     </>
   );
 }

@@ -115,7 +115,9 @@ export const short = (value: number) =>
 
 /** A change in per cent. */
 export const signed = (percent: number) =>
-  percent.toLocaleString("en", { signDisplay: "exceptZero", maximumFractionDigits: Math.abs(percent) < 10 ? 1 : 0 }).replace("-", "\u2212");
+  percent
+    .toLocaleString("en", { signDisplay: "exceptZero", maximumFractionDigits: Math.abs(percent) < 10 ? 1 : 0 })
+    .replace("-", "\u2212");
 
 const thousands = new Intl.NumberFormat("en", { notation: "compact" });
 export const compact = (value: number) => thousands.format(value).replace("K", "k");

@@ -24,33 +24,93 @@ const MIB = 1048576;
 const NARROW = 420;
 
 export const QUANTITIES: Quantity[] = [
-  { metric: "response_mean_ns", title: "Mean response time", unit: "ms", scale: 1e6,
-    says: "How long a member waits for the answer to a request, on average. What stands above the untraced system is what watching costs whoever waits." },
-  { metric: "system_memory_mean", title: "Memory", unit: "MiB", scale: MIB,
-    says: "The memory of the whole VM while the system is alive, on average. A line that is as steep as the untraced one costs a fixed amount, whatever the load." },
-  { metric: "system_utilisation", title: "Scheduler utilisation", unit: "%", scale: 1,
-    says: "Which part of the time schedulers work, on average. Where it nears 100, the machine is saturated, and response times tell of queues rather than of watching." },
-  { metric: "duration_ms", title: "Duration", unit: "s", scale: 1000,
-    says: "From the first step of the system to its end. It follows the loading time as long as the system keeps up; what watches without slowing it down leaves it alone." },
+  {
+    metric: "response_mean_ns",
+    title: "Mean response time",
+    unit: "ms",
+    scale: 1e6,
+    says: "How long a member waits for the answer to a request, on average. What stands above the untraced system is what watching costs whoever waits.",
+  },
+  {
+    metric: "system_memory_mean",
+    title: "Memory",
+    unit: "MiB",
+    scale: MIB,
+    says: "The memory of the whole VM while the system is alive, on average. A line that is as steep as the untraced one costs a fixed amount, whatever the load.",
+  },
+  {
+    metric: "system_utilisation",
+    title: "Scheduler utilisation",
+    unit: "%",
+    scale: 1,
+    says: "Which part of the time schedulers work, on average. Where it nears 100, the machine is saturated, and response times tell of queues rather than of watching.",
+  },
+  {
+    metric: "duration_ms",
+    title: "Duration",
+    unit: "s",
+    scale: 1000,
+    says: "From the first step of the system to its end. It follows the loading time as long as the system keeps up; what watches without slowing it down leaves it alone.",
+  },
 ];
 
 export const MORE: Quantity[] = [
-  { metric: "response_p50_ns", title: "Median response time", unit: "ms", scale: 1e6,
-    says: "Half of the answers come sooner. Unlike the mean it hides the few that are very late." },
-  { metric: "response_p99_ns", title: "Response time, 99th percentile", unit: "ms", scale: 1e6,
-    says: "One answer of a hundred takes longer. Queues and collected garbage show here first." },
-  { metric: "system_memory_peak", title: "Peak memory", unit: "MiB", scale: MIB,
-    says: "The most in a sample while the system is alive. Where it is far above the mean, events have waited for their monitors." },
-  { metric: "done_ms", title: "Time until all monitors are done", unit: "s", scale: 1000,
-    says: "Until each monitor has analysed its trace. What lies beyond the duration is how far monitors fall behind." },
-  { metric: "cpu_ms", title: "Processor time", unit: "s", scale: 1000,
-    says: "Of the VM, until all monitors are done. Above the untraced system it is the whole cost of watching, whoever pays it." },
-  { metric: "tracers", title: "Tracers alive", unit: "tracers", scale: 1,
-    says: "The most at the same time. Outline monitoring makes one for each partition that lives, so it follows the members that are alive, not all that there are." },
-  { metric: "lag_max_ns", title: "Lag of creation", unit: "ms", scale: 1e6,
-    says: "How much later than planned a member was created, at most. Where it grows, the machine cannot follow the load." },
-  { metric: "idle_mean_ns", title: "Mean idle time", unit: "ms", scale: 1e6,
-    says: "How long a process waits before a message comes, on average, as its monitor sees it (BenchCRV, case study). Where it parts from a straight line, the system is saturated." },
+  {
+    metric: "response_p50_ns",
+    title: "Median response time",
+    unit: "ms",
+    scale: 1e6,
+    says: "Half of the answers come sooner. Unlike the mean it hides the few that are very late.",
+  },
+  {
+    metric: "response_p99_ns",
+    title: "Response time, 99th percentile",
+    unit: "ms",
+    scale: 1e6,
+    says: "One answer of a hundred takes longer. Queues and collected garbage show here first.",
+  },
+  {
+    metric: "system_memory_peak",
+    title: "Peak memory",
+    unit: "MiB",
+    scale: MIB,
+    says: "The most in a sample while the system is alive. Where it is far above the mean, events have waited for their monitors.",
+  },
+  {
+    metric: "done_ms",
+    title: "Time until all monitors are done",
+    unit: "s",
+    scale: 1000,
+    says: "Until each monitor has analysed its trace. What lies beyond the duration is how far monitors fall behind.",
+  },
+  {
+    metric: "cpu_ms",
+    title: "Processor time",
+    unit: "s",
+    scale: 1000,
+    says: "Of the VM, until all monitors are done. Above the untraced system it is the whole cost of watching, whoever pays it.",
+  },
+  {
+    metric: "tracers",
+    title: "Tracers alive",
+    unit: "tracers",
+    scale: 1,
+    says: "The most at the same time. Outline monitoring makes one for each partition that lives, so it follows the members that are alive, not all that there are.",
+  },
+  {
+    metric: "lag_max_ns",
+    title: "Lag of creation",
+    unit: "ms",
+    scale: 1e6,
+    says: "How much later than planned a member was created, at most. Where it grows, the machine cannot follow the load.",
+  },
+  {
+    metric: "idle_mean_ns",
+    title: "Mean idle time",
+    unit: "ms",
+    scale: 1e6,
+    says: "How long a process waits before a message comes, on average, as its monitor sees it (BenchCRV, case study). Where it parts from a straight line, the system is saturated.",
+  },
 ];
 
 /** Side by side where there is room, below each other where there is not. */
@@ -82,8 +142,14 @@ const solidThenDashed = (measured: readonly Measured[]) => (measured.length > 1 
 
 /** The lines of one and of the other, which differ in nothing but this. */
 const lines = (rows: { which: number }[], options: Plot.LineYOptions) => [
-  Plot.lineY(rows.filter(({ which }) => which === 0), { strokeWidth: 1.8, ...options }),
-  Plot.lineY(rows.filter(({ which }) => which === 1), { strokeWidth: 1.4, strokeDasharray: "5,4", ...options }),
+  Plot.lineY(
+    rows.filter(({ which }) => which === 0),
+    { strokeWidth: 1.8, ...options },
+  ),
+  Plot.lineY(
+    rows.filter(({ which }) => which === 1),
+    { strokeWidth: 1.4, strokeDasharray: "5,4", ...options },
+  ),
 ];
 
 /** A quantity against the number of members, in each shape (RIARC text, figures 7, 8, 14 to 18, 20). */
@@ -106,8 +172,24 @@ export function againstMembers(measured: readonly Measured[], quantity: Quantity
   return {
     title,
     says: `${says} Medians, with the least and the largest of the repetitions.${log ? " The scale is logarithmic." : ""}${solidThenDashed(measured)}`,
-    columns: [...(measured.length > 1 ? ["experiment"] : []), "load", "members", "mode", `median (${unit})`, `least (${unit})`, `largest (${unit})`],
-    rows: points.map((p) => [...(measured.length > 1 ? [whose(measured, p.which)] : []), p.place, p.n, p.series, p.median, p.low, p.high]),
+    columns: [
+      ...(measured.length > 1 ? ["experiment"] : []),
+      "load",
+      "members",
+      "mode",
+      `median (${unit})`,
+      `least (${unit})`,
+      `largest (${unit})`,
+    ],
+    rows: points.map((p) => [
+      ...(measured.length > 1 ? [whose(measured, p.which)] : []),
+      p.place,
+      p.n,
+      p.series,
+      p.median,
+      p.low,
+      p.high,
+    ]),
     series: seriesOf(measured),
     draw: (width) => {
       const { by, options } = facets(width, places, "place");
@@ -120,27 +202,68 @@ export function againstMembers(measured: readonly Measured[], quantity: Quantity
           Plot.ruleX(points, { x: "n", y1: "low", y2: "high", stroke: "series", strokeOpacity: 0.7, ...by }),
           ...lines(points, { x: "n", y: "median", z: "series", stroke: "series", ...by }),
           Plot.dot(points, { x: "n", y: "median", fill: "series", symbol: "series", r: 3.5, ...by }),
-          Plot.tip(points, Plot.pointer({ x: "n", y: "median", ...by, fill: "var(--page)", stroke: "var(--line)",
-            title: (p: (typeof points)[number]) => `${p.series}${whose(measured, p.which) ? `, ${whose(measured, p.which)}` : ""}\n${compact(p.n)} members: ${short(p.median)} ${unit}\n${short(p.low)} to ${short(p.high)}` })),
+          Plot.tip(
+            points,
+            Plot.pointer({
+              x: "n",
+              y: "median",
+              ...by,
+              fill: "var(--page)",
+              stroke: "var(--line)",
+              title: (p: (typeof points)[number]) =>
+                `${p.series}${whose(measured, p.which) ? `, ${whose(measured, p.which)}` : ""}\n${compact(p.n)} members: ${short(p.median)} ${unit}\n${short(p.low)} to ${short(p.high)}`,
+            }),
+          ),
         ],
       };
     },
   };
 }
 
-interface Course { column: string; title: string; unit: string; scale: number; says: string }
+interface Course {
+  column: string;
+  title: string;
+  unit: string;
+  scale: number;
+  says: string;
+}
 
 export const COURSES: Course[] = [
-  { column: "messages_per_s", title: "Messages over time", unit: "1/s", scale: 1,
-    says: "What the system sends in a second, as the run goes on. A curve that lies below the untraced one, or lasts longer, belongs to a system that is slowed down." },
-  { column: "memory", title: "Memory over time", unit: "MiB", scale: MIB,
-    says: "Of the whole VM. What watches is elastic where memory comes back after the peak of the load." },
-  { column: "utilisation", title: "Scheduler utilisation over time", unit: "%", scale: 1,
-    says: "Of all schedulers, since the sample before. At 100 the machine has nothing left, and events wait." },
-  { column: "members", title: "Members over time", unit: "alive", scale: 1,
-    says: "How many live at the moment of a sample. Short lives fall between samples, so a light load shows few of them." },
-  { column: "tracers", title: "Tracers over time", unit: "alive", scale: 1,
-    says: "How many tracers live. An elastic way to watch has as many as the load needs, and none in the end." },
+  {
+    column: "messages_per_s",
+    title: "Messages over time",
+    unit: "1/s",
+    scale: 1,
+    says: "What the system sends in a second, as the run goes on. A curve that lies below the untraced one, or lasts longer, belongs to a system that is slowed down.",
+  },
+  {
+    column: "memory",
+    title: "Memory over time",
+    unit: "MiB",
+    scale: MIB,
+    says: "Of the whole VM. What watches is elastic where memory comes back after the peak of the load.",
+  },
+  {
+    column: "utilisation",
+    title: "Scheduler utilisation over time",
+    unit: "%",
+    scale: 1,
+    says: "Of all schedulers, since the sample before. At 100 the machine has nothing left, and events wait.",
+  },
+  {
+    column: "members",
+    title: "Members over time",
+    unit: "alive",
+    scale: 1,
+    says: "How many live at the moment of a sample. Short lives fall between samples, so a light load shows few of them.",
+  },
+  {
+    column: "tracers",
+    title: "Tracers over time",
+    unit: "alive",
+    scale: 1,
+    says: "How many tracers live. An elastic way to watch has as many as the load needs, and none in the end.",
+  },
 ];
 
 /** A quantity over the time line, at the largest step (RIARC text, figures 9, 16 to 18). */
@@ -150,7 +273,11 @@ export function overTime(measured: readonly Measured[], { column, title, unit, s
     one.timelines.flatMap((timeline) => {
       const at = timeline.samples.columns.indexOf(column) + 2;
       return timeline.samples.rows.map((row) => ({
-        which, place: `${place(timeline)}, ${compact(timeline.n)}`, series: name(timeline), time: row[0] / 1000, value: Number(row[at]) / scale,
+        which,
+        place: `${place(timeline)}, ${compact(timeline.n)}`,
+        series: name(timeline),
+        time: row[0] / 1000,
+        value: Number(row[at]) / scale,
       }));
     }),
   );
@@ -171,8 +298,17 @@ export function overTime(measured: readonly Measured[], { column, title, unit, s
         marks: [
           Plot.frame({ stroke: "var(--line)" }),
           ...lines(points, { x: "time", y: "value", z: "series", stroke: "series", ...by }),
-          Plot.tip(points, Plot.pointer({ x: "time", y: "value", ...by, fill: "var(--page)", stroke: "var(--line)",
-            title: (p: (typeof points)[number]) => `${p.series}\n${short(p.time)} s: ${short(p.value)} ${unit}` })),
+          Plot.tip(
+            points,
+            Plot.pointer({
+              x: "time",
+              y: "value",
+              ...by,
+              fill: "var(--page)",
+              stroke: "var(--line)",
+              title: (p: (typeof points)[number]) => `${p.series}\n${short(p.time)} s: ${short(p.value)} ${unit}`,
+            }),
+          ),
         ],
       };
     },
@@ -184,10 +320,22 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
   const name = watcher([one]);
   const cells = one.timelines.flatMap((timeline) => {
     const { columns, rows } = timeline.samples;
-    const schedulers = columns.flatMap((column, index) => (column.startsWith("scheduler_") ? [{ index: index + 2, scheduler: Number(column.slice(10)) }] : []));
-    const where = { lane: `${name(timeline)}, ${place(timeline)}`, load: `${place(timeline)}, ${compact(timeline.n)}`, series: name(timeline) };
+    const schedulers = columns.flatMap((column, index) =>
+      column.startsWith("scheduler_") ? [{ index: index + 2, scheduler: Number(column.slice(10)) }] : [],
+    );
+    const where = {
+      lane: `${name(timeline)}, ${place(timeline)}`,
+      load: `${place(timeline)}, ${compact(timeline.n)}`,
+      series: name(timeline),
+    };
     return rows.slice(1).flatMap((row, before) =>
-      schedulers.map(({ index, scheduler }) => ({ ...where, scheduler, from: rows[before]![0] / 1000, to: row[0] / 1000, percent: Number(row[index]) })),
+      schedulers.map(({ index, scheduler }) => ({
+        ...where,
+        scheduler,
+        from: rows[before]![0] / 1000,
+        to: row[0] / 1000,
+        percent: Number(row[index]),
+      })),
     );
   });
   const schedulers = [...new Set(cells.map(({ scheduler }) => scheduler))];
@@ -204,12 +352,26 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
       height: 50 + shards.length * (26 + Math.min(120, 14 * schedulers.length)),
       marginTop: 24,
       x: { label: "time (s)", ticks: 5 },
-      y: { label: null, domain: schedulers, tickFormat: (scheduler: number) => (schedulers.length > 8 && scheduler % 4 !== 1 ? "" : String(scheduler)), padding: 0.1 },
+      y: {
+        label: null,
+        domain: schedulers,
+        tickFormat: (scheduler: number) => (schedulers.length > 8 && scheduler % 4 !== 1 ? "" : String(scheduler)),
+        padding: 0.1,
+      },
       fy: { axis: null, domain: shards, padding: 0.3 },
       opacity: { domain: [0, 100], range: [0.04, 1] },
       marks: [
         Plot.text(shards, { fy: (lane: string) => lane, text: (lane: string) => lane, frameAnchor: "top-left", dy: -13 }),
-        Plot.barX(cells, { fy: "lane", y: "scheduler", x1: "from", x2: "to", fill: "var(--series-0)", fillOpacity: "percent", insetLeft: -0.25, insetRight: -0.25 }),
+        Plot.barX(cells, {
+          fy: "lane",
+          y: "scheduler",
+          x1: "from",
+          x2: "to",
+          fill: "var(--series-0)",
+          fillOpacity: "percent",
+          insetLeft: -0.25,
+          insetRight: -0.25,
+        }),
       ],
     }),
   };
@@ -219,7 +381,12 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
 export function loadShapes([{ arrivals }]: readonly [Measured, ...Measured[]]): Drawing | null {
   if (arrivals.length === 0) return null;
   const bars = arrivals.flatMap((load) =>
-    load.counts.map(([from, to, count]) => ({ place: `${place(load)}, ${compact(load.n)}`, from: from * load.seconds, to: to * load.seconds, count })),
+    load.counts.map(([from, to, count]) => ({
+      place: `${place(load)}, ${compact(load.n)}`,
+      from: from * load.seconds,
+      to: to * load.seconds,
+      count,
+    })),
   );
   const places = [...new Set(bars.map(({ place }) => place))];
   return {
@@ -248,14 +415,22 @@ export function distributions(measured: readonly Measured[]): Drawing | null {
   const name = watcher(measured);
   const points = measured.flatMap((one, which) =>
     one.responses.flatMap((of) =>
-      of.quantiles.map(([share, ms]) => ({ which, place: `${place(of)}, ${compact(of.n)}`, series: name(of), share: share * 100, ms })),
+      of.quantiles.map(([share, ms]) => ({
+        which,
+        place: `${place(of)}, ${compact(of.n)}`,
+        series: name(of),
+        share: share * 100,
+        ms,
+      })),
     ),
   );
   if (points.length === 0) return null;
   const fitted = measured[0]!.responses.flatMap((of) =>
-    of.fits.slice(0, 1).flatMap(({ family, shares }) =>
-      of.quantiles.map(([, ms], index) => ({ place: `${place(of)}, ${compact(of.n)}`, family, share: shares[index]! * 100, ms })),
-    ),
+    of.fits
+      .slice(0, 1)
+      .flatMap(({ family, shares }) =>
+        of.quantiles.map(([, ms], index) => ({ place: `${place(of)}, ${compact(of.n)}`, family, share: shares[index]! * 100, ms })),
+      ),
   );
   const places = [...new Set(points.map(({ place }) => place))];
   return {
@@ -274,8 +449,17 @@ export function distributions(measured: readonly Measured[]): Drawing | null {
           Plot.frame({ stroke: "var(--line)" }),
           ...lines(points, { x: "ms", y: "share", z: "series", stroke: "series", sort: "share", ...by }),
           Plot.line(fitted, { x: "ms", y: "share", stroke: "var(--text)", strokeDasharray: "1,4", strokeWidth: 1.5, ...by }),
-          Plot.tip(points, Plot.pointer({ x: "ms", y: "share", ...by, fill: "var(--page)", stroke: "var(--line)",
-            title: (p: (typeof points)[number]) => `${p.series}\n${short(p.share)} % within ${short(p.ms)} ms` })),
+          Plot.tip(
+            points,
+            Plot.pointer({
+              x: "ms",
+              y: "share",
+              ...by,
+              fill: "var(--page)",
+              stroke: "var(--line)",
+              title: (p: (typeof points)[number]) => `${p.series}\n${short(p.share)} % within ${short(p.ms)} ms`,
+            }),
+          ),
         ],
       };
     },
@@ -290,15 +474,26 @@ export function instrumentationGap(measured: readonly Measured[]): Drawing | nul
   const [one] = measured as [Measured];
   const analyses = analysesOf([one]);
   if (!analyses.includes("none") || analyses.length < 2) return null;
-  const most = new Map(one.steps.map((step) => [place(step), Math.max(...one.steps.filter((s) => place(s) === place(step)).map(({ n }) => n))]));
-  const bars = one.steps.filter((step) => most.get(place(step)) === step.n).flatMap((step) =>
-    step.compared.flatMap(({ mode, analysis, metrics }) => {
-      const values = metrics.response_mean_ns;
-      return mode !== "untraced" && values?.length === 6
-        ? [{ place: `${place(step)}, ${compact(step.n)}`, mode: mode.replaceAll("_", " "), analysis: analysis === "none" ? "instrumentation alone" : analysis, overhead: values[3] }]
-        : [];
-    }),
+  const most = new Map(
+    one.steps.map((step) => [place(step), Math.max(...one.steps.filter((s) => place(s) === place(step)).map(({ n }) => n))]),
   );
+  const bars = one.steps
+    .filter((step) => most.get(place(step)) === step.n)
+    .flatMap((step) =>
+      step.compared.flatMap(({ mode, analysis, metrics }) => {
+        const values = metrics.response_mean_ns;
+        return mode !== "untraced" && values?.length === 6
+          ? [
+              {
+                place: `${place(step)}, ${compact(step.n)}`,
+                mode: mode.replaceAll("_", " "),
+                analysis: analysis === "none" ? "instrumentation alone" : analysis,
+                overhead: values[3],
+              },
+            ]
+          : [];
+      }),
+    );
   const places = [...new Set(bars.map(({ place }) => place))];
   const series = [...new Set(bars.map(({ analysis }) => analysis))];
   return {
@@ -318,9 +513,14 @@ export function instrumentationGap(measured: readonly Measured[]): Drawing | nul
         Plot.ruleX([0]),
         Plot.dot(bars, { y: "mode", x: "overhead", fy: "place", fill: "analysis", symbol: "analysis", r: 5 }),
         Plot.link(
-          bars.filter(({ analysis }) => analysis !== "instrumentation alone").map((bar) => ({
-            ...bar, from: bars.find((b) => b.place === bar.place && b.mode === bar.mode && b.analysis === "instrumentation alone")?.overhead ?? bar.overhead,
-          })),
+          bars
+            .filter(({ analysis }) => analysis !== "instrumentation alone")
+            .map((bar) => ({
+              ...bar,
+              from:
+                bars.find((b) => b.place === bar.place && b.mode === bar.mode && b.analysis === "instrumentation alone")
+                  ?.overhead ?? bar.overhead,
+            })),
           { y1: "mode", y2: "mode", x1: "from", x2: "overhead", fy: "place", stroke: "analysis", strokeWidth: 1.5 },
         ),
       ],
@@ -400,18 +600,30 @@ export function systemItself(measured: readonly Measured[], { metric, title, uni
 export function variability(measured: readonly Measured[]): Drawing | null {
   const [one] = measured as [Measured];
   const name = watcher(measured);
-  const quantities: Record<string, string> = { response_mean_ns: "response time", system_memory_mean: "memory", system_utilisation: "utilisation" };
+  const quantities: Record<string, string> = {
+    response_mean_ns: "response time",
+    system_memory_mean: "memory",
+    system_utilisation: "utilisation",
+  };
   const most = Math.max(...one.variability.map(({ first }) => first));
   const points = one.variability
     .filter(({ first }) => first === most)
     .flatMap((of) =>
       Object.entries(of.variation).map(([metric, percent]) => ({
-        quantity: quantities[metric] ?? metric, load: `${place(of)} ${compact(of.n)}`, series: name(of), percent })),
+        quantity: quantities[metric] ?? metric,
+        load: `${place(of)} ${compact(of.n)}`,
+        series: name(of),
+        percent,
+      })),
     );
   if (points.length === 0) return null;
   return {
     title: "How much repetitions differ",
-    says: `The coefficient of variation of the first ${most} repetitions, each dot a load and a mode. A difference between two modes that is smaller than this says nothing; the BenchCRV text has ${Object.entries(one.paper_variability).map(([metric, percent]) => `${percent} % for ${quantities[metric] ?? metric}`).join(", ")}.`,
+    says: `The coefficient of variation of the first ${most} repetitions, each dot a load and a mode. A difference between two modes that is smaller than this says nothing; the BenchCRV text has ${Object.entries(
+      one.paper_variability,
+    )
+      .map(([metric, percent]) => `${percent} % for ${quantities[metric] ?? metric}`)
+      .join(", ")}.`,
     columns: ["quantity", "load", "mode", "coefficient of variation (%)"],
     rows: points.map((p) => [p.quantity, p.load, p.series, p.percent]),
     series: seriesOf(measured),

@@ -1,8 +1,21 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { largest, place, short, signed, watcher, type BenchReport, type Measured } from "./bench-data";
-import { COURSES, MORE, QUANTITIES, againstMembers, behind, distributions, instrumentationGap, loadShapes, overTime,
-  schedulerLoad, systemItself, variability, type Drawing } from "./bench-figures";
+import {
+  COURSES,
+  MORE,
+  QUANTITIES,
+  againstMembers,
+  behind,
+  distributions,
+  instrumentationGap,
+  loadShapes,
+  overTime,
+  schedulerLoad,
+  systemItself,
+  variability,
+  type Drawing,
+} from "./bench-figures";
 import { Changes } from "./bench-changes";
 import { count } from "./data";
 import type { Cell } from "./export";
@@ -18,8 +31,14 @@ export const headline = ({ measured }: BenchReport) => {
   if (failed.length > 0)
     return { kind: "doubtful", text: `INCOMPLETE: ${count(failed.length, "benchmark has", "benchmarks have")} no result.` };
   return gaps.length > 0
-    ? { kind: "doubtful", text: `SOUND, WITH GAPS: ${count(gaps.length, "benchmark of", "benchmarks of")} ${runs.length} had more events than it could take, and said so.` }
-    : { kind: "good", text: `SOUND: in all ${count(runs.length, "benchmark", "benchmarks")}, nothing that was to be seen is missing.` };
+    ? {
+        kind: "doubtful",
+        text: `SOUND, WITH GAPS: ${count(gaps.length, "benchmark of", "benchmarks of")} ${runs.length} had more events than it could take, and said so.`,
+      }
+    : {
+        kind: "good",
+        text: `SOUND: in all ${count(runs.length, "benchmark", "benchmarks")}, nothing that was to be seen is missing.`,
+      };
 };
 
 export function Bench({ report }: { report: BenchReport }) {
@@ -88,10 +107,18 @@ function figures(measured: Measured[]) {
   const drawn = (drawings: (Drawing | null)[]) => drawings.filter((drawing) => drawing !== null);
   return {
     load: drawn([loadShapes(measured as [Measured])]),
-    cost: drawn([...QUANTITIES.map((quantity) => againstMembers(measured, quantity)), instrumentationGap(measured), behind(measured)]),
+    cost: drawn([
+      ...QUANTITIES.map((quantity) => againstMembers(measured, quantity)),
+      instrumentationGap(measured),
+      behind(measured),
+    ]),
     more: drawn(MORE.map((quantity) => againstMembers(measured, quantity))),
     time: drawn([...COURSES.map((course) => overTime(measured, course)), schedulerLoad(measured as [Measured])]),
-    system: drawn([distributions(measured), ...QUANTITIES.slice(0, 3).map((quantity) => systemItself(measured, quantity)), variability(measured)]),
+    system: drawn([
+      distributions(measured),
+      ...QUANTITIES.slice(0, 3).map((quantity) => systemItself(measured, quantity)),
+      variability(measured),
+    ]),
   };
 }
 
@@ -122,16 +149,17 @@ function Conditions({ measured }: { measured: Measured[] }) {
   };
   return (
     <dl class="facts">
-      {[["platform", texts(({ platform }) => platform)] as const, ...names.map((name) => [name, texts((one) => value(one, name))] as const)].map(
-        ([label, all]) => (
-          <div>
-            <dt>{label}</dt>
-            {all.map((text) => (
-              <dd>{text}</dd>
-            ))}
-          </div>
-        ),
-      )}
+      {[
+        ["platform", texts(({ platform }) => platform)] as const,
+        ...names.map((name) => [name, texts((one) => value(one, name))] as const),
+      ].map(([label, all]) => (
+        <div>
+          <dt>{label}</dt>
+          {all.map((text) => (
+            <dd>{text}</dd>
+          ))}
+        </div>
+      ))}
     </dl>
   );
 }
@@ -149,15 +177,30 @@ function Overheads({ measured }: { measured: Measured }) {
   const papers = new Map(measured.papers);
   const rows: Cell[][] = steps.flatMap((step) =>
     step.compared.map((compared): Cell[] => {
-      const { response_mean_ns, system_memory_mean, system_utilisation, duration_ms, done_ms, system_messages_per_second } = compared.metrics;
+      const { response_mean_ns, system_memory_mean, system_utilisation, duration_ms, done_ms, system_messages_per_second } =
+        compared.metrics;
       const watched = compared.mode !== "untraced";
       return [
-        place(step), step.n, name(compared),
+        place(step),
+        step.n,
+        name(compared),
         ...(watched
-          ? [overhead(response_mean_ns), overhead(system_memory_mean), overhead(system_utilisation), overhead(duration_ms), overhead(done_ms)]
-          : [`${short(cell(response_mean_ns, 1e6) ?? 0)} ms`, `${short(cell(system_memory_mean, 1048576) ?? 0)} MiB`,
-             `${short(cell(system_utilisation, 1) ?? 0)} %`, `${short(cell(duration_ms, 1000) ?? 0)} s`, `${short(cell(done_ms, 1000) ?? 0)} s`]),
-        Math.round(cell(system_messages_per_second, 1) ?? 0), compared.gaps,
+          ? [
+              overhead(response_mean_ns),
+              overhead(system_memory_mean),
+              overhead(system_utilisation),
+              overhead(duration_ms),
+              overhead(done_ms),
+            ]
+          : [
+              `${short(cell(response_mean_ns, 1e6) ?? 0)} ms`,
+              `${short(cell(system_memory_mean, 1048576) ?? 0)} MiB`,
+              `${short(cell(system_utilisation, 1) ?? 0)} %`,
+              `${short(cell(duration_ms, 1000) ?? 0)} s`,
+              `${short(cell(done_ms, 1000) ?? 0)} s`,
+            ]),
+        Math.round(cell(system_messages_per_second, 1) ?? 0),
+        compared.gaps,
       ];
     }),
   );
@@ -165,11 +208,25 @@ function Overheads({ measured }: { measured: Measured }) {
     <>
       <h3>Overhead at maximal load</h3>
       <p>
-        In per cent of the untraced system of the same repetition: the median, with the least and the largest. The untraced
-        system itself is told in absolute numbers, and messages are what the system sends in a second.
+        In per cent of the untraced system of the same repetition: the median, with the least and the largest. The untraced system
+        itself is told in absolute numbers, and messages are what the system sends in a second.
       </p>
-      <Table title="Overhead at maximal load" rows={rows}
-        columns={["load", "members", "mode", "response time (%)", "memory (%)", "utilisation (%)", "duration (%)", "until done (%)", "messages/s", "gaps"]} />
+      <Table
+        title="Overhead at maximal load"
+        rows={rows}
+        columns={[
+          "load",
+          "members",
+          "mode",
+          "response time (%)",
+          "memory (%)",
+          "utilisation (%)",
+          "duration (%)",
+          "until done (%)",
+          "messages/s",
+          "gaps",
+        ]}
+      />
       {papers.size > 0 && (
         <details>
           <summary>What the papers have, measured on other machines: to compare the shape, not the times</summary>
@@ -198,11 +255,14 @@ function Fits({ measured }: { measured: Measured }) {
     <>
       <h3>Distributions that fit the untraced system</h3>
       <p>
-        Fitted by maximum likelihood, the best first: the distance of Kolmogorov and Smirnov is the largest error of the share.
-        The BenchCRV text (figure 5) has log-normal or Erlang, which is a gamma distribution.
+        Fitted by maximum likelihood, the best first: the distance of Kolmogorov and Smirnov is the largest error of the share. The
+        BenchCRV text (figure 5) has log-normal or Erlang, which is a gamma distribution.
       </p>
-      <Table title="Distributions that fit the untraced system" rows={rows}
-        columns={["load", "members", "answers", "distribution", "mean, mu or shape", "deviation, sigma or scale", "distance"]} />
+      <Table
+        title="Distributions that fit the untraced system"
+        rows={rows}
+        columns={["load", "members", "answers", "distribution", "mean, mu or shape", "deviation, sigma or scale", "distance"]}
+      />
     </>
   );
 }
@@ -237,7 +297,16 @@ function Growth({ measured }: { measured: Measured }) {
 function Idle({ measured }: { measured: Measured }) {
   const rows: Cell[][] = measured.idle.map((of): Cell[] => {
     const [title, unit, scale] = METRICS[of.metric] ?? [of.metric, "", 1];
-    return [of.size, of.shape, of.mode, title, (of.points.at(-1)?.[1] ?? 0) / scale, unit, of.fit?.degree ?? null, of.fit?.r2 ?? null];
+    return [
+      of.size,
+      of.shape,
+      of.mode,
+      title,
+      (of.points.at(-1)?.[1] ?? 0) / scale,
+      unit,
+      of.fit?.degree ?? null,
+      of.fit?.r2 ?? null,
+    ];
   });
   if (rows.length === 0) return null;
   return (
@@ -247,8 +316,11 @@ function Idle({ measured }: { measured: Measured }) {
         The lowest degree that explains nine tenths of how they vary. In the BenchCRV text (figure 6) bursts are cubic at 20,000
         members, quadratic at 50,000, and linear at 500,000.
       </p>
-      <Table title="Mean response and idle time as polynomials" rows={rows}
-        columns={["size", "shape", "mode", "quantity", "at size", "unit", "degree", "R²"]} />
+      <Table
+        title="Mean response and idle time as polynomials"
+        rows={rows}
+        columns={["size", "shape", "mode", "quantity", "at size", "unit", "degree", "R²"]}
+      />
     </>
   );
 }
@@ -257,8 +329,14 @@ function Runs({ measured }: { measured: Measured[] }) {
   const rows: Cell[][] = measured.flatMap(({ runs }, index) =>
     runs.map(({ id, status, sound, numbers, reason, trouble }): Cell[] => [
       ...(measured.length > 1 ? [["after", "before"][index]!] : []),
-      id, status, sound === null ? "not known" : sound ? "yes" : "no", numbers.gaps ?? null, numbers.events ?? null,
-      numbers.analysed ?? null, numbers.messages ?? null, [reason, trouble].filter(Boolean).join("; "),
+      id,
+      status,
+      sound === null ? "not known" : sound ? "yes" : "no",
+      numbers.gaps ?? null,
+      numbers.events ?? null,
+      numbers.analysed ?? null,
+      numbers.messages ?? null,
+      [reason, trouble].filter(Boolean).join("; "),
     ]),
   );
   return (
@@ -269,8 +347,21 @@ function Runs({ measured }: { measured: Measured[] }) {
       </p>
       <details>
         <summary>{count(rows.length, "run", "runs")}</summary>
-        <Table title="Runs" rows={rows}
-          columns={[...(measured.length > 1 ? ["experiment"] : []), "run", "status", "sound", "gaps", "events", "analysed", "messages", "why"]} />
+        <Table
+          title="Runs"
+          rows={rows}
+          columns={[
+            ...(measured.length > 1 ? ["experiment"] : []),
+            "run",
+            "status",
+            "sound",
+            "gaps",
+            "events",
+            "analysed",
+            "messages",
+            "why",
+          ]}
+        />
       </details>
     </>
   );

@@ -87,11 +87,25 @@ export interface History {
   unit: "ms" | "place";
   names: string[];
   properties: string[];
-  processes: [name: string, parent: number | null, called: number, born: number | null, ended: number | null, reason: number | null][];
+  processes: [
+    name: string,
+    parent: number | null,
+    called: number,
+    born: number | null,
+    ended: number | null,
+    reason: number | null,
+  ][];
   /** Processes that are told by their number only. */
   groups: [parent: number | null, called: number, count: number, ended: number][];
-  monitors: [process: number | null, property: number, reader: string | null, began: number | null, ended: number | null,
-    verdict: "no" | "yes" | "inconclusive" | null, violations: number][];
+  monitors: [
+    process: number | null,
+    property: number,
+    reader: string | null,
+    began: number | null,
+    ended: number | null,
+    verdict: "no" | "yes" | "inconclusive" | null,
+    violations: number,
+  ][];
   /** Monitors that are not here, and violations of monitors or processes that are not. */
   untold: number;
   left_out: number;

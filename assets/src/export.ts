@@ -11,7 +11,10 @@ export function save(name: string, type: string, text: string) {
 }
 
 export const fileName = (title: string, ending: string) =>
-  `${title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")}.${ending}`;
+  `${title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "")}.${ending}`;
 
 // A spreadsheet takes a text that begins like this for a formula.
 const field = (cell: Cell) => {
@@ -38,8 +41,7 @@ export function svg(chart: SVGElement, title: string, series: { name: string; co
     return getComputedStyle(probe).color;
   };
   for (const element of [own, ...own.querySelectorAll("*")])
-    for (const { name, value } of [...element.attributes])
-      if (value.startsWith("var(")) element.setAttribute(name, resolve(value));
+    for (const { name, value } of [...element.attributes]) if (value.startsWith("var(")) element.setAttribute(name, resolve(value));
   const colors = series.map(({ color }) => resolve(color));
   const [text, page] = [resolve("var(--text)"), resolve("var(--page)")];
   probe.remove();
@@ -53,9 +55,15 @@ export function svg(chart: SVGElement, title: string, series: { name: string; co
   };
   const head = 30 + (series.length > 1 ? 18 * series.length : 0);
   for (const [name, value] of Object.entries({
-    width, height: height + head, viewBox: `0 0 ${width} ${height + head}`, color: text, fill: text,
-    "font-family": "system-ui, sans-serif", "font-size": 12,
-  })) root.setAttribute(name, String(value));
+    width,
+    height: height + head,
+    viewBox: `0 0 ${width} ${height + head}`,
+    color: text,
+    fill: text,
+    "font-family": "system-ui, sans-serif",
+    "font-size": 12,
+  }))
+    root.setAttribute(name, String(value));
   add("rect", { width: "100%", height: "100%", fill: page });
   add("text", { x: 10, y: 20, "font-weight": "bold" }, title);
   if (series.length > 1)

@@ -43,7 +43,8 @@ export function Figure({ title, says, columns, rows, series, draw, beside, below
   useEffect(() => {
     if (width === 0) return;
     const options = draw(width);
-    const chart = Plot.plot({ ...options, width, ...scales(series), figure: false, className: "plot" }) as unknown as SVGElement & Plot.Plot;
+    const chart = Plot.plot({ ...options, width, ...scales(series), figure: false, className: "plot" }) as unknown as SVGElement &
+      Plot.Plot;
     // What Plot would have in a <style> stands in style.css: the policy of the page runs no other.
     for (const style of chart.querySelectorAll("style")) style.remove();
     // An image has one name. Those of its parts are kept to find them by.
@@ -78,8 +79,20 @@ export function Figure({ title, says, columns, rows, series, draw, beside, below
       {below}
       <figcaption id={`${id}-says`}>{says}</figcaption>
       <div class="tools files">
-        <button type="button" onClick={() => save(fileName(title, "svg"), "image/svg+xml",
-          svg(drawn.current!, title, series.map((name, index) => ({ name, color: colorOf(index) }))))}>
+        <button
+          type="button"
+          onClick={() =>
+            save(
+              fileName(title, "svg"),
+              "image/svg+xml",
+              svg(
+                drawn.current!,
+                title,
+                series.map((name, index) => ({ name, color: colorOf(index) })),
+              ),
+            )
+          }
+        >
           SVG<span class="unseen"> of {title}</span>
         </button>
         <button type="button" onClick={() => save(fileName(title, "csv"), "text/csv", csv(columns, rows))}>
@@ -95,9 +108,12 @@ function Legend({ series }: { series: string[] }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const { color, symbol } = scales(series);
-    const legend = Plot.plot({ color, symbol, className: "plot",
-      marks: [Plot.dot(series, { x: series, fill: series, symbol: series })] })
-      .legend("symbol", { fill: "color", className: "legend" })!;
+    const legend = Plot.plot({
+      color,
+      symbol,
+      className: "plot",
+      marks: [Plot.dot(series, { x: series, fill: series, symbol: series })],
+    }).legend("symbol", { fill: "color", className: "legend" })!;
     for (const style of legend.querySelectorAll("style")) style.remove();
     place.current!.replaceChildren(legend);
   }, [series]);
@@ -112,7 +128,11 @@ function Numbers({ title, columns, rows }: { title: string; columns: string[]; r
     <details class="numbers" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Numbers</summary>
       {open && <Table title={title} columns={columns} rows={rows.slice(0, MANY)} />}
-      {open && rows.length > MANY && <p class="faint">The first {MANY} of {rows.length.toLocaleString("en")} rows; CSV has all.</p>}
+      {open && rows.length > MANY && (
+        <p class="faint">
+          The first {MANY} of {rows.length.toLocaleString("en")} rows; CSV has all.
+        </p>
+      )}
     </details>
   );
 }

@@ -37,7 +37,9 @@ export function Page({ report }: { report: Report }) {
             <Course history={report.history} />
           </>
         ) : (
-          <p class="faint">How the run went, and which processes there were, is not known here: it was lost with what was observed.</p>
+          <p class="faint">
+            How the run went, and which processes there were, is not known here: it was lost with what was observed.
+          </p>
         )}
       </main>
     </>

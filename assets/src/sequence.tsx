@@ -25,10 +25,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
   const [zoom, setZoom] = useState(WHOLE);
   const id = useId();
   const list = useRef<HTMLUListElement>(null);
-  const rows = useMemo(
-    () => steps.filter((step) => !parties(step).some((party) => hidden.has(party))),
-    [steps, hidden],
-  );
+  const rows = useMemo(() => steps.filter((step) => !parties(step).some((party) => hidden.has(party))), [steps, hidden]);
   const drawn = shards.map((_, lane) => lane).filter((lane) => !hidden.has(lane));
   const pitch = pitchOf(drawn.length);
   const place = (lane: number) => pitch * (drawn.indexOf(lane) + 0.5);
@@ -46,8 +43,13 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
   };
   const zoomed = (to: number) => setZoom(Math.min(Math.max(to, 0), ZOOMS.length - 1));
   const keys: Record<string, () => void> = {
-    ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1),
-    "+": () => zoomed(zoom + 1), "-": () => zoomed(zoom - 1), "0": () => zoomed(WHOLE),
+    ArrowDown: () => go(at + 1),
+    ArrowUp: () => go(at - 1),
+    Home: () => go(0),
+    End: () => go(rows.length - 1),
+    "+": () => zoomed(zoom + 1),
+    "-": () => zoomed(zoom - 1),
+    "0": () => zoomed(WHOLE),
   };
   const width = drawn.length * pitch;
 
@@ -77,9 +79,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
           </span>
         </fieldset>
       )}
-      {skipped > 0 && (
-        <p class="faint">{count(skipped, "earlier event is not shown", "earlier events are not shown")}.</p>
-      )}
+      {skipped > 0 && <p class="faint">{count(skipped, "earlier event is not shown", "earlier events are not shown")}.</p>}
       <p class="tools zoom">
         <button type="button" disabled={zoom === 0} onClick={() => zoomed(zoom - 1)}>
           Zoom out

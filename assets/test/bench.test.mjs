@@ -13,10 +13,22 @@ before(launch);
 after(close);
 before(() => {
   const experiment = join(work, "tiny.json");
-  writeFileSync(experiment, JSON.stringify({
-    name: "tiny", about, model: { w: 20, t: 4, period_ms: 75 }, modes: ["untraced", "inline"], analyses: ["none", "sequence"],
-    shapes: ["steady", "burst"], steps: [40, 80], repetitions: 1, warmup: 0, interval_ms: 30, papers: "high",
-  }));
+  writeFileSync(
+    experiment,
+    JSON.stringify({
+      name: "tiny",
+      about,
+      model: { w: 20, t: 4, period_ms: 75 },
+      modes: ["untraced", "inline"],
+      analyses: ["none", "sequence"],
+      shapes: ["steady", "burst"],
+      steps: [40, 80],
+      repetitions: 1,
+      warmup: 0,
+      interval_ms: 30,
+      papers: "high",
+    }),
+  );
   witness(0, "bench", experiment, "-o", folder);
 });
 
@@ -30,13 +42,17 @@ function report(into, ...words) {
 /** Every figure has its marks, and none of them stands at what is no number. */
 async function drawn(page, titles = usual) {
   await page.locator("details.more > summary").click();
-  await page.waitForFunction(() => document.querySelectorAll(".drawing > svg").length === document.querySelectorAll("figure.figure").length);
-  const found = await page.evaluate(() => [...document.querySelectorAll("figure.figure")].map((figure) => ({
-    title: figure.querySelector("h3").textContent,
-    name: figure.querySelector(".drawing > svg[role=img]").getAttribute("aria-labelledby") === figure.querySelector("h3").id,
-    marks: figure.querySelectorAll(".line path, .dot path, .rect rect, .bar rect").length,
-    wrong: /NaN|undefined|Infinity/.test(figure.querySelector(".drawing").innerHTML),
-  })));
+  await page.waitForFunction(
+    () => document.querySelectorAll(".drawing > svg").length === document.querySelectorAll("figure.figure").length,
+  );
+  const found = await page.evaluate(() =>
+    [...document.querySelectorAll("figure.figure")].map((figure) => ({
+      title: figure.querySelector("h3").textContent,
+      name: figure.querySelector(".drawing > svg[role=img]").getAttribute("aria-labelledby") === figure.querySelector("h3").id,
+      marks: figure.querySelectorAll(".line path, .dot path, .rect rect, .bar rect").length,
+      wrong: /NaN|undefined|Infinity/.test(figure.querySelector(".drawing").innerHTML),
+    })),
+  );
   for (const title of titles) {
     const figure = found.find((figure) => figure.title === title);
     assert.ok(figure && figure.name && figure.marks > 0 && !figure.wrong, `${title}: ${JSON.stringify(figure)}`);
@@ -44,10 +60,25 @@ async function drawn(page, titles = usual) {
 }
 
 const usual = [
-  "Load shapes", "Mean response time", "Memory", "Scheduler utilisation", "Duration", "Instrumentation against monitoring",
-  "How far monitors fall behind", "Median response time", "Response time, 99th percentile", "Peak memory",
-  "Time until all monitors are done", "Processor time", "Lag of creation", "Messages over time", "Memory over time",
-  "Scheduler utilisation over time", "Load of each scheduler", "Distribution of response times", "Mean response time of the untraced system",
+  "Load shapes",
+  "Mean response time",
+  "Memory",
+  "Scheduler utilisation",
+  "Duration",
+  "Instrumentation against monitoring",
+  "How far monitors fall behind",
+  "Median response time",
+  "Response time, 99th percentile",
+  "Peak memory",
+  "Time until all monitors are done",
+  "Processor time",
+  "Lag of creation",
+  "Messages over time",
+  "Memory over time",
+  "Scheduler utilisation over time",
+  "Load of each scheduler",
+  "Distribution of response times",
+  "Mean response time of the untraced system",
 ];
 
 test("what a benchmark has measured is drawn", async () => {
@@ -63,7 +94,9 @@ test("what a benchmark has measured is drawn", async () => {
       assert.match(await rows.nth(0).textContent(), /^steady80untraced\d/);
       assert.match(await rows.nth(5).textContent(), /^burst80inline, sequence[+\u2212]?\d/);
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
-      await page.waitForFunction(() => document.querySelectorAll(".numbers table").length === document.querySelectorAll(".numbers").length);
+      await page.waitForFunction(
+        () => document.querySelectorAll(".numbers table").length === document.querySelectorAll(".numbers").length,
+      );
       assert.equal(await page.getByRole("region", { name: "Runs", exact: true }).locator("tbody tr").count(), 12);
       const width = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(width <= 0, `the page is ${width} pixels too wide`);
@@ -83,7 +116,10 @@ test("figures are saved as SVG and CSV", async () => {
   const file = report("tiny-files", folder);
   await open(file, looks.dark, async (page, wrong) => {
     const saved = async (button) => {
-      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: button, exact: true }).click()]);
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: button, exact: true }).click(),
+      ]);
       return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
     };
     await page.getByRole("img", { name: "Memory", exact: true }).waitFor();
@@ -108,11 +144,20 @@ test("figures are saved as SVG and CSV", async () => {
     const alone = join(work, svg.name);
     writeFileSync(alone, svg.text);
     // What is saved is no request to anybody.
-    assert.ok(wrong.every((text) => text.startsWith("blob:")), wrong.join());
+    assert.ok(
+      wrong.every((text) => text.startsWith("blob:")),
+      wrong.join(),
+    );
     wrong.length = 0;
     const other = await page.context().newPage();
     await other.goto(`file://${alone}`);
-    assert.equal(await other.locator("text").filter({ hasText: /^Memory$/ }).count(), 1);
+    assert.equal(
+      await other
+        .locator("text")
+        .filter({ hasText: /^Memory$/ })
+        .count(),
+      1,
+    );
     writeFileSync(`${alone}.html`, `<img src="${svg.name}">`);
     await other.goto(`file://${alone}.html`);
     assert.ok((await other.locator("img").evaluate((image) => image.naturalWidth)) > 300);
@@ -123,20 +168,37 @@ test("figures are saved as SVG and CSV", async () => {
 test("what the papers have besides is drawn from an experiment that measures it", async () => {
   const experiment = join(work, "besides.json");
   const [besides, sizes] = [join(work, "besides"), [30, 60]];
-  writeFileSync(experiment, JSON.stringify({
-    name: "besides", model: { w: 20, t: 2, period_ms: 75 }, modes: ["untraced", "outline_evm"], analyses: ["idle_time"],
-    shapes: ["steady"], steps: { sizes, count: 2 }, repetitions: 3, warmup: 0, interval_ms: 10,
-  }));
+  writeFileSync(
+    experiment,
+    JSON.stringify({
+      name: "besides",
+      model: { w: 20, t: 2, period_ms: 75 },
+      modes: ["untraced", "outline_evm"],
+      analyses: ["idle_time"],
+      shapes: ["steady"],
+      steps: { sizes, count: 2 },
+      repetitions: 3,
+      warmup: 0,
+      interval_ms: 10,
+    }),
+  );
   witness(0, "bench", experiment, "-o", besides);
   await open(report("besides-report", besides), looks.light, async (page) => {
     await drawn(page, ["Tracers over time", "Mean idle time", "How much repetitions differ"]);
-    for (const [title, most] of [["Growth with the load", 12], ["Distributions that fit the untraced system", 4], ["Mean response and idle time as polynomials", 8]]) {
+    for (const [title, most] of [
+      ["Growth with the load", 12],
+      ["Distributions that fit the untraced system", 4],
+      ["Mean response and idle time as polynomials", 8],
+    ]) {
       const rows = page.getByRole("region", { name: title, exact: true }).locator("tbody tr");
       const count = await rows.count();
       assert.ok(count > 0 && count <= most, `${title}: ${count} rows`);
       for (const text of await rows.allTextContents()) assert.doesNotMatch(text, /NaN|undefined|Infinity/);
     }
-    const sizesShown = await page.getByRole("region", { name: "Mean response and idle time as polynomials", exact: true }).locator("tbody td:first-child").allTextContents();
+    const sizesShown = await page
+      .getByRole("region", { name: "Mean response and idle time as polynomials", exact: true })
+      .locator("tbody td:first-child")
+      .allTextContents();
     assert.deepEqual([...new Set(sizesShown)], sizes.map(String));
     await accessible(page);
     await picture(page, "bench-besides");
@@ -155,8 +217,11 @@ function copy(name, factor) {
     fields[columns.indexOf("system_memory_mean")] *= factor;
     return fields;
   });
-  const again = changed.map((fields) => fields.map((field, index) =>
-    columns[index] === "id" ? field.replace(/1$/, "2") : columns[index] === "repetition" ? "2" : field));
+  const again = changed.map((fields) =>
+    fields.map((field, index) =>
+      columns[index] === "id" ? field.replace(/1$/, "2") : columns[index] === "repetition" ? "2" : field,
+    ),
+  );
   for (const kind of ["samples", "responses"])
     for (const [id] of changed) cpSync(join(to, kind, `${id}.csv`), join(to, kind, `${id.replace(/1$/, "2")}.csv`));
   writeFileSync(results, [header, ...changed, ...again].map(String).join("\n") + "\n");
@@ -177,7 +242,8 @@ test("two benchmarks are compared", async () => {
     await picture(page, "bench-comparison");
   });
   await open(report("same-report", same, "--against", same), looks.light, async (page) =>
-    assert.match(await page.textContent("#changes ~ p"), /Nothing has changed by more than repetitions differ/));
+    assert.match(await page.textContent("#changes ~ p"), /Nothing has changed by more than repetitions differ/),
+  );
 });
 
 test("a folder that is none of a benchmark, or is damaged, is refused", () => {
@@ -188,8 +254,16 @@ test("a folder that is none of a benchmark, or is damaged, is refused", () => {
   for (const [name, text, wrong] of [
     ["results.csv", "id,begun\n", /results\.csv: line 1/],
     ["experiment.json", "{", /experiment\.json: /],
-    ["samples/burst.80.untraced.none.r1.csv", "time_ms,window\nx,y\n", /samples\/burst\.80\.untraced\.none\.r1\.csv: is not one that/],
-    ["responses/burst.80.untraced.none.r1.csv", "low_ns,high_ns,count\nx,y,z\n", /responses\/burst\.80\.untraced\.none\.r1\.csv: is not/],
+    [
+      "samples/burst.80.untraced.none.r1.csv",
+      "time_ms,window\nx,y\n",
+      /samples\/burst\.80\.untraced\.none\.r1\.csv: is not one that/,
+    ],
+    [
+      "responses/burst.80.untraced.none.r1.csv",
+      "low_ns,high_ns,count\nx,y,z\n",
+      /responses\/burst\.80\.untraced\.none\.r1\.csv: is not/,
+    ],
     ["platform.json", "{}", /platform\.json: is not one/],
   ]) {
     const to = join(work, `damaged-${name.replaceAll("/", "-")}`);

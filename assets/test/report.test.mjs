@@ -110,9 +110,17 @@ test("a violation that no event but the end decides", async () => {
   const spec = join(work, "ends.hml");
   const log = join(work, "ends.log");
   writeFileSync(spec, "stops: with calc_server:loop(_) over _ ? _ check <_ ? {_, {add, A, _}}> <_ ? {stop, A}> tt.\n");
-  writeFileSync(log, ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
-    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})", "recv(<0.2.0>,<0.3.0>,{<0.3.0>,{add,7,1}})", "exit(<0.2.0>,normal)",
-    "exit(<0.1.0>,normal)"].join("\n") + "\n");
+  writeFileSync(
+    log,
+    [
+      "init(<0.1.0>,_,{demo,main,[]})",
+      "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
+      "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})",
+      "recv(<0.2.0>,<0.3.0>,{<0.3.0>,{add,7,1}})",
+      "exit(<0.2.0>,normal)",
+      "exit(<0.1.0>,normal)",
+    ].join("\n") + "\n",
+  );
   const file = run(1, "ends", "check", "--spec", spec, log);
   await open(file, looks.light, async (page) => {
     assert.match(await page.textContent(".place > summary"), /this should have happened: _ \? \{stop, A\}/);
@@ -151,13 +159,19 @@ test("what is recorded and what is replayed have their reports", async () => {
   const spec = ["--spec", "examples/calculator/sum.hml"];
   const recorded = run(1, "recorded", "record", "--pa", calculator(), ...spec, "-o", recording, "calculator_demo:main(buggy)");
   const replayed = run(1, "replayed", "replay", ...spec, recording);
-  for (const [file, subject] of [[recorded, /^recorded in .*calculator\.rec$/], [replayed, /^replay of .*calculator\.rec$/]])
+  for (const [file, subject] of [
+    [recorded, /^recorded in .*calculator\.rec$/],
+    [replayed, /^replay of .*calculator\.rec$/],
+  ])
     await open(file, looks.light, async (page) => {
       assert.match(await page.textContent(".verdict code"), subject);
       assert.equal(await page.textContent("#violations"), "1 violation");
       assert.equal(await page.locator("[role=option]").count(), 7);
       assert.match(await page.textContent(".tree [aria-selected=true]"), /1 violation, <.*> calc_server:loop\/1$/);
-      assert.match(await page.textContent(".processes .details"), /spawned by <.*>.*ended at .*, normally; 0 children.*violated: answer_is_the_sum/);
+      assert.match(
+        await page.textContent(".processes .details"),
+        /spawned by <.*>.*ended at .*, normally; 0 children.*violated: answer_is_the_sum/,
+      );
       await page.locator(".processes .plot .bar rect").nth(2).waitFor({ state: "attached" });
       await accessible(page);
     });
@@ -168,8 +182,11 @@ test("what is recorded and what is replayed have their reports", async () => {
 test("the course of a run is drawn, and asking for it is not part of it", async () => {
   const code = calculator();
   const system = join(work, "course.erl");
-  writeFileSync(system, `-module(course).\n-export([main/1]).\nmain(N) ->\n
-    [begin calculator_demo:main(correct), timer:sleep(60) end || _ <- lists:seq(1, N)].\n`);
+  writeFileSync(
+    system,
+    `-module(course).\n-export([main/1]).\nmain(N) ->\n
+    [begin calculator_demo:main(correct), timer:sleep(60) end || _ <- lists:seq(1, N)].\n`,
+  );
   execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" "$1"', code, system], { cwd: root });
   const file = run(0, "course", ...options(code), "course:main(12)");
   await open(file, looks.light, async (page) => {
@@ -195,7 +212,10 @@ test("the tree of processes, of which thousands stand in a row", async () => {
       const details = page.locator(".processes .details");
       // The way to the first violation is open, and nothing else that is long.
       assert.match(await selected.textContent(), /^✗ 1 violation, <.*> calc_server:loop\/1$/);
-      assert.match(await details.textContent(), /Born at .* ms; ended at .* ms, killed; 0 children\.violated: answer_is_the_sum .*, read by </);
+      assert.match(
+        await details.textContent(),
+        /Born at .* ms; ended at .* ms, killed; 0 children\.violated: answer_is_the_sum .*, read by </,
+      );
       const rows = tree.getByRole("treeitem");
       assert.ok((await rows.count()) < 40);
       const many = tree.getByRole("treeitem", { name: "calc_server:loop/1 × 1,100" });
@@ -236,8 +256,13 @@ test("the tree of processes, of which thousands stand in a row", async () => {
       assert.match(await selected.textContent(), /calc_server:loop\/1$/);
       await details.getByRole("button").click();
       assert.match(await selected.textContent(), /crowd:team\/1$/);
-      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV of Processes" }).first().click()]);
-      const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n");
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "CSV of Processes" }).first().click(),
+      ]);
+      const lines = readFileSync(await download.path(), "utf8")
+        .trim()
+        .split("\r\n");
       assert.equal(lines.filter((line) => /,violated,/.test(line)).length, 2);
       assert.equal(lines.filter((line) => /,crowd:team\/1,.*,normal,/.test(line)).length, 3);
     });
@@ -248,14 +273,17 @@ test("the tree of processes, of which thousands stand in a row", async () => {
 });
 
 test("what a system says is text", async () => {
-  const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "]]>", "<!--", '"\\\'`${alert(3)}'];
+  const hostile = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "]]>", "<!--", "\"\\'`${alert(3)}"];
   const log = join(work, "hostile.log");
   const text = (string) => `[${[...string].map((char) => char.codePointAt(0)).join(",")}]`;
   const messages = [...hostile.map(text), "<<226,128,168,27,91,51,49,109,226,128,174>>", "[8232,8233,8238,27,0]"];
   answers(log, 1, () => `[${messages.join(",")}, <<"${"x".repeat(500_000)}">>]`);
   const spec = join(work, "<b>&amp;.hml");
-  writeFileSync(spec, "'</script><i>': with calc_server:loop(_)\n" +
-    'check [_ <- _, _] [_ ? _] [_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}] ff.\n');
+  writeFileSync(
+    spec,
+    "'</script><i>': with calc_server:loop(_)\n" +
+      'check [_ <- _, _] [_ ? _] [_ : _ ! {ok, ["</script><script>alert(1)</script>" | _]}] ff.\n',
+  );
   const file = run(1, "hostile", "check", "--spec", spec, log);
   assert.ok(statSync(file).size < 450_000); // the page itself has 320,000
   await open(file, looks.light, async (page) => {
@@ -276,7 +304,10 @@ test("what a system says is text", async () => {
       document.body.append(script);
       document.body.insertAdjacentHTML("beforeend", "<button id=inline onclick='globalThis.ran = true'>x</button>");
       document.getElementById("inline").click();
-      const fetched = await fetch("data:,x").then(() => true, () => false);
+      const fetched = await fetch("data:,x").then(
+        () => true,
+        () => false,
+      );
       return globalThis.ran === true || fetched;
     });
     assert.equal(ran, false);
@@ -307,13 +338,17 @@ test("thousands of violations, of which some are looked for", async () => {
 
 test("processes are left out of the diagram, and come back", async () => {
   const log = join(work, "shards.log");
-  const events = ["init(<0.1.0>,_,{demo,main,[]})", "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
-    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})"];
-  for (const [client, sum] of [[3, 2], [4, 2], [5, 3]])
-    events.push(
-      `recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`,
-      `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`,
-    );
+  const events = [
+    "init(<0.1.0>,_,{demo,main,[]})",
+    "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
+    "init(<0.2.0>,<0.1.0>,{calc_server,loop,[x]})",
+  ];
+  for (const [client, sum] of [
+    [3, 2],
+    [4, 2],
+    [5, 3],
+  ])
+    events.push(`recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`, `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`);
   writeFileSync(log, events.join("\n") + "\n");
   const file = run(1, "shards", "check", "--spec", "examples/calculator/sum.hml", log);
   for (const [name, look] of Object.entries(looks)) {
@@ -340,7 +375,10 @@ test("processes are left out of the diagram, and come back", async () => {
 async function zooms(page, rows) {
   const width = async () => (await rows.first().locator("svg").boundingBox()).width;
   const is = async (percent, times) => {
-    await page.locator(".zoom [role=status]").filter({ hasText: `${percent} %` }).waitFor();
+    await page
+      .locator(".zoom [role=status]")
+      .filter({ hasText: `${percent} %` })
+      .waitFor();
     assert.ok(Math.abs((await width()) - whole * times) < 2, `${percent} %: ${await width()} of ${whole}`);
   };
   const whole = await width();

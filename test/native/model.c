@@ -115,8 +115,8 @@ static bool may_refuse(size_t used, size_t more, size_t limit, size_t slack)
 
 static size_t some_bytes(uint8_t choice)
 {
-    static const size_t sizes[] = {0, 1, 8, 64, 200, 1000, 2048, 4096, 10000, 30000, 100000, 1000000, (size_t)1 << 40,
-                                   SIZE_MAX / 2, SIZE_MAX - 64, SIZE_MAX};
+    static const size_t sizes[] = {
+        0, 1, 8, 64, 200, 1000, 2048, 4096, 10000, 30000, 100000, 1000000, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX - 64, SIZE_MAX};
     return sizes[choice % (sizeof sizes / sizeof *sizes)];
 }
 
@@ -330,10 +330,20 @@ static void step(input *in, uint32_t number)
         return;
     }
     switch (what % 20u) {
-    case 8: case 9: case 10: op_take(m, consumer, false); break;
-    case 11: op_take(m, consumer, true); break;
-    case 12: op_tick(how % 4u); break;
-    case 13: op_tick(how % 4u); break;
+    case 8:
+    case 9:
+    case 10:
+        op_take(m, consumer, false);
+        break;
+    case 11:
+        op_take(m, consumer, true);
+        break;
+    case 12:
+        op_tick(how % 4u);
+        break;
+    case 13:
+        op_tick(how % 4u);
+        break;
     case 14:
         if (m->members > 0 && m->members < 5)
             op_join(m);
@@ -360,7 +370,9 @@ static void step(input *in, uint32_t number)
         if (how % 4u == 0 && m->handle)
             op_release(m);
         break;
-    case 19: op_outside(some_bytes(how)); break;
+    case 19:
+        op_outside(some_bytes(how));
+        break;
     default:
         /* Mostly events of ordinary size. */
         if (m->count < MOST_EVENTS)

@@ -266,8 +266,8 @@ static uint8_t item_byte(uint64_t number, uint64_t at)
 
 static entry next_of(uint64_t *seed)
 {
-    static const unsigned kinds[] = {WR_FROM, WR_FROM, WR_FROM, WR_FROM, WR_FROM, WR_FROM, WR_TIMEOUT, WR_TIMEOUT,
-                                     WR_CONTENT, WR_RESULT, WR_RESULT, WR_RAISE, WR_MARK};
+    static const unsigned kinds[] = {WR_FROM,    WR_FROM,    WR_FROM,   WR_FROM,   WR_FROM,  WR_FROM, WR_TIMEOUT,
+                                     WR_TIMEOUT, WR_CONTENT, WR_RESULT, WR_RESULT, WR_RAISE, WR_MARK};
     entry e = {.kind = kinds[random_below(seed, sizeof kinds / sizeof *kinds)]};
     uint64_t dice = random_next(seed);
     switch (e.kind) {
@@ -863,29 +863,28 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
         did(&taken, id, work.deeds[id].seed, work.deeds[id].steps, work.deeds[id].ended);
         steps += work.deeds[id].steps;
     }
-    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps,
-           taken.taken);
+    printf("record: %" PRIu64 " processes, %" PRIu64 " steps, %" PRIu64 " bytes under threads\n", born, steps, taken.taken);
     free(work.deeds);
     closed(work.recorder);
 }
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-#define TESTS(X)                                                                                                       \
-    X(a_child_has_the_id_that_its_parent_asked_for)                                                                    \
-    X(a_spawn_that_failed_leaves_its_id_to_the_next_one)                                                               \
-    X(a_child_that_was_not_announced_is_recorded_and_must_be_verified)                                                 \
-    X(children_of_those_outside_are_outside_unless_announced)                                                          \
-    X(an_end_that_was_not_reported_is_none)                                                                            \
-    X(memory_of_those_that_ended_is_used_again)                                                                        \
-    X(there_is_an_end_of_ids)                                                                                          \
-    X(runs_take_few_bytes)                                                                                             \
-    X(entries_are_those_that_were_recorded)                                                                            \
-    X(a_recording_without_room_ends_and_keeps_what_it_has)                                                             \
-    X(a_flush_that_ends_the_recording_hands_over_what_there_is)                                                        \
-    X(without_memory_it_ends)                                                                                          \
-    X(data_and_births_are_taken_before_their_entries)                                                                  \
-    X(what_the_writer_has_is_charged_until_it_comes_again)                                                             \
+#define TESTS(X)                                                                                                                   \
+    X(a_child_has_the_id_that_its_parent_asked_for)                                                                                \
+    X(a_spawn_that_failed_leaves_its_id_to_the_next_one)                                                                           \
+    X(a_child_that_was_not_announced_is_recorded_and_must_be_verified)                                                             \
+    X(children_of_those_outside_are_outside_unless_announced)                                                                      \
+    X(an_end_that_was_not_reported_is_none)                                                                                        \
+    X(memory_of_those_that_ended_is_used_again)                                                                                    \
+    X(there_is_an_end_of_ids)                                                                                                      \
+    X(runs_take_few_bytes)                                                                                                         \
+    X(entries_are_those_that_were_recorded)                                                                                        \
+    X(a_recording_without_room_ends_and_keeps_what_it_has)                                                                         \
+    X(a_flush_that_ends_the_recording_hands_over_what_there_is)                                                                    \
+    X(without_memory_it_ends)                                                                                                      \
+    X(data_and_births_are_taken_before_their_entries)                                                                              \
+    X(what_the_writer_has_is_charged_until_it_comes_again)                                                                         \
     X(it_can_begin_again)
 
 static const struct {

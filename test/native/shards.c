@@ -644,10 +644,15 @@ static uint64_t round_of(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static void (*const steps[])(void) = {
-        entries_come_back, a_lane_takes_in_order, a_lane_is_told_of_enough_or_by_the_timer, a_birth_is_no_part_of_a_gap,
-        what_a_lane_has_in_hand_is_charged, who_has_left_is_not_named, a_partition_moves_out, a_consumer_has_a_successor,
-        what_is_left_of_a_lane_is_freed};
+    static void (*const steps[])(void) = {entries_come_back,
+                                          a_lane_takes_in_order,
+                                          a_lane_is_told_of_enough_or_by_the_timer,
+                                          a_birth_is_no_part_of_a_gap,
+                                          what_a_lane_has_in_hand_is_charged,
+                                          who_has_left_is_not_named,
+                                          a_partition_moves_out,
+                                          a_consumer_has_a_successor,
+                                          what_is_left_of_a_lane_is_freed};
     static char name[80];
     test_name = name;
     wn_budget_init(&births, SIZE_MAX);

@@ -156,7 +156,9 @@ static void insert(const writer *w)
 
 static writer member(part *p, uint32_t number, uint64_t *random)
 {
-    return (writer){.part = p, .number = number, .left = random_below(random, MOST_EVENTS),
+    return (writer){.part = p,
+                    .number = number,
+                    .left = random_below(random, MOST_EVENTS),
                     .process = ((uintptr_t)(p - world.parts) * PROCESSES + number) << 4 | 3};
 }
 
@@ -477,7 +479,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < WRITERS + PARTS + 1; i++)
         pthread_join(threads[i], NULL);
     printf("stress: %" PRIu64 " rounds, %" PRIu64 " events taken; %" PRIu64 " complete, %" PRIu64 " stopped, %" PRIu64
-           " with a gap, %" PRIu64 " unread: passed\n", seed - first, events, ends[WN_COMPLETE], ends[WN_STOPPED],
-           ends[WN_GAP], ends[WN_OPEN]);
+           " with a gap, %" PRIu64 " unread: passed\n",
+           seed - first, events, ends[WN_COMPLETE], ends[WN_STOPPED], ends[WN_GAP], ends[WN_OPEN]);
     return 0;
 }

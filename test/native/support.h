@@ -18,8 +18,8 @@ static inline void check_equal(const char *file, int line, const char *what, uin
 {
     if (found == expected)
         return;
-    fprintf(stderr, "%s:%d: %s: %s is %" PRIu64 " and should be %" PRIu64 "%s%s\n", file, line, test_name, what, found,
-            expected, doing[0] ? ", at " : "", doing);
+    fprintf(stderr, "%s:%d: %s: %s is %" PRIu64 " and should be %" PRIu64 "%s%s\n", file, line, test_name, what, found, expected,
+            doing[0] ? ", at " : "", doing);
     abort();
 }
 
@@ -116,12 +116,12 @@ static inline outcome add_failing(wn_partition *partition, size_t bytes)
     return outcome_of(true, todo, consumer);
 }
 
-#define ENDING(name)                                                                                                   \
-    static inline outcome name(wn_partition *partition)                                                                \
-    {                                                                                                                  \
-        uintptr_t consumer = NOBODY;                                                                                   \
-        unsigned todo = wn_partition_##name(partition, &consumer);                                                     \
-        return outcome_of(true, todo, consumer);                                                                       \
+#define ENDING(name)                                                                                                               \
+    static inline outcome name(wn_partition *partition)                                                                            \
+    {                                                                                                                              \
+        uintptr_t consumer = NOBODY;                                                                                               \
+        unsigned todo = wn_partition_##name(partition, &consumer);                                                                 \
+        return outcome_of(true, todo, consumer);                                                                                   \
     }
 ENDING(leave)
 ENDING(stop)

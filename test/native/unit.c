@@ -675,7 +675,8 @@ static void names_are_those_of_the_patterns(void)
             bool at_all = wild > 0 && random_below(&seed, 4) == 0;
             patterns[i] = (wn_pattern){.module = (1 + random_below(&seed, range)) << 6,
                                        .function = (1 + random_below(&seed, range)) << 6,
-                                       .arity = (int)random_below(&seed, 4), .group = random_below(&seed, 4) == 0,
+                                       .arity = (int)random_below(&seed, 4),
+                                       .group = random_below(&seed, 4) == 0,
                                        .apart = random_below(&seed, 4) == 0};
             if (at_all && random_below(&seed, 2))
                 patterns[i].module = 0;
@@ -719,37 +720,37 @@ static void names_are_those_of_the_patterns(void)
 
 /* --------------------------------------------------------------------------------- */
 
-#define TESTS(X)                                                                                                       \
-    X(a_lock_can_be_taken_again)                                                                                       \
-    X(a_budget_is_a_hard_bound)                                                                                        \
-    X(the_last_member_completes)                                                                                       \
-    X(stop_ends)                                                                                                       \
-    X(an_end_without_events_is_taken)                                                                                  \
-    X(an_end_is_taken_by_a_consumer_that_comes_later)                                                                  \
-    X(the_bound_of_a_partition_is_a_gap)                                                                               \
-    X(an_event_that_never_fits_is_a_gap)                                                                               \
-    X(without_bounds_only_the_impossible_is_a_gap)                                                                     \
-    X(what_is_taken_is_given_back_when_the_consumer_returns)                                                           \
-    X(a_gap_of_one_partition_makes_room_for_others)                                                                    \
-    X(an_event_that_cannot_be_made_is_a_gap)                                                                           \
-    X(a_lost_event_is_a_gap)                                                                                           \
-    X(unread_in_every_state)                                                                                           \
-    X(only_its_consumer_abandons_a_partition)                                                                          \
-    X(a_consumer_is_told_when_a_batch_is_full)                                                                         \
-    X(a_consumer_is_told_again_only_after_it_has_taken)                                                                \
-    X(nobody_is_told_before_there_is_a_consumer)                                                                       \
-    X(the_last_to_take_is_the_consumer)                                                                                \
-    X(events_are_counted_when_they_are_taken)                                                                          \
-    X(the_timer_is_woken_once_and_rests_again)                                                                         \
-    X(the_timer_tells_of_what_is_old_enough)                                                                           \
-    X(a_consumer_that_comes_while_the_timer_rests_is_told)                                                             \
-    X(the_last_reference_frees_what_is_buffered)                                                                       \
-    X(a_drained_hub_keeps_nothing)                                                                                     \
-    X(a_partition_wants_what_its_consumer_wants)                                                                       \
-    X(tracees_are_found_until_they_are_removed)                                                                        \
-    X(a_fresh_partition_has_room_for_an_entry)                                                                         \
-    X(tracees_are_spread_over_the_slots)                                                                               \
-    X(nothing_is_named_without_patterns)                                                                               \
+#define TESTS(X)                                                                                                                   \
+    X(a_lock_can_be_taken_again)                                                                                                   \
+    X(a_budget_is_a_hard_bound)                                                                                                    \
+    X(the_last_member_completes)                                                                                                   \
+    X(stop_ends)                                                                                                                   \
+    X(an_end_without_events_is_taken)                                                                                              \
+    X(an_end_is_taken_by_a_consumer_that_comes_later)                                                                              \
+    X(the_bound_of_a_partition_is_a_gap)                                                                                           \
+    X(an_event_that_never_fits_is_a_gap)                                                                                           \
+    X(without_bounds_only_the_impossible_is_a_gap)                                                                                 \
+    X(what_is_taken_is_given_back_when_the_consumer_returns)                                                                       \
+    X(a_gap_of_one_partition_makes_room_for_others)                                                                                \
+    X(an_event_that_cannot_be_made_is_a_gap)                                                                                       \
+    X(a_lost_event_is_a_gap)                                                                                                       \
+    X(unread_in_every_state)                                                                                                       \
+    X(only_its_consumer_abandons_a_partition)                                                                                      \
+    X(a_consumer_is_told_when_a_batch_is_full)                                                                                     \
+    X(a_consumer_is_told_again_only_after_it_has_taken)                                                                            \
+    X(nobody_is_told_before_there_is_a_consumer)                                                                                   \
+    X(the_last_to_take_is_the_consumer)                                                                                            \
+    X(events_are_counted_when_they_are_taken)                                                                                      \
+    X(the_timer_is_woken_once_and_rests_again)                                                                                     \
+    X(the_timer_tells_of_what_is_old_enough)                                                                                       \
+    X(a_consumer_that_comes_while_the_timer_rests_is_told)                                                                         \
+    X(the_last_reference_frees_what_is_buffered)                                                                                   \
+    X(a_drained_hub_keeps_nothing)                                                                                                 \
+    X(a_partition_wants_what_its_consumer_wants)                                                                                   \
+    X(tracees_are_found_until_they_are_removed)                                                                                    \
+    X(a_fresh_partition_has_room_for_an_entry)                                                                                     \
+    X(tracees_are_spread_over_the_slots)                                                                                           \
+    X(nothing_is_named_without_patterns)                                                                                           \
     X(names_are_those_of_the_patterns)
 
 static const struct {
