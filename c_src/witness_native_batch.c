@@ -1,14 +1,12 @@
 #include "witness_native_batch.h"
-#include "witness_native_buffer.h"
-#include "witness_native_memory.h"
-#include "witness_native_terms.h"
+
+#include "witness_native_atoms.h"
+#include "witness_shared_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 atomic_int_fast64_t wn_count_batches;
-
-extern ERL_NIF_TERM am_fork, am_undefined;
 
 /* An entry: its length with its form, the time if it has one, and slots with their objects. */
 enum { FIVE, FOUR, ITEM, FORM = 3, TIMED = 4, BIRTH = 8, FORM_BITS = 4 };
@@ -25,7 +23,7 @@ static size_t length_of(uintptr_t first)
     return first >> FORM_BITS;
 }
 
-static void closed(wn_code *code, unsigned form)
+static void write_head(wn_code *code, unsigned form)
 {
     code->words[0] = (ERL_NIF_TERM)code->count << FORM_BITS | form;
 }
@@ -43,7 +41,7 @@ bool wn_event_write(ErlNifEnv *env, wn_code *code, const wn_event *event)
     wn_code_word(code, event->term);
     if (!wn_code_slots(env, code, SLOTS(form)))
         return false;
-    closed(code, form);
+    write_head(code, form);
     return true;
 }
 
@@ -70,7 +68,7 @@ ErlNifEnv *wn_batch_env(wn_partition *partition)
 }
 
 /* Puts the event into a new block. */
-static uintptr_t *put_next(wn_partition *partition, size_t words)
+static uintptr_t *append_to_new_block(wn_partition *partition, size_t words)
 {
     wn_buffer *buffer = batch_of(partition);
     if (!buffer)
@@ -82,13 +80,13 @@ static uintptr_t *put_next(wn_partition *partition, size_t words)
 }
 
 /* For most events the buffer itself, and the head of its last block, are not read: they are not in the cache. */
-static uintptr_t *put(wn_partition *partition, const wn_code *code)
+static uintptr_t *append(wn_partition *partition, const wn_code *code)
 {
     uintptr_t *entry = partition->at;
     if (code->count <= partition->left) {
         partition->at += code->count;
         partition->left -= code->count;
-    } else if (!(entry = put_next(partition, code->count))) {
+    } else if (!(entry = append_to_new_block(partition, code->count))) {
         return NULL;
     }
     memcpy(entry, code->words, code->count * sizeof *entry);
@@ -99,7 +97,7 @@ bool wn_batch_add(wn_partition *partition, const wn_code *code)
 {
     if (code->others > 0 && !wn_batch_env(partition))
         return false;
-    uintptr_t *entry = put(partition, code);
+    uintptr_t *entry = append(partition, code);
     if (entry && code->others > 0) {
         unsigned form = (unsigned)*entry;
         wn_code_move(((wn_buffer *)partition->batch)->user, entry, SLOTS(form) + slots_of(form), code->count);
@@ -112,12 +110,12 @@ bool wn_batch_add_item(wn_partition *partition, ERL_NIF_TERM item)
     wn_code code;
     wn_code_init(&code, SIZE_MAX);
     wn_code_word(&code, 0);
-    wn_code_kept(&code, item);
-    closed(&code, ITEM);
-    return put(partition, &code) != NULL;
+    wn_code_batch_term(&code, item);
+    write_head(&code, ITEM);
+    return append(partition, &code) != NULL;
 }
 
-static ERL_NIF_TERM made(ErlNifEnv *to, ERL_NIF_TERM *entry)
+static ERL_NIF_TERM make_event(ErlNifEnv *to, ERL_NIF_TERM *entry)
 {
     unsigned form = (unsigned)*entry, slots = SLOTS(form), count = slots_of(form);
     wn_code_make(to, entry, slots, slots + count, length_of(*entry));
@@ -147,15 +145,17 @@ void *wn_birth_new(ErlNifEnv *env, const wn_event *event, size_t limit)
     wn_code code;
     birth *b = NULL;
     wn_code_init(&code, limit);
-    if (wn_event_write(env, &code, event) && (b = wn_alloc(sizeof *b + code.count * sizeof *b->words))) {
+    if (wn_event_write(env, &code, event) && (b = ws_alloc(sizeof *b + code.count * sizeof *b->words))) {
         memcpy(b->words, code.words, code.count * sizeof *b->words);
         b->bytes = sizeof *b + wn_event_bytes(&code);
-        b->env = NULL;
-        if (code.others > 0) {
+        b->env = code.others > 0 ? enif_alloc_env() : NULL;
+        if (b->env) {
             unsigned form = (unsigned)b->words[0];
             b->bytes += WN_BATCH_OVERHEAD;
-            b->env = enif_alloc_env();
             wn_code_move(b->env, b->words, SLOTS(form) + slots_of(form), code.count);
+        } else if (code.others > 0) {
+            ws_free(b);
+            b = NULL;
         }
     }
     wn_code_free(&code);
@@ -169,7 +169,7 @@ size_t wn_birth_bytes(const void *data)
 
 ERL_NIF_TERM wn_birth_read(ErlNifEnv *to, void *data)
 {
-    return made(to, ((birth *)data)->words);
+    return make_event(to, ((birth *)data)->words);
 }
 
 void wn_birth_drop(void *data)
@@ -178,7 +178,7 @@ void wn_birth_drop(void *data)
     if (b && b->env)
         enif_free_env(b->env);
     if (b)
-        wn_free(b);
+        ws_free(b);
 }
 
 /* --- reading --------------------------------------------------------------------- */
@@ -189,34 +189,54 @@ wn_reading wn_batch_begin(const wn_taken *taken)
     return wn_buffer_read(taken->batch);
 }
 
-#define NEAR 128u
+#define STACK_EVENTS 128u
 
 bool wn_batch_read(ErlNifEnv *to, wn_reading *reading, uint32_t most, ERL_NIF_TERM *list, bool *births)
 {
-    ERL_NIF_TERM near[NEAR] = {0}, *terms = near;
-    size_t count = 0, room = NEAR;
+    ERL_NIF_TERM on_stack[STACK_EVENTS] = {0}, *terms = on_stack;
+    size_t count = 0, capacity = STACK_EVENTS;
     bool more = true;
     while (more && count < most) {
-        if (count == room) {
-            ERL_NIF_TERM *wider = realloc(terms == near ? NULL : terms, 2 * room * sizeof *wider);
+        if (count == capacity) {
+            ERL_NIF_TERM *wider = realloc(terms == on_stack ? NULL : terms, 2 * capacity * sizeof *wider);
             if (!wider)
-                break; /* the rest comes next time */
-            if (terms == near)
-                memcpy(wider, near, sizeof near);
+                break; /* there is no memory; the rest comes next time */
+            if (terms == on_stack)
+                memcpy(wider, on_stack, sizeof on_stack);
             terms = wider;
-            room *= 2;
+            capacity *= 2;
         }
         uintptr_t *entry = wn_buffer_next(reading, length_of);
         more = entry != NULL;
         if (entry) {
             *births |= (*entry & BIRTH) != 0;
-            terms[count++] = made(to, entry);
+            terms[count++] = make_event(to, entry);
         }
     }
     *list = enif_make_list_from_array(to, terms, (unsigned)count);
-    if (terms != near)
+    if (terms != on_stack)
         free(terms);
     return more;
+}
+
+ERL_NIF_TERM wn_batch_status(ErlNifEnv *env, const wn_taken *taken)
+{
+    switch (taken->end) {
+    case WN_COMPLETE:
+        return am_complete;
+    case WN_STOPPED:
+        return am_stopped;
+    case WN_GAP: {
+        const ERL_NIF_TERM reasons[] = {[WN_OVERFLOW] = am_overflow,
+                                        [WN_MEMORY] = am_memory,
+                                        [WN_SIZE] = am_message_size,
+                                        [WN_LOST] = am_lost,
+                                        [WN_SENSITIVE] = am_sensitive};
+        return enif_make_tuple3(env, am_gap, reasons[taken->reason], enif_make_uint64(env, taken->missing));
+    }
+    default:
+        return am_open;
+    }
 }
 
 void wn_batch_drop(void *batch)

@@ -4,7 +4,7 @@
 
 #include "witness_native_buffer.h"
 #include "witness_native_code.h"
-#include "witness_native_partition.h"
+#include "witness_native_take.h"
 
 extern atomic_int_fast64_t wn_count_batches;
 
@@ -39,6 +39,8 @@ bool wn_batch_add_item(wn_partition *partition, ERL_NIF_TERM item);
 wn_reading wn_batch_begin(const wn_taken *taken);
 /* The list of the next events, at most `most`. `births`: whether there are forks among them. True: there may be more. */
 bool wn_batch_read(ErlNifEnv *to, wn_reading *reading, uint32_t most, ERL_NIF_TERM *list, bool *births);
+/* What comes after the batch: `open`, `complete`, `stopped`, or {gap, Reason, Missing}. */
+ERL_NIF_TERM wn_batch_status(ErlNifEnv *env, const wn_taken *taken);
 void wn_batch_drop(void *batch);
 
 #endif

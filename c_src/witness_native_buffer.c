@@ -1,11 +1,7 @@
 #include "witness_native_buffer.h"
+
 #include "witness_shared_lock.h"
-#include "witness_native_memory.h"
-
-#include <stdlib.h>
-
-void *(*wn_alloc)(size_t bytes) = malloc;
-void (*wn_free)(void *memory) = free;
+#include "witness_shared_memory.h"
 
 /*
  * Blocks that were given back last are taken first: they are in the cache. All are of ordinary size, and there are at most
@@ -13,37 +9,37 @@ void (*wn_free)(void *memory) = free;
  */
 #define SPARE 1024u
 
-static wn_lock spare_lock = WN_LOCK_INIT;
+static ws_lock spare_lock = WS_LOCK_INIT;
 static unsigned spare_count;
 static void *spare[SPARE];
 
 static void *piece_new(void)
 {
     void *piece = NULL;
-    wn_lock_take(&spare_lock);
+    ws_lock_take(&spare_lock);
     if (spare_count > 0)
         piece = spare[--spare_count];
-    wn_lock_give(&spare_lock);
-    return piece ? piece : wn_alloc(WN_BUFFER_BYTES);
+    ws_lock_give(&spare_lock);
+    return piece ? piece : ws_alloc(WN_BUFFER_BYTES);
 }
 
 static void piece_free(void *piece)
 {
-    wn_lock_take(&spare_lock);
+    ws_lock_take(&spare_lock);
     bool kept = spare_count < SPARE;
     if (kept)
         spare[spare_count++] = piece;
-    wn_lock_give(&spare_lock);
+    ws_lock_give(&spare_lock);
     if (!kept)
-        wn_free(piece);
+        ws_free(piece);
 }
 
 void wn_buffer_drain(void)
 {
-    wn_lock_take(&spare_lock);
+    ws_lock_take(&spare_lock);
     while (spare_count > 0)
-        wn_free(spare[--spare_count]);
-    wn_lock_give(&spare_lock);
+        ws_free(spare[--spare_count]);
+    ws_lock_give(&spare_lock);
 }
 
 wn_buffer *wn_buffer_new(void)
@@ -65,16 +61,16 @@ void wn_buffer_free(wn_buffer *buffer)
         if (block->size == WN_BLOCK_WORDS)
             piece_free(block);
         else
-            wn_free(block);
+            ws_free(block);
         block = next;
     }
     piece_free(buffer);
 }
 
-static bool grown(wn_buffer *buffer, size_t words)
+static bool add_block(wn_buffer *buffer, size_t words)
 {
     size_t size = words < WN_BLOCK_WORDS ? WN_BLOCK_WORDS : words;
-    wn_block *block = size == WN_BLOCK_WORDS ? piece_new() : wn_alloc(sizeof *block + size * sizeof *block->words);
+    wn_block *block = size == WN_BLOCK_WORDS ? piece_new() : ws_alloc(sizeof *block + size * sizeof *block->words);
     if (!block)
         return false;
     *block = (wn_block){.size = size};
@@ -85,7 +81,7 @@ static bool grown(wn_buffer *buffer, size_t words)
 
 uintptr_t *wn_buffer_add(wn_buffer *buffer, size_t words)
 {
-    if (words > buffer->last->size - buffer->last->used && !grown(buffer, words))
+    if (words > buffer->last->size - buffer->last->used && !add_block(buffer, words))
         return NULL;
     uintptr_t *entry = &buffer->last->words[buffer->last->used];
     buffer->last->used += words;

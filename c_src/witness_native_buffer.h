@@ -44,7 +44,7 @@ void wn_buffer_drain(void);
 uintptr_t *wn_buffer_add(wn_buffer *buffer, size_t words);
 
 /*
- * For an owner that adds entries itself while there is room. `open`: how many words are free in the last block, and where.
+ * For an owner that adds entries itself while there is space. `open`: how many words are free in the last block, and where.
  * `close`: how many are left; must be called before the buffer is used again.
  */
 static inline size_t wn_buffer_open(wn_buffer *buffer, uintptr_t **at)

@@ -18,29 +18,29 @@ enum { TUPLE, LIST, OTHER };
 
 /* --- writing --------------------------------------------------------------------- */
 
-/* Makes room for so many more words. `heap`: how many more words of heap the terms take. */
-static bool room(wn_code *code, size_t words, size_t heap)
+/* Reserves space for so many more words. `heap`: how many more words of heap the terms take. */
+static bool reserve(wn_code *code, size_t words, size_t heap)
 {
     code->size += heap;
     if (code->size > code->limit)
         return false;
-    if (code->count + words <= code->room)
+    if (code->count + words <= code->capacity)
         return true;
     size_t wanted = 2 * (code->count + words);
-    bool is_near = code->words == code->near;
-    ERL_NIF_TERM *more = realloc(is_near ? NULL : code->words, wanted * sizeof *more);
+    bool is_inline = code->words == code->inline_words;
+    ERL_NIF_TERM *more = realloc(is_inline ? NULL : code->words, wanted * sizeof *more);
     if (!more)
         return false;
-    if (is_near)
-        memcpy(more, code->near, code->count * sizeof *more);
+    if (is_inline)
+        memcpy(more, code->inline_words, code->count * sizeof *more);
     code->words = more;
-    code->room = wanted;
+    code->capacity = wanted;
     return true;
 }
 
 void wn_code_free(wn_code *code)
 {
-    if (code->words != code->near)
+    if (code->words != code->inline_words)
         free(code->words);
 }
 
@@ -50,9 +50,9 @@ static void head(wn_code *code, size_t slot, ERL_NIF_TERM head_word)
     code->words[code->count++] = head_word;
 }
 
-static bool tuple(wn_code *code, size_t slot, const ERL_NIF_TERM *elements, int arity)
+static bool write_tuple(wn_code *code, size_t slot, const ERL_NIF_TERM *elements, int arity)
 {
-    if (!room(code, (size_t)arity + 1, (size_t)arity + 1))
+    if (!reserve(code, (size_t)arity + 1, (size_t)arity + 1))
         return false;
     for (int i = 0; i < arity; i++)
         code->words[code->count + (size_t)i] = elements[i];
@@ -61,12 +61,12 @@ static bool tuple(wn_code *code, size_t slot, const ERL_NIF_TERM *elements, int 
     return true;
 }
 
-static bool list(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM cells)
+static bool write_list(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM cells)
 {
     ERL_NIF_TERM first, rest;
     size_t count = 0;
     while (WN_TAG(cells) == WN_TAG_LIST && enif_get_list_cell(env, cells, &first, &rest)) {
-        if (!room(code, 3, 2))
+        if (!reserve(code, 3, 2))
             return false;
         code->words[code->count++] = first;
         cells = rest;
@@ -77,10 +77,10 @@ static bool list(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM cells)
     return true;
 }
 
-static bool other(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM term)
+static bool write_other(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM term)
 {
     size_t left = (code->limit - code->size) * sizeof term, bytes = wn_size(env, term, left);
-    if (bytes == WN_TOO_LARGE || !room(code, 2, bytes / sizeof term))
+    if (bytes == WN_TOO_LARGE || !reserve(code, 2, bytes / sizeof term))
         return false;
     code->others++;
     code->other_bytes += bytes;
@@ -89,7 +89,7 @@ static bool other(ErlNifEnv *env, wn_code *code, size_t slot, ERL_NIF_TERM term)
     return true;
 }
 
-void wn_code_kept(wn_code *code, ERL_NIF_TERM term)
+void wn_code_batch_term(wn_code *code, ERL_NIF_TERM term)
 {
     size_t slot = code->count;
     wn_code_word(code, term);
@@ -109,11 +109,11 @@ bool wn_code_slots(ErlNifEnv *env, wn_code *code, size_t from)
         if (WN_TAG(term) == WN_TAG_IMMEDIATE)
             continue;
         if (WN_TAG(term) == WN_TAG_LIST)
-            fits = list(env, code, at, term);
+            fits = write_list(env, code, at, term);
         else if (enif_get_tuple(env, term, &arity, &elements))
-            fits = tuple(code, at, elements, arity);
+            fits = write_tuple(code, at, elements, arity);
         else
-            fits = other(env, code, at, term);
+            fits = write_other(env, code, at, term);
         if (!fits)
             return false;
     }
@@ -140,7 +140,7 @@ void wn_code_move(ErlNifEnv *to, ERL_NIF_TERM *words, size_t objects, size_t end
 
 /* --- reading --------------------------------------------------------------------- */
 
-static void filled(ERL_NIF_TERM *words, size_t from, size_t to)
+static void fill(ERL_NIF_TERM *words, size_t from, size_t to)
 {
     for (size_t at = from; at < to; at++)
         if (WN_TAG(words[at]) != WN_TAG_IMMEDIATE)
@@ -155,12 +155,12 @@ void wn_code_make(ErlNifEnv *to, ERL_NIF_TERM *words, size_t from, size_t object
         switch (HEAD_KIND(words[result])) {
         case TUPLE:
             at -= count;
-            filled(words, at, result);
+            fill(words, at, result);
             term = enif_make_tuple_from_array(to, &words[at], (unsigned)count);
             break;
         case LIST:
             at -= count + 1;
-            filled(words, at, result);
+            fill(words, at, result);
             term = words[result - 1];
             while (count > 0)
                 term = enif_make_list_cell(to, words[at + --count], term);
@@ -171,5 +171,5 @@ void wn_code_make(ErlNifEnv *to, ERL_NIF_TERM *words, size_t from, size_t object
         }
         words[result] = term;
     }
-    filled(words, from, objects);
+    fill(words, from, objects);
 }

@@ -19,36 +19,36 @@
 #include <stddef.h>
 
 /* Most events have fewer words than this. */
-#define WN_CODE_NEAR 64u
+#define WN_CODE_INLINE_WORDS 64u
 
 typedef struct {
     ERL_NIF_TERM *words;
-    size_t count, room;
+    size_t count, capacity;
     size_t size, limit; /* words of heap that the terms take, and may take */
     size_t others;      /* objects that are terms in an environment */
     size_t other_bytes; /* of these */
-    ERL_NIF_TERM near[WN_CODE_NEAR];
+    ERL_NIF_TERM inline_words[WN_CODE_INLINE_WORDS];
 } wn_code;
 
 /* `limit`: bytes of heap. */
 static inline void wn_code_init(wn_code *code, size_t limit)
 {
-    code->words = code->near;
+    code->words = code->inline_words;
     code->count = code->size = code->others = code->other_bytes = 0;
-    code->room = WN_CODE_NEAR;
+    code->capacity = WN_CODE_INLINE_WORDS;
     code->limit = limit / sizeof(ERL_NIF_TERM);
 }
 
 void wn_code_free(wn_code *code);
 
-/* A word that is not a slot; only before all slots, and within WN_CODE_NEAR. */
+/* A word that is not a slot; only before all slots, and within WN_CODE_INLINE_WORDS. */
 static inline void wn_code_word(wn_code *code, ERL_NIF_TERM word)
 {
     code->words[code->count++] = word;
 }
 
 /* A slot with a term that is in the environment of the batch already. */
-void wn_code_kept(wn_code *code, ERL_NIF_TERM term);
+void wn_code_batch_term(wn_code *code, ERL_NIF_TERM term);
 
 /*
  * Writes the objects of the slots from this place on; the slots have terms of `env`. False: they are larger than the limit,

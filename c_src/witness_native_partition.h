@@ -8,20 +8,20 @@
  *
  *   OPEN --(its last member leaves)--> COMPLETE
  *     |  \--(wn_partition_stop)------> STOPPED
- *     |-----(an event has no room)---> GAP          what is buffered is dropped, so that its memory is free at once
+ *     |-----(an event does not fit)--> GAP          what is buffered is dropped, so that its memory is free at once
  *     \-----(a member hides itself)--> GAP          what is buffered stays: nothing before is missing
  *
  *   An end is taken once, with all that was buffered before it; nothing is added after an end. `unread` is independent of
  *   these: the consumer is gone or wants no more, so what is buffered is dropped, and nothing is added.
  *
- * The consumer is notified once that there is something to take (`told`), and again only when it has taken all there was
+ * The consumer is notified once that there is something to take (`notified`), and again only when it has taken all there was
  * and more has come: after `batch` events, at an end, or when the timer finds the partition in its hub's list.
  *
- * Instead of a consumer of its own a partition may have a *shard* (`wn_lane`, witness_native_shard.h), which takes from very
- * many. Then `told` means that the partition is in the shard's list, and the shard's consumer is notified.
+ * Instead of a consumer of its own a partition may have a *shard* (`wn_shard`, witness_native_shard.h), which takes from very
+ * many. Then `notified` means that the partition is in the shard's list, and the shard's consumer is notified.
  *
  * Ownership: counted references. The handle that the consumer holds has one, each member one, the hub's list one while
- * the partition is in it, and the same for the table and the list of its lane. A partition has a reference to its hub.
+ * the partition is in it, and the same for the table and the list of its shard. A partition has a reference to its hub.
  *
  * Locking: each function takes the partition's lock by itself, except between `wn_partition_begin` and
  * `wn_partition_added`. Meanwhile only the lock of the free blocks (witness_native_buffer.c) is taken.
@@ -29,29 +29,10 @@
 #ifndef WITNESS_NATIVE_PARTITION_H
 #define WITNESS_NATIVE_PARTITION_H
 
-#include "witness_shared_budget.h"
+#include "witness_native_hub.h"
 #include "witness_shared_lock.h"
 
-#include <stdint.h>
-
-typedef struct wn_partition wn_partition;
-typedef struct wn_lane wn_lane;
-
-/* What partitions of a run share. */
-typedef struct {
-    size_t partition_limit;          /* bytes */
-    size_t overhead;                 /* bytes of a batch without events */
-    uint32_t batch;                  /* events */
-    void (*drop_batch)(void *batch); /* frees what is not taken */
-    void (*drop_birth)(void *birth);
-    char apart[64]; /* the fields below change all the time */
-    wn_budget budget;
-    atomic_uint_fast32_t refs;
-    _Atomic(wn_partition *) listed; /* partitions with events, newest first */
-    atomic_bool waiting;            /* the timer rests until something is listed */
-    atomic_uint_fast32_t now;       /* ticks of the timer */
-    atomic_uint_fast64_t events;    /* taken so far */
-} wn_hub;
+typedef struct wn_shard wn_shard;
 
 typedef enum { WN_OPEN, WN_COMPLETE, WN_STOPPED, WN_GAP } wn_end;
 
@@ -74,11 +55,11 @@ typedef struct wn_tracee {
 /* What an event needs comes first, in two cache lines: with many partitions, misses are most of its cost. */
 struct wn_partition {
     wn_tracee first; /* of the process that it was made for */
-    wn_lock lock;
+    ws_lock lock;
     uint8_t end;
     uint8_t reason;
     bool ended; /* the end was taken */
-    bool told;
+    bool notified;
     bool is_listed;
     bool grouped;       /* children of its members are its members; set before there are any */
     atomic_bool unread; /* changes with the lock */
@@ -90,36 +71,28 @@ struct wn_partition {
     uintptr_t *at; /* where the batch goes on, and for how many words: of the user, 0 in a new batch */
     size_t left;
     wn_hub *hub;
-    size_t lent; /* charged for what the consumer has taken and not handled */
+    size_t unhandled; /* charged for what the consumer has taken and not handled */
     uint32_t members;
     uintptr_t consumer;
     wn_partition *next;  /* in the hub's list */
-    wn_lane *lane;       /* NULL, or the shard that takes from it, instead of a consumer of its own */
+    wn_shard *shard;     /* NULL, or the shard that takes from it, instead of a consumer of its own */
     wn_partition *ready; /* the next one in the shard's list */
     uint64_t place;      /* in the shard's table */
     void *birth;         /* not part of the batch, so that no gap drops it */
     size_t birth_bytes;  /* charged to `births` */
-    wn_budget *births;
+    ws_budget *births;
     uint64_t missing;
     uint32_t since; /* tick at which the oldest event of the batch came */
     atomic_uint_fast32_t refs;
 };
 
-/* How many there are of each kind in this process, for tests. */
-extern atomic_int_fast64_t wn_count_hubs, wn_count_partitions;
-
-wn_hub *wn_hub_new(size_t memory, size_t partition_limit, size_t overhead, uint32_t batch, void (*drop_batch)(void *));
-void wn_hub_keep(wn_hub *hub);
-void wn_hub_release(wn_hub *hub);
+/* How many there are in this process, for tests. */
+extern atomic_int_fast64_t wn_count_partitions;
 
 /* NULL when there is no memory. The caller has the first reference. */
 wn_partition *wn_partition_new(wn_hub *hub, bool grouped);
 void wn_partition_keep(wn_partition *partition);
 void wn_partition_release(wn_partition *partition);
-
-/* What to do after a call: notify the consumer, wake the timer. */
-#define WN_TELL 1u
-#define WN_WAKE 2u
 
 /*
  * To add an event of `bytes`: if `begin` returns true, the partition is locked. The caller puts the event into
@@ -158,48 +131,22 @@ static inline bool wn_partition_wants(wn_partition *partition, unsigned kind)
     return atomic_load_explicit(&partition->kinds, memory_order_relaxed) & kind;
 }
 
-typedef struct {
-    void *batch; /* NULL: empty */
-    size_t left;
-    void *birth; /* NULL, or the first event of the process; the receiver owns it */
-    uint32_t count;
-    wn_end end;
-    wn_reason reason;
-    uint64_t missing;
-    size_t charged; /* for a shard, which gives this back when the batch has been handled */
-} wn_taken;
-
-/* False: there is nothing; the consumer is notified when there is. What was taken before is given back to the budget. */
-bool wn_partition_take(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
-/* The same for a gap with nothing before it. False: there is none. The consumer is not notified of what is there now. */
-bool wn_partition_take_gap(wn_partition *partition, uintptr_t consumer, wn_taken *taken);
-
 /* --- partitions of a shard ------------------------------------------------------- */
 
 /*
  * The first event. It is charged to a budget of its own, since the reader must know of the process in any case. Must be
  * called before any other thread has the partition. False: it does not fit into the budget, and stays the caller's.
  */
-bool wn_partition_birth(wn_partition *partition, void *birth, size_t bytes, wn_budget *births);
+bool wn_partition_birth(wn_partition *partition, void *birth, size_t bytes, ws_budget *births);
 /* The birth has taken place, and counts as an event. */
 unsigned wn_partition_born(wn_partition *partition);
-/* False, too, if the partition has left this shard. */
-bool wn_partition_take_in(wn_partition *partition, const wn_lane *lane, wn_taken *taken);
-/* Whether its birth was taken. */
-bool wn_partition_is_known(wn_partition *partition);
-/* From now on it has a consumer of its own: the next process that takes. */
-void wn_partition_detach(wn_partition *partition);
+
+/* --- the timer ------------------------------------------------------------------- */
 
 /*
- * The timer: notifies the consumers of partitions with an oldest event that is at least `age` ticks old. `tell` must not use
- * the partition. True: some are left, so there must be a next tick. False: the timer rests until WN_WAKE.
+ * Decides about a partition of the hub's list at tick `now`. `consumer`: to be notified; 0: none. True: the partition stays in
+ * the list. False: the reference of the list is the caller's.
  */
-bool wn_hub_tick(wn_hub *hub, uint32_t age, void (*tell)(void *, uintptr_t consumer), void *argument);
-
-/* There is something for the timer. Returns WN_WAKE if it rests. */
-unsigned wn_hub_wake(wn_hub *hub);
-
-/* Empties the list, when there is no timer any more. */
-void wn_hub_drain(wn_hub *hub);
+bool wn_partition_visit(wn_partition *partition, uint32_t now, uint32_t age, uintptr_t *consumer);
 
 #endif

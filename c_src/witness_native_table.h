@@ -14,7 +14,7 @@
 #include "witness_native_partition.h"
 
 typedef struct {
-    wn_lock lock;
+    ws_lock lock;
     wn_tracee *first;
 } wn_slot;
 

@@ -1,4 +1,4 @@
-/* What can be found out about a term without its contents, and how large it is. */
+/* What the VM's representation of a term tells without its contents, and how large a copy of the term is. */
 #ifndef WITNESS_NATIVE_TERMS_H
 #define WITNESS_NATIVE_TERMS_H
 
@@ -17,12 +17,9 @@ bool wn_terms_are_known(ErlNifEnv *env);
 
 /*
  * Bytes that a copy of the term takes, WN_TOO_LARGE if more than the limit. A shared part is counted as often as it
- * occurs, as copies have it.
+ * occurs, as copies have it. Also WN_TOO_LARGE if there is no memory to count it.
  */
 #define WN_TOO_LARGE SIZE_MAX
 size_t wn_size(ErlNifEnv *env, ERL_NIF_TERM term, size_t limit);
-
-/* Whether the signature of a process can be found here, as `witness_event_signature` resolves it. */
-bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NIF_TERM *function, int *arity);
 
 #endif

@@ -7,23 +7,23 @@ void wr_process_init(wr_process *process, uintptr_t pid, uint32_t id)
 {
     /* All but its pid, which any thread may read. */
     memset((uint8_t *)process + offsetof(wr_process, state), 0, sizeof *process - offsetof(wr_process, state));
-    wn_lock_init(&process->lock);
-    process->order = process->near;
-    process->room = WR_NEAR;
+    ws_lock_init(&process->lock);
+    process->order = process->inline_order;
+    process->capacity = WR_INLINE_BYTES;
     process->id = id;
     atomic_store_explicit(&process->pid, pid, memory_order_release);
 }
 
 void wr_process_clear(wr_output *output, wr_process *process)
 {
-    if (process->order != process->near)
-        wr_uncharged(output, process->order, process->room);
+    if (process->order != process->inline_order)
+        wr_uncharged(output, process->order, process->capacity);
     if (process->data)
-        wr_uncharged(output, process->data, process->data_room);
-    process->order = process->near;
-    process->room = WR_NEAR;
+        wr_uncharged(output, process->data, process->data_capacity);
+    process->order = process->inline_order;
+    process->capacity = WR_INLINE_BYTES;
     process->data = NULL;
-    process->data_used = process->data_room = 0;
+    process->data_used = process->data_capacity = 0;
 }
 
 /* --- sub-traces ------------------------------------------------------------------ */
@@ -108,41 +108,41 @@ static bool write_both(wr_output *output, wr_process *process)
 
 bool wr_write_out(wr_output *output, wr_process *process)
 {
-    wn_lock_take(&process->lock);
+    ws_lock_take(&process->lock);
     bool good = write_both(output, process);
     if (good && process->data) {
-        wr_uncharged(output, process->data, process->data_room);
+        wr_uncharged(output, process->data, process->data_capacity);
         process->data = NULL;
-        process->data_room = 0;
+        process->data_capacity = 0;
     }
-    wn_lock_give(&process->lock);
+    ws_lock_give(&process->lock);
     return good;
 }
 
-/* --- room ------------------------------------------------------------------------ */
+/* --- space ----------------------------------------------------------------------- */
 
 /* Locked. */
 static bool grow(wr_output *output, wr_process *process)
 {
-    uint32_t room = 2 * process->room < 128 ? 128 : 2 * process->room;
-    if (room > output->order)
-        room = output->order;
-    uint8_t *order = wr_charged(output, room);
+    uint32_t capacity = 2 * process->capacity < 128 ? 128 : 2 * process->capacity;
+    if (capacity > output->order)
+        capacity = output->order;
+    uint8_t *order = wr_charged(output, capacity);
     if (!order)
         return false;
     memcpy(order, process->order, WR_USED(atomic_load_explicit(&process->state, memory_order_relaxed)));
-    if (process->order != process->near)
-        wr_uncharged(output, process->order, process->room);
+    if (process->order != process->inline_order)
+        wr_uncharged(output, process->order, process->capacity);
     process->order = order;
-    process->room = room;
+    process->capacity = capacity;
     return true;
 }
 
-bool wr_make_room(wr_output *output, wr_process *process)
+bool wr_reserve(wr_output *output, wr_process *process)
 {
     bool good;
-    wn_lock_take(&process->lock);
-    if (process->room < output->order) {
+    ws_lock_take(&process->lock);
+    if (process->capacity < output->order) {
         good = grow(output, process);
     } else {
         good = write_both(output, process);
@@ -152,29 +152,29 @@ bool wr_make_room(wr_output *output, wr_process *process)
             process->taken = process->emitted = 0;
         }
     }
-    wn_lock_give(&process->lock);
+    ws_lock_give(&process->lock);
     return good;
 }
 
 /* --- data ------------------------------------------------------------------------ */
 
 /* Locked. */
-static bool data_room(wr_output *output, wr_process *process, size_t total)
+static bool reserve_data(wr_output *output, wr_process *process, size_t total)
 {
-    uint32_t room = process->data_room ? process->data_room : 64;
-    while (room - process->data_used < total)
-        room *= 2;
-    if (room == process->data_room)
+    uint32_t capacity = process->data_capacity ? process->data_capacity : 64;
+    while (capacity - process->data_used < total)
+        capacity *= 2;
+    if (capacity == process->data_capacity)
         return true;
-    uint8_t *data = wr_charged(output, room);
+    uint8_t *data = wr_charged(output, capacity);
     if (!data)
         return false;
     if (process->data) {
         memcpy(data, process->data, process->data_used);
-        wr_uncharged(output, process->data, process->data_room);
+        wr_uncharged(output, process->data, process->data_capacity);
     }
     process->data = data;
-    process->data_room = room;
+    process->data_capacity = capacity;
     return true;
 }
 
@@ -184,16 +184,16 @@ static bool add_item(wr_output *output, wr_process *process, const uint8_t *item
     wr_piece pieces[] = {{head, (size_t)(wr_leb(head, size) - head)}, {item, size}};
     size_t total = pieces[0].size + size;
     bool good = true;
-    wn_lock_take(&process->lock);
+    ws_lock_take(&process->lock);
     if (total > WR_DATA_BYTES - process->data_used) {
         /* What does not fit is written at once, after what was there before it. */
         good = write_data(output, process, pieces);
-    } else if ((good = data_room(output, process, total))) {
+    } else if ((good = reserve_data(output, process, total))) {
         memcpy(process->data + process->data_used, head, pieces[0].size);
         memcpy(process->data + process->data_used + pieces[0].size, item, size);
         process->data_used += (uint32_t)total;
     }
-    wn_lock_give(&process->lock);
+    ws_lock_give(&process->lock);
     return good;
 }
 
@@ -284,10 +284,10 @@ bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t
     uint8_t head[WR_LEB_BYTES];
     wr_piece pieces[] = {{head, (size_t)(wr_leb(head, size) - head)}, {item, size}};
     bool good = false;
-    wn_lock_take(&process->lock);
-    /* The item is written with the data that is there: it needs no room of its own. */
+    ws_lock_take(&process->lock);
+    /* The item is written with the data that is there: it needs no space of its own. */
     if (wr_is_open(output) && write_data(output, process, pieces)) {
-        wn_lock_give(&process->lock);
+        ws_lock_give(&process->lock);
         bool waited = process->waits;
         uint8_t *at = wr_begin(output, process);
         if (at && waited)
@@ -295,10 +295,10 @@ bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t
         if (at)
             wr_done(process, wr_head(at, WR_MARK, WR_EXIT));
         good = at != NULL;
-        wn_lock_take(&process->lock);
+        ws_lock_take(&process->lock);
     }
     if (!write_both(output, process))
         good = write_both(output, process) && good; /* the recording has just ended, so it can be now */
-    wn_lock_give(&process->lock);
+    ws_lock_give(&process->lock);
     return good;
 }

@@ -13,7 +13,7 @@
  *
  * It never changes what the process reads, only `taken` and `emitted`, which are its own. If a run grows after that, the
  * process closes it with all its r steps, at the place `taken`. The next flush finds it there, and subtracts those that
- * were `emitted`. If there is no room, the process writes out itself, under the lock, and starts with an empty buffer.
+ * were `emitted`. If there is no space, the process writes out itself, under the lock, and starts with an empty buffer.
  *
  * A sub-trace is: process id, number (0, 1, .. of this process and file), length, bytes. Items of data are never
  * divided. `again` refers to the sender of the last `from` of the process, whatever is in between, in any sub-trace.
@@ -36,38 +36,38 @@ typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED } wr_
 #define WR_FORM_FIXED 2u
 
 /* The entries of most short-lived processes fit here. */
-#define WR_NEAR 40u
+#define WR_INLINE_BYTES 40u
 /* The most bytes of an entry that has no data, and of a run. */
 #define WR_ENTRY_BYTES 24u
 #define WR_RUN_BYTES 6u
 #define WR_DATA_BYTES 4096u
 /* After so many messages a process is asked to check its heap. The counter wraps at this number. */
-#define WR_LOOK 256
+#define WR_HEAP_CHECK_MESSAGES 256
 /* After the first so many messages it is worth taking its trace flags off. */
-#define WR_CALM 64
-_Static_assert(WR_LOOK % WR_CALM == 0, "what is seen at once");
-_Static_assert(WR_LOOK == UINT8_MAX + 1, "a counter of a byte");
+#define WR_UNTRACE_MESSAGES 64
+_Static_assert(WR_HEAP_CHECK_MESSAGES % WR_UNTRACE_MESSAGES == 0, "what is seen at once");
+_Static_assert(WR_HEAP_CHECK_MESSAGES == UINT8_MAX + 1, "a counter of a byte");
 
 typedef struct wr_process {
     _Atomic(uintptr_t) pid; /* the process that appends; 0: none, it is free */
     atomic_uint_fast64_t state;
     uint8_t *order;
-    uint32_t id;   /* 0: it is not recorded, and is here only for its child */
-    uint32_t last; /* sender of the last `from`; 0: there was none */
-    uint32_t room; /* of order */
+    uint32_t id;       /* 0: it is not recorded, and is here only for its child */
+    uint32_t last;     /* sender of the last `from`; 0: there was none */
+    uint32_t capacity; /* of order */
     uint32_t children;
-    uint32_t pending; /* the id of its next child; 0: none */
-    bool spawning;    /* a child with that id may come now */
-    uint8_t messages; /* how many it has taken, modulo WR_LOOK */
-    bool calm : 1;    /* it was told to have its flags taken off */
-    bool waits : 1;   /* it has begun a `receive`, and has appended nothing since; only the process changes the two */
-    wn_lock lock;
+    uint32_t pending;  /* the id of its next child; 0: none */
+    bool spawning;     /* a child with that id may come now */
+    uint8_t messages;  /* how many it has taken, modulo WR_HEAP_CHECK_MESSAGES */
+    bool untraced : 1; /* it was asked to have its flags taken off */
+    bool waits : 1;    /* it has begun a `receive`, and has appended nothing since; only the process changes the two */
+    ws_lock lock;
     uint32_t taken, emitted;
     uint32_t order_number, data_number;
     uint8_t *data;
-    uint32_t data_used, data_room;
+    uint32_t data_used, data_capacity;
     struct wr_process *next; /* in its slot; of the free ones */
-    uint8_t near[WR_NEAR];
+    uint8_t inline_order[WR_INLINE_BYTES];
 } wr_process;
 _Static_assert(sizeof(wr_process) <= 128 || sizeof(void *) != 8, "what one takes");
 
@@ -130,16 +130,16 @@ static inline uint8_t *wr_head_id(const wr_output *output, uint8_t *at, wr_kind 
 
 /* --- entries, appended by the process. False: the recording has ended ---------------- */
 
-/* Makes room for an entry and a run. Changes `state`. */
-bool wr_make_room(wr_output *output, wr_process *process);
+/* Reserves space for an entry and a run. Changes `state`. */
+bool wr_reserve(wr_output *output, wr_process *process);
 
 /* Room for an entry, after the run, which is closed; NULL: the recording has ended. */
 static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
     process->waits = false;
-    if (WR_USED(state) + WR_RUN_BYTES + WR_ENTRY_BYTES > process->room) {
-        if (!wr_make_room(output, process))
+    if (WR_USED(state) + WR_RUN_BYTES + WR_ENTRY_BYTES > process->capacity) {
+        if (!wr_reserve(output, process))
             return NULL;
         state = atomic_load_explicit(&process->state, memory_order_relaxed);
     }

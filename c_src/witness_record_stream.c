@@ -1,17 +1,15 @@
 #include "witness_record_stream.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "witness_shared_memory.h"
 
-void *(*wr_alloc)(size_t bytes) = malloc;
-void (*wr_free)(void *memory) = free;
+#include <string.h>
 
 void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids)
 {
     memset(output->streams, 0, sizeof output->streams); /* a lock that is free is all zeros */
-    wn_budget_init(&output->budget, budget);
-    wn_lock_init(&output->taking);
-    output->lent = 0;
+    ws_budget_init(&output->budget, budget);
+    ws_lock_init(&output->taking);
+    output->unhandled = 0;
     output->order = order;
     output->full_ids = full_ids;
     atomic_store(&output->reason, WR_RUNNING);
@@ -24,10 +22,10 @@ void wr_output_clear(wr_output *output)
         wr_stream *stream = &output->streams[name];
         for (wr_block *block = stream->first, *next; block; block = next) {
             next = block->next;
-            wr_free(block);
+            ws_free(block);
         }
         if (stream->open)
-            wr_free(stream->open);
+            ws_free(stream->open);
         stream->open = stream->first = stream->last = NULL;
         stream->sealed = 0;
     }
@@ -50,7 +48,7 @@ void wr_verify(wr_output *output)
 
 void *wr_charged(wr_output *output, size_t bytes)
 {
-    if (!wn_budget_take(&output->budget, bytes)) {
+    if (!ws_budget_take(&output->budget, bytes)) {
         if (wr_is_open(output)) {
             wr_end(output, WR_BUDGET);
             return NULL;
@@ -58,9 +56,9 @@ void *wr_charged(wr_output *output, size_t bytes)
         /* What is moved now was charged before, and nothing new comes. */
         atomic_fetch_add_explicit(&output->budget.used, bytes, memory_order_relaxed);
     }
-    void *memory = wr_alloc(bytes);
+    void *memory = ws_alloc(bytes);
     if (!memory) {
-        wn_budget_give(&output->budget, bytes);
+        ws_budget_give(&output->budget, bytes);
         wr_end(output, WR_MEMORY);
     }
     return memory;
@@ -68,8 +66,8 @@ void *wr_charged(wr_output *output, size_t bytes)
 
 void wr_uncharged(wr_output *output, void *memory, size_t bytes)
 {
-    wr_free(memory);
-    wn_budget_give(&output->budget, bytes);
+    ws_free(memory);
+    ws_budget_give(&output->budget, bytes);
 }
 
 /* --- blocks ---------------------------------------------------------------------- */
@@ -125,11 +123,11 @@ static bool add_large(wr_output *output, wr_stream *stream, const wr_piece *piec
     if (!block)
         return false;
     copy(block, pieces, count);
-    wn_lock_take(&stream->lock);
+    ws_lock_take(&stream->lock);
     seal(stream);
     link_block(stream, block);
     stream->bytes += total;
-    wn_lock_give(&stream->lock);
+    ws_lock_give(&stream->lock);
     return true;
 }
 
@@ -142,7 +140,7 @@ bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsi
         total += pieces[i].size;
     if (total > WR_BLOCK_BYTES / 4)
         return add_large(output, stream, pieces, count, total);
-    wn_lock_take(&stream->lock);
+    ws_lock_take(&stream->lock);
     while (!stream->open || stream->open->size - stream->open->used < total) {
         if (fresh) {
             seal(stream);
@@ -151,15 +149,15 @@ bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsi
             break;
         }
         /* Memory is allocated without the lock; meanwhile another thread may have added a block. */
-        wn_lock_give(&stream->lock);
+        ws_lock_give(&stream->lock);
         fresh = block_new(output, WR_BLOCK_BYTES);
         if (!fresh)
             return false;
-        wn_lock_take(&stream->lock);
+        ws_lock_take(&stream->lock);
     }
     copy(stream->open, pieces, count);
     stream->bytes += total;
-    wn_lock_give(&stream->lock);
+    ws_lock_give(&stream->lock);
     if (fresh)
         wr_uncharged(output, fresh, sizeof *fresh + fresh->size);
     return true;
@@ -168,34 +166,34 @@ bool wr_stream_add(wr_output *output, wr_name name, const wr_piece *pieces, unsi
 void wr_stream_seal(wr_output *output, wr_name name)
 {
     wr_stream *stream = &output->streams[name];
-    wn_lock_take(&stream->lock);
+    ws_lock_take(&stream->lock);
     seal(stream);
-    wn_lock_give(&stream->lock);
+    ws_lock_give(&stream->lock);
 }
 
 uint64_t wr_stream_bytes(wr_output *output, wr_name name)
 {
     wr_stream *stream = &output->streams[name];
-    wn_lock_take(&stream->lock);
+    ws_lock_take(&stream->lock);
     uint64_t bytes = stream->bytes;
-    wn_lock_give(&stream->lock);
+    ws_lock_give(&stream->lock);
     return bytes;
 }
 
 /* --- the writer ------------------------------------------------------------------ */
 
-static void handled(wr_output *output)
+static void give_back_taken(wr_output *output)
 {
-    wn_lock_take(&output->taking);
-    wn_budget_give(&output->budget, output->lent);
-    output->lent = 0;
-    wn_lock_give(&output->taking);
+    ws_lock_take(&output->taking);
+    ws_budget_give(&output->budget, output->unhandled);
+    output->unhandled = 0;
+    ws_lock_give(&output->taking);
 }
 
-static wr_block *first(wr_output *output, wr_name name)
+static wr_block *take_first(wr_output *output, wr_name name)
 {
     wr_stream *stream = &output->streams[name];
-    wn_lock_take(&stream->lock);
+    ws_lock_take(&stream->lock);
     wr_block *block = stream->first;
     if (block) {
         stream->first = block->next;
@@ -203,17 +201,17 @@ static wr_block *first(wr_output *output, wr_name name)
         if (!stream->first)
             stream->last = NULL;
     }
-    wn_lock_give(&stream->lock);
+    ws_lock_give(&stream->lock);
     return block;
 }
 
 wr_taking wr_take_begin(wr_output *output, unsigned most)
 {
     wr_stream *order = &output->streams[WR_ORDER];
-    handled(output);
-    wn_lock_take(&order->lock);
+    give_back_taken(output);
+    ws_lock_take(&order->lock);
     wr_taking taking = {.most = most, .name = WR_PROCESSES, .entries = order->sealed};
-    wn_lock_give(&order->lock);
+    ws_lock_give(&order->lock);
     if (taking.entries) {
         wr_stream_seal(output, WR_PROCESSES);
         wr_stream_seal(output, WR_DATA);
@@ -224,13 +222,13 @@ wr_taking wr_take_begin(wr_output *output, unsigned most)
 wr_block *wr_take_next(wr_output *output, wr_taking *taking, wr_name *name)
 {
     while (taking->most > 0) {
-        wr_block *block = taking->name == WR_ORDER && !taking->entries ? NULL : first(output, taking->name);
+        wr_block *block = taking->name == WR_ORDER && !taking->entries ? NULL : take_first(output, taking->name);
         if (block) {
             taking->most--;
             taking->entries -= taking->name == WR_ORDER;
-            wn_lock_take(&output->taking);
-            output->lent += sizeof *block + block->size;
-            wn_lock_give(&output->taking);
+            ws_lock_take(&output->taking);
+            output->unhandled += sizeof *block + block->size;
+            ws_lock_give(&output->taking);
             *name = taking->name;
             return block;
         }

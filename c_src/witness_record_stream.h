@@ -4,7 +4,7 @@
  * A block has whole sub-traces, or whole records, one after the other. They are in their stream in the order in which they
  * were added. So the sub-traces of one process come in their order, whichever thread added them.
  *
- *            add                  no room, or flush                take
+ *            add                 no space, or flush                take
  *   bytes ---------> open block ---------------------> sealed ---------> the writer's
  *
  * Ownership: a block belongs to its stream until it is taken; then its memory is the taker's. It stays charged until the
@@ -23,10 +23,6 @@
 #include "witness_shared_lock.h"
 
 #include <stdint.h>
-
-/* Where memory comes from: the C library's, until the VM's is set, which counts it. */
-extern void *(*wr_alloc)(size_t bytes);
-extern void (*wr_free)(void *memory);
 
 /* In the order in which they are taken. */
 typedef enum { WR_PROCESSES, WR_DATA, WR_ORDER } wr_name;
@@ -47,11 +43,11 @@ typedef struct wr_block {
 #define WR_BLOCK_BYTES ((size_t)65536 - sizeof(wr_block))
 
 typedef struct {
-    wn_lock lock;
+    ws_lock lock;
     wr_block *open, *first, *last; /* the one that is added to; those that are sealed, oldest first */
     uint64_t sealed;               /* how many are sealed */
     uint64_t bytes;                /* added in all */
-    char apart[64];
+    char padding[64];
 } wr_stream;
 
 typedef struct {
@@ -59,11 +55,11 @@ typedef struct {
     atomic_int reason; /* wr_reason */
     uint32_t order;    /* most bytes of entries of a process; this and `full_ids` are set before there are processes */
     bool full_ids;
-    char apart[64];
-    wn_budget budget;
+    char padding[64];
+    ws_budget budget;
     wr_stream streams[WR_STREAMS];
-    wn_lock taking;
-    size_t lent;
+    ws_lock taking;
+    size_t unhandled;
 } wr_output;
 
 /* No other thread uses it. What it had must have been cleared. */
@@ -114,7 +110,7 @@ typedef struct {
 } wr_taking;
 
 wr_taking wr_take_begin(wr_output *output, unsigned most);
-/* The next block, and its stream. The caller frees it with `wr_free`. NULL: there are no more. */
+/* The next block, and its stream. The caller frees it with `ws_free`. NULL: there are no more. */
 wr_block *wr_take_next(wr_output *output, wr_taking *taking, wr_name *name);
 
 #endif

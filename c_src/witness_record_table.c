@@ -1,5 +1,7 @@
 #include "witness_record_table.h"
 
+#include "witness_shared_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,16 +44,16 @@ static void clear(wr_recorder *recorder)
     for (uint32_t i = 0; i <= recorder->ids / WR_LEAF_SIZE; i++) {
         wr_leaf *leaf = atomic_load(&recorder->leaves[i]);
         if (leaf)
-            wr_free(leaf);
+            ws_free(leaf);
         atomic_store(&recorder->leaves[i], NULL);
     }
     for (wr_leaf *leaf = recorder->free_leaves, *next; leaf; leaf = next) {
         next = leaf->next;
-        wr_free(leaf);
+        ws_free(leaf);
     }
     for (wr_slab *slab = recorder->slabs, *next; slab; slab = next) {
         next = slab->next;
-        wr_free(slab);
+        ws_free(slab);
     }
     recorder->free_leaves = NULL;
     recorder->free_processes = NULL;
@@ -60,14 +62,14 @@ static void clear(wr_recorder *recorder)
 
 void wr_recorder_clear(wr_recorder *recorder)
 {
-    wn_lock_take(&recorder->whole);
+    ws_lock_take(&recorder->whole);
     clear(recorder);
-    wn_lock_give(&recorder->whole);
+    ws_lock_give(&recorder->whole);
 }
 
 bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
 {
-    wn_lock_take(&recorder->whole);
+    ws_lock_take(&recorder->whole);
     clear(recorder);
     wr_output_clear(&recorder->output);
     recorder->slots = calloc(slots, sizeof *recorder->slots);
@@ -80,7 +82,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
     bool good = recorder->slots != NULL;
     if (good)
         wr_output_open(&recorder->output, budget, order, full_ids);
-    wn_lock_give(&recorder->whole);
+    ws_lock_give(&recorder->whole);
     return good;
 }
 
@@ -88,7 +90,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
 
 static bool new_slab(wr_recorder *recorder)
 {
-    wr_slab *slab = wr_alloc(sizeof *slab + SLAB * sizeof(wr_process) + LINE);
+    wr_slab *slab = ws_alloc(sizeof *slab + SLAB * sizeof(wr_process) + LINE);
     if (!slab)
         return false;
     slab->next = recorder->slabs;
@@ -128,7 +130,7 @@ static wr_leaf *leaf_of(wr_recorder *recorder, uint32_t id)
     if (leaf) {
         recorder->free_leaves = leaf->next;
     } else {
-        leaf = wr_alloc(sizeof *leaf);
+        leaf = ws_alloc(sizeof *leaf);
         if (!leaf)
             return NULL;
         for (uint32_t i = 0; i < WR_LEAF_SIZE; i++)
@@ -142,7 +144,7 @@ static wr_leaf *leaf_of(wr_recorder *recorder, uint32_t id)
 /* NULL: there is no memory. */
 static wr_process *enter(wr_recorder *recorder, uintptr_t pid, uint32_t id)
 {
-    wn_lock_take(&recorder->lock);
+    ws_lock_take(&recorder->lock);
     wr_process *process = new_process(recorder);
     wr_leaf *leaf = process && id ? leaf_of(recorder, id) : NULL;
     if (process && id && !leaf) {
@@ -155,7 +157,7 @@ static wr_process *enter(wr_recorder *recorder, uintptr_t pid, uint32_t id)
         leaf->count++;
         atomic_store_explicit(&leaf->at[id & (WR_LEAF_SIZE - 1)], process, memory_order_release);
     }
-    wn_lock_give(&recorder->lock);
+    ws_lock_give(&recorder->lock);
     if (!process)
         wr_end(&recorder->output, WR_MEMORY);
     return process;
@@ -166,7 +168,7 @@ static void leave(wr_recorder *recorder, wr_process *process)
     uint32_t id = process->id;
     wr_process_clear(&recorder->output, process);
     atomic_store_explicit(&process->pid, 0, memory_order_release);
-    wn_lock_take(&recorder->lock);
+    ws_lock_take(&recorder->lock);
     if (id) {
         _Atomic(wr_leaf *) *place = &recorder->leaves[id >> WR_LEAF_BITS];
         wr_leaf *leaf = atomic_load_explicit(place, memory_order_relaxed);
@@ -178,15 +180,15 @@ static void leave(wr_recorder *recorder, wr_process *process)
         }
     }
     give_back(recorder, process);
-    wn_lock_give(&recorder->lock);
+    ws_lock_give(&recorder->lock);
 }
 
 /* 0: there are no more, and the recording has ended. */
 static uint32_t new_id(wr_recorder *recorder)
 {
-    wn_lock_take(&recorder->lock);
+    ws_lock_take(&recorder->lock);
     uint32_t id = recorder->ids + 1 < recorder->most_ids ? ++recorder->ids : 0;
-    wn_lock_give(&recorder->lock);
+    ws_lock_give(&recorder->lock);
     if (!id)
         wr_end(&recorder->output, WR_IDS);
     return id;
@@ -209,24 +211,24 @@ static wr_process **link_of(wr_slot *slot, uintptr_t pid)
 }
 
 /* The process itself may go on with what it finds: no other thread ends it. */
-wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid)
+wr_process *wr_find(wr_recorder *recorder, uintptr_t pid)
 {
     if (!recorder->slots)
         return NULL;
     wr_slot *slot = slot_of(recorder, pid);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     wr_process *process = *link_of(slot, pid);
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     return process;
 }
 
 static void insert(wr_recorder *recorder, wr_process *process)
 {
     wr_slot *slot = slot_of(recorder, atomic_load_explicit(&process->pid, memory_order_relaxed));
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     process->next = slot->first;
     slot->first = process;
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
 }
 
 uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid)
@@ -234,10 +236,10 @@ uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid)
     if (!recorder->slots)
         return 0;
     wr_slot *slot = slot_of(recorder, pid);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     wr_process *process = *link_of(slot, pid);
     uint32_t id = process ? process->id : 0;
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     return id;
 }
 
@@ -246,7 +248,7 @@ uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid)
 /* As a parent, which may not be recorded. NULL: there is no memory. */
 static wr_process *parent_of(wr_recorder *recorder, uintptr_t pid)
 {
-    wr_process *process = wr_tracee(recorder, pid);
+    wr_process *process = wr_find(recorder, pid);
     if (!process && (process = enter(recorder, pid, 0)))
         insert(recorder, process);
     return process;
@@ -271,7 +273,7 @@ uint32_t wr_child(wr_recorder *recorder, uintptr_t self)
 
 void wr_unborn(wr_recorder *recorder, uintptr_t self)
 {
-    wr_process *process = wr_tracee(recorder, self);
+    wr_process *process = wr_find(recorder, self);
     if (process)
         process->spawning = false;
 }
@@ -297,17 +299,17 @@ bool wr_expects(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid
 {
     wr_process *old = wr_remove(recorder, child_pid);
     if (old)
-        wr_gone(recorder, old, NULL, 0);
+        wr_end_process(recorder, old, NULL, 0);
     if (!wr_is_open(&recorder->output))
         return false;
     /* A child of a process outside is outside, unless it was announced, or the parent is the one that adopts. */
-    wr_process *parent = wr_tracee(recorder, parent_pid);
+    wr_process *parent = wr_find(recorder, parent_pid);
     return parent && (parent->spawning || parent->id != 0 || parent_pid == recorder->adopting);
 }
 
 void wr_born(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid, const wr_piece *spawned, unsigned count)
 {
-    wr_process *parent = wr_tracee(recorder, parent_pid);
+    wr_process *parent = wr_find(recorder, parent_pid);
     bool announced = parent->spawning;
     uint32_t id = parent->pending ? parent->pending : new_id(recorder);
     if (!id)
@@ -335,15 +337,15 @@ wr_process *wr_remove(wr_recorder *recorder, uintptr_t pid)
     if (!recorder->slots)
         return NULL;
     wr_slot *slot = slot_of(recorder, pid);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     wr_process **link = link_of(slot, pid), *process = *link;
     if (process)
         *link = process->next;
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     return process;
 }
 
-void wr_gone(wr_recorder *recorder, wr_process *process, const uint8_t *reason, size_t size)
+void wr_end_process(wr_recorder *recorder, wr_process *process, const uint8_t *reason, size_t size)
 {
     if (process->id) {
         if (reason && wr_exit(&recorder->output, process, reason, size)) {
@@ -360,16 +362,16 @@ void wr_gone(wr_recorder *recorder, wr_process *process, const uint8_t *reason, 
 
 void wr_flush(wr_recorder *recorder)
 {
-    wn_lock_take(&recorder->whole);
+    ws_lock_take(&recorder->whole);
     for (size_t i = 0; recorder->slots && i <= recorder->mask; i++) {
         wr_slot *slot = &recorder->slots[i];
-        wn_lock_take(&slot->lock);
+        ws_lock_take(&slot->lock);
         for (wr_process *process = slot->first; process; process = process->next)
             if (process->id && !wr_write_out(&recorder->output, process))
                 (void)wr_write_out(&recorder->output, process); /* as above */
-        wn_lock_give(&slot->lock);
+        ws_lock_give(&slot->lock);
     }
     for (int name = 0; name < WR_STREAMS; name++)
         wr_stream_seal(&recorder->output, (wr_name)name);
-    wn_lock_give(&recorder->whole);
+    ws_lock_give(&recorder->whole);
 }

@@ -28,7 +28,7 @@ typedef struct wr_leaf {
 } wr_leaf;
 
 typedef struct {
-    wn_lock lock;
+    ws_lock lock;
     wr_process *first;
 } wr_slot;
 
@@ -40,8 +40,8 @@ typedef struct {
     _Atomic(wr_leaf *) *leaves; /* set at the same time, and stays; untouched places take no memory */
     wr_slot *slots;
     size_t mask;
-    wn_lock whole; /* for a visit to every slot; taken before all others */
-    wn_lock lock;  /* of what is below */
+    ws_lock whole; /* for a visit to every slot; taken before all others */
+    ws_lock lock;  /* of what is below */
     wr_leaf *free_leaves;
     wr_process *free_processes;
     wr_slab *slabs;
@@ -60,7 +60,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
 void wr_recorder_clear(wr_recorder *recorder);
 
 /* The process of the caller, if it has this id. */
-static inline wr_process *wr_mine(wr_recorder *recorder, uint64_t id, uintptr_t self)
+static inline wr_process *wr_own_process(wr_recorder *recorder, uint64_t id, uintptr_t self)
 {
     if (id >= recorder->most_ids)
         return NULL;
@@ -75,7 +75,7 @@ static inline wr_process *wr_mine(wr_recorder *recorder, uint64_t id, uintptr_t 
 uint32_t wr_identify(wr_recorder *recorder, uintptr_t pid);
 
 /* The process with this pid, or NULL. On its own thread, or in a callback of the VM about it: it cannot end meanwhile. */
-wr_process *wr_tracee(wr_recorder *recorder, uintptr_t pid);
+wr_process *wr_find(wr_recorder *recorder, uintptr_t pid);
 
 /* From now on children of this process are recorded. False: there is no memory. */
 bool wr_adopt(wr_recorder *recorder, uintptr_t pid);
@@ -93,10 +93,10 @@ bool wr_expects(wr_recorder *recorder, uintptr_t parent, uintptr_t child);
  */
 void wr_born(wr_recorder *recorder, uintptr_t parent, uintptr_t child, const wr_piece *spawned, unsigned count);
 
-/* A process ends. It is in no slot any more, and the caller ends it with `wr_gone`. NULL: it is not in the table. */
+/* A process ends. It is in no slot any more, and the caller ends it with `wr_end_process`. NULL: it is not in the table. */
 wr_process *wr_remove(wr_recorder *recorder, uintptr_t pid);
 /* With its reason, or NULL, if it is not known. */
-void wr_gone(wr_recorder *recorder, wr_process *process, const uint8_t *reason, size_t size);
+void wr_end_process(wr_recorder *recorder, wr_process *process, const uint8_t *reason, size_t size);
 
 /* Afterwards all that processes had buffered, and all that streams have, can be taken. */
 void wr_flush(wr_recorder *recorder);

@@ -29,7 +29,7 @@ bool wr_terms_are_known(ErlNifEnv *env)
 }
 
 /*
- * All below return where the next byte goes, or NULL if there is no room or the VM must do it. Each tuple or list takes at
+ * All below return where the next byte goes, or NULL if there is no space or the VM must do it. Each tuple or list takes at
  * least two bytes before its contents are written. So the use of the stack is bounded, however deep a term is.
  */
 static uint8_t *number32(uint8_t *at, uint32_t number)
@@ -76,7 +76,7 @@ static uint8_t *atom(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TE
     return at + size - 1;
 }
 
-/* Writes a list of bytes as a string. NULL: it is no such list, or there is no room. */
+/* Writes a list of bytes as a string. NULL: it is no such list, or there is no space. */
 static uint8_t *string(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF_TERM list)
 {
     ERL_NIF_TERM head, tail;
@@ -155,19 +155,21 @@ static uint8_t *term_at(ErlNifEnv *env, uint8_t *at, const uint8_t *end, ERL_NIF
     return NULL;
 }
 
-bool wr_external_of(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external)
+bool wr_external_of(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external)
 {
-    external->near[0] = VERSION;
-    uint8_t *end = term_at(env, external->near + 1, external->near + WR_NEAR_BYTES, term);
-    external->is_far = end == NULL;
+    external->buffer[0] = VERSION;
+    uint8_t *end = term_at(env, external->buffer + 1, external->buffer + WR_EXTERNAL_BYTES, term);
+    external->is_binary = end == NULL;
     if (end) {
-        external->bytes = external->near;
-        external->size = (size_t)(end - external->near);
+        external->bytes = external->buffer;
+        external->size = (size_t)(end - external->buffer);
         return true;
     }
-    if (!enif_term_to_binary(env, term, &external->far))
+    if (!enif_term_to_binary(env, term, &external->binary)) {
+        wr_end(output, WR_MEMORY);
         return false;
-    external->bytes = external->far.data;
-    external->size = external->far.size;
+    }
+    external->bytes = external->binary.data;
+    external->size = external->binary.size;
     return true;
 }

@@ -6,10 +6,9 @@
 #ifndef WITNESS_RECORD_TERMS_H
 #define WITNESS_RECORD_TERMS_H
 
+#include "witness_record_stream.h"
+
 #include <erl_nif.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* How small integers look is internal to the VM, so `load` checks it (wr_terms_are_known). */
 #define WR_SMALL_TAG 15u
@@ -18,22 +17,22 @@
 
 bool wr_terms_are_known(ErlNifEnv *env);
 
-#define WR_NEAR_BYTES 320u
+#define WR_EXTERNAL_BYTES 320u
 
 typedef struct {
     const uint8_t *bytes;
     size_t size;
-    bool is_far;
-    ErlNifBinary far;
-    uint8_t near[WR_NEAR_BYTES];
+    bool is_binary;
+    ErlNifBinary binary;
+    uint8_t buffer[WR_EXTERNAL_BYTES];
 } wr_external;
 
-/* False: there is no memory. Otherwise it must be released. */
-bool wr_external_of(ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external);
+/* False: there is no memory, and the recording has ended. Otherwise it must be released. */
+bool wr_external_of(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, wr_external *external);
 static inline void wr_external_release(wr_external *external)
 {
-    if (external->is_far)
-        enif_release_binary(&external->far);
+    if (external->is_binary)
+        enif_release_binary(&external->binary);
 }
 
 #endif

@@ -1,22 +1,11 @@
 #include "witness_record_traced.h"
 
-static ERL_NIF_TERM am_exit, am_down, am_expired, am_extra, am_match_spec_result, am_ok, am_spawn_reply, am_undefined;
+#include "witness_record_atoms.h"
+#include "witness_record_terms.h"
 
 /* Set while no process is traced. */
 static bool with_contents, with_hash;
 static ERL_NIF_TERM node;
-
-void wr_traced_set_up(ErlNifEnv *env)
-{
-    am_exit = enif_make_atom(env, "EXIT");
-    am_down = enif_make_atom(env, "DOWN");
-    am_expired = enif_make_atom(env, "expired");
-    am_extra = enif_make_atom(env, "extra");
-    am_match_spec_result = enif_make_atom(env, "match_spec_result");
-    am_ok = enif_make_atom(env, "ok");
-    am_spawn_reply = enif_make_atom(env, "spawn_reply");
-    am_undefined = enif_make_atom(env, "undefined");
-}
 
 void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM own)
 {
@@ -28,7 +17,7 @@ void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM own)
 /* The table knows a process by the term of its local pid. */
 static wr_process *tracee_of(wr_recorder *recorder, ERL_NIF_TERM tracee)
 {
-    wr_process *process = wr_is_open(&recorder->output) ? wr_tracee(recorder, tracee) : NULL;
+    wr_process *process = wr_is_open(&recorder->output) ? wr_find(recorder, tracee) : NULL;
     return process && process->id ? process : NULL;
 }
 
@@ -41,12 +30,12 @@ static bool is_of_the_vm(ErlNifEnv *env, ERL_NIF_TERM message)
         return false;
     switch (size) {
     case 3:
-        return elements[0] == am_exit;
+        return elements[0] == am_exit_message;
     case 4:
         return elements[0] == am_spawn_reply ||
                (elements[2] == am_ok && enif_is_ref(env, elements[1]) && enif_is_pid(env, elements[3]));
     case 5:
-        return elements[0] == am_down;
+        return elements[0] == am_down_message;
     default:
         return false;
     }
@@ -61,7 +50,7 @@ static uint32_t sender_of(wr_recorder *recorder, const wr_process *process, ErlN
     ErlNifPid pid;
     if (!enif_get_local_pid(env, from, &pid))
         return 0;
-    if (process->last && wr_mine(recorder, process->last, pid.pid))
+    if (process->last && wr_own_process(recorder, process->last, pid.pid))
         return process->last;
     return wr_identify(recorder, pid.pid);
 }
@@ -74,7 +63,8 @@ void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM trace
     wr_external term;
     if (!process)
         return;
-    enif_get_map_value(env, options, am_match_spec_result, &from);
+    /* Without it the sender is not known, and the message itself is recorded. */
+    (void)enif_get_map_value(env, options, am_match_spec_result, &from);
     if (from == am_expired) {
         (void)wr_step(output, process, WR_TIMEOUT);
         return;
@@ -87,7 +77,7 @@ void wr_traced_receive(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM trace
         if (!with_contents)
             return;
     }
-    if (!wr_external_recorded(output, env, message, &term))
+    if (!wr_external_of(output, env, message, &term))
         return;
     if (sender)
         (void)wr_marked(output, process, WR_CONTENTS, term.bytes, term.size);
@@ -113,8 +103,11 @@ void wr_traced_send(wr_recorder *recorder, ErlNifEnv *env, ERL_NIF_TERM tracee, 
     ERL_NIF_TERM to = am_undefined;
     ErlNifPid found;
     wr_external term;
-    if (!process || !enif_get_map_value(env, options, am_extra, &to) ||
-        !wr_external_recorded(output, env, enif_make_tuple2(env, to, message), &term))
+    if (!process)
+        return;
+    /* The VM always gives the receiver. */
+    (void)enif_get_map_value(env, options, am_extra, &to);
+    if (!wr_external_of(output, env, enif_make_tuple2(env, to, message), &term))
         return;
     if (is_named(env, to, &found))
         (void)wr_named(output, process, wr_identify(recorder, found.pid));

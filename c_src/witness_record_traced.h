@@ -6,10 +6,8 @@
 #define WITNESS_RECORD_TRACED_H
 
 #include "witness_record_table.h"
-#include "witness_record_terms.h"
 
-/* False: there is no memory, and the recording has ended. Otherwise `made` must be released. */
-bool wr_external_recorded(wr_output *output, ErlNifEnv *env, ERL_NIF_TERM term, wr_external *made);
+#include <erl_nif.h>
 
 /* Of a message: erlang:phash2(Msg) bor (erlang:phash2([Msg]) bsl 32), which every VM can compute */
 static inline uint64_t wr_hash_of(ErlNifEnv *env, ERL_NIF_TERM message)
@@ -17,7 +15,6 @@ static inline uint64_t wr_hash_of(ErlNifEnv *env, ERL_NIF_TERM message)
     return enif_hash(ERL_NIF_PHASH2, message, 0) | enif_hash(ERL_NIF_PHASH2, enif_make_list1(env, message), 0) << 32;
 }
 
-void wr_traced_set_up(ErlNifEnv *env);
 /* What is recorded of messages besides their senders, and the name of this node. Before any process is traced. */
 void wr_traced_options(bool contents, bool hash, ERL_NIF_TERM node);
 

@@ -2,8 +2,8 @@
  * How much memory the buffers of a run may take: a hard bound. What is taken never exceeds the limit, however many
  * threads take at the same time.
  */
-#ifndef WITNESS_NATIVE_BUDGET_H
-#define WITNESS_NATIVE_BUDGET_H
+#ifndef WITNESS_SHARED_BUDGET_H
+#define WITNESS_SHARED_BUDGET_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,15 +12,15 @@
 typedef struct {
     atomic_size_t used;
     size_t limit;
-} wn_budget;
+} ws_budget;
 
-static inline void wn_budget_init(wn_budget *budget, size_t limit)
+static inline void ws_budget_init(ws_budget *budget, size_t limit)
 {
     atomic_init(&budget->used, 0);
     budget->limit = limit;
 }
 
-static inline bool wn_budget_take(wn_budget *budget, size_t bytes)
+static inline bool ws_budget_take(ws_budget *budget, size_t bytes)
 {
     size_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
     do {
@@ -31,12 +31,12 @@ static inline bool wn_budget_take(wn_budget *budget, size_t bytes)
     return true;
 }
 
-static inline void wn_budget_give(wn_budget *budget, size_t bytes)
+static inline void ws_budget_give(ws_budget *budget, size_t bytes)
 {
     atomic_fetch_sub_explicit(&budget->used, bytes, memory_order_relaxed);
 }
 
-static inline size_t wn_budget_used(wn_budget *budget)
+static inline size_t ws_budget_used(ws_budget *budget)
 {
     return atomic_load_explicit(&budget->used, memory_order_relaxed);
 }
